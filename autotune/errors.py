@@ -1,0 +1,49 @@
+"""What goes wrong for a user, with the exit code that tells a script what it was."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The exit codes of `autotune`. 130 (Ctrl-C) follows the shells' custom, 128 + SIGINT."""
+
+    OK = 0
+    USAGE = 2
+    CANNOT_RUN_HERE = 3
+    NOTHING_WORKED = 4
+    STORAGE = 5
+    BUSY = 6
+    INTERRUPTED = 130
+
+
+class AutotuneError(Exception):
+    """An error that the user can mend: the message says what was given, the rule, and what to do."""
+
+    exit_code = ExitCode.USAGE
+
+
+class StudyFileError(AutotuneError):
+    """A study file is wrong; the message lists every error with its path in the file."""
+
+
+class CannotRunHereError(AutotuneError):
+    """The study is right, but this machine lacks something that it needs."""
+
+    exit_code = ExitCode.CANNOT_RUN_HERE
+
+
+class NothingWorkedError(AutotuneError):
+    """Every run of the study failed."""
+
+    exit_code = ExitCode.NOTHING_WORKED
+
+
+class StorageError(AutotuneError):
+    """The storage cannot be read or written, or holds something else than was expected."""
+
+    exit_code = ExitCode.STORAGE
+
+
+class BusyError(AutotuneError):
+    """Somebody else holds the study, or the cores."""
+
+    exit_code = ExitCode.BUSY

@@ -1,0 +1,137 @@
+"""The machine: what its hardware offers to a study, as facts for constraints and for the record.
+
+Cores are counted as a scheduler counts them: physical cores that this process may use (affinity mask, cgroup quota),
+one hardware thread each.
+"""
+
+import os
+import platform
+import socket
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from math import floor
+from pathlib import Path
+from typing import Any
+
+import archspec.cpu
+import psutil
+
+_CGROUP = Path("/sys/fs/cgroup")
+_CPUS = Path("/sys/devices/system/cpu")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine. `cpus` are the numbers of the hardware threads to use, one for each physical core."""
+
+    host: str
+    cpu_model: str
+    microarchitecture: str
+    cpus: tuple[int, ...]
+    sockets: int
+    memory_bytes: int
+    system: str
+
+    @property
+    def cores(self) -> int:
+        """How many physical cores a study may use."""
+        return len(self.cpus)
+
+    @property
+    def facts(self) -> dict[str, int | float | str | bool]:
+        """The facts that expressions in a space may name."""
+        return {
+            "cores": self.cores,
+            "nodes": 1,
+            "cores_per_node": self.cores,
+            "sockets": self.sockets,
+            "memory_bytes": self.memory_bytes,
+        }
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What must be the same for two measurements to be comparable. A host's name is not part of it."""
+        return {
+            "cpu": self.cpu_model,
+            "cores": str(self.cores),
+            "memory_gib": str(round(self.memory_bytes / 2**30)),
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """Everything, JSON-able, to be kept with a study."""
+        return asdict(self) | {"cpus": list(self.cpus), "cores": self.cores}
+
+    def __str__(self) -> str:
+        memory_gib = self.memory_bytes / 2**30
+        plural = "" if self.cores == 1 else "s"
+        return f"{self.host}: {self.cores} core{plural} of {self.cpu_model} ({self.microarchitecture}), {memory_gib:.0f} GiB"
+
+
+@cache
+def this_machine() -> Machine:
+    """Describe the machine that this process runs on."""
+    cpus = one_thread_per_core(os.sched_getaffinity(0))
+    quota = _cpu_quota()
+    if quota is not None:
+        cpus = cpus[: max(1, floor(quota))]
+    return Machine(
+        host=socket.gethostname(),
+        cpu_model=_cpu_model(),
+        microarchitecture=str(archspec.cpu.host().name),
+        cpus=cpus,
+        sockets=_sockets(cpus),
+        memory_bytes=_memory_bytes(),
+        system=platform.platform(),
+    )
+
+
+def parse_cpu_list(text: str) -> set[int]:
+    """Read the kernel's list format: `0-3,8` is {0, 1, 2, 3, 8}."""
+    cpus: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return cpus
+
+
+def one_thread_per_core(allowed: Iterable[int]) -> tuple[int, ...]:
+    """Return the first allowed hardware thread of each physical core, in order."""
+    allowed = set(allowed)
+    chosen = []
+    for cpu in sorted(allowed):
+        siblings = _read(_CPUS / f"cpu{cpu}/topology/thread_siblings_list")
+        if cpu == min(parse_cpu_list(siblings) & allowed, default=cpu):
+            chosen.append(cpu)
+    return tuple(chosen)
+
+
+def _sockets(cpus: tuple[int, ...]) -> int:
+    packages = {_read(_CPUS / f"cpu{cpu}/topology/physical_package_id").strip() for cpu in cpus}
+    return max(1, len(packages - {""}))
+
+
+def _cpu_quota() -> float | None:
+    quota, _, period = _read(_CGROUP / "cpu.max").strip().partition(" ")
+    return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
+
+
+def _memory_bytes() -> int:
+    total = int(psutil.virtual_memory().total)
+    limit = _read(_CGROUP / "memory.max").strip()
+    return min(total, int(limit)) if limit.isdigit() else total
+
+
+def _cpu_model() -> str:
+    for line in _read(Path("/proc/cpuinfo")).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in {"model name", "cpu model"}:
+            return " ".join(value.split())
+    return platform.processor() or platform.machine()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""

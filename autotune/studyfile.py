@@ -1,0 +1,188 @@
+"""The study file: one TOML file that says what to tune, how, and for how long."""
+
+import difflib
+import importlib.resources
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from autotune.errors import StudyFileError
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class SpaceSection(_Section):
+    """Parameters and constraints beside (or instead of) those that the objective brings.
+
+    A parameter with the name of one of the objective's replaces it. The tables' own format is that of
+    `spaces.tables`.
+    """
+
+    parameters: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    constraints: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class BudgetSection(_Section):
+    """How much may be spent. `trials` is the total, over all sessions of the study."""
+
+    trials: int = Field(50, ge=1)
+    timeout_s: float | None = Field(None, gt=0)
+    run_time_limit_s: float | None = Field(None, gt=0)
+    workers: int = Field(1, ge=1)
+    infrastructure_retries: int = Field(2, ge=0)
+    give_up_after: int = Field(8, ge=1)
+
+
+SamplerName = Literal["gp", "random"]
+
+
+class SamplerSection(_Section):
+    """Which configurations are tried. `startup` of them are drawn at random from the valid set first."""
+
+    name: SamplerName = "gp"
+    seed: int = Field(0, ge=0)
+    startup: int = Field(8, ge=1)
+
+
+class VerdictSection(_Section):
+    """How the winner is compared with the baseline: that many interleaved pairs of runs, and an interval."""
+
+    pairs: int = Field(5, ge=3)
+    confidence: float = Field(0.95, gt=0.5, lt=1)
+
+
+class LauncherSection(_Section):
+    """Where the jobs run."""
+
+    kind: Literal["local"] = "local"
+
+
+class StudyFile(_Section):
+    """A whole study file."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    description: str = ""
+    objective: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    space: SpaceSection = Field(default_factory=SpaceSection)
+    budget: BudgetSection = Field(default_factory=BudgetSection)
+    sampler: SamplerSection = Field(default_factory=SamplerSection)
+    verdict: VerdictSection = Field(default_factory=VerdictSection)
+    launcher: LauncherSection = Field(default_factory=LauncherSection)
+
+
+def catalogue() -> dict[str, Path]:
+    """Return the studies that ship with autotune: name -> file."""
+    folder = importlib.resources.files("studies")
+    files = (Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return {file.stem: file for file in sorted(files)}
+
+
+def find(name_or_path: str) -> Path:
+    """Return the file of a catalogue name (`qe`) or of a path (`./mine.toml`).
+
+    Raises:
+        StudyFileError: there is neither.
+    """
+    known = catalogue()
+    if name_or_path in known:
+        return known[name_or_path]
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    if path.suffix == ".toml" or "/" in name_or_path:
+        msg = f"no study file at {name_or_path}"
+        raise StudyFileError(msg)
+    msg = (
+        f"no study is called {name_or_path!r}{_suggestion(name_or_path, known)}; "
+        f"known: {', '.join(known)}; a file of your own is given by its path, ./{name_or_path}.toml"
+    )
+    raise StudyFileError(msg)
+
+
+def load(path: Path, overrides: Iterable[str] = ()) -> StudyFile:
+    """Read a study file and apply `key=value` overrides with dotted keys.
+
+    Raises:
+        StudyFileError: the file is not readable, not TOML, or has errors: all of them at once, each with its path.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"cannot read the study file {path}: {error.strerror}"
+        raise StudyFileError(msg) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f"{path} is not a TOML file: {error}"
+        raise StudyFileError(msg) from error
+    table.setdefault("name", path.stem)
+    for override in overrides:
+        _apply(table, override)
+    return parse(table, source=str(path))
+
+
+def parse(table: Mapping[str, Any], source: str) -> StudyFile:
+    """Check a study's table.
+
+    Raises:
+        StudyFileError: all errors at once, each with its path; `source` names the file.
+    """
+    try:
+        return StudyFile.model_validate(table)
+    except ValidationError as error:
+        lines = [_explain(item) for item in error.errors(include_url=False)]
+        plural = "error" if len(lines) == 1 else "errors"
+        msg = "\n".join([f"{source}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
+        raise StudyFileError(msg) from None
+
+
+def _apply(table: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(keys):
+        msg = f"--set {override!r}: expected key=value with a dotted key, for example budget.workers=2"
+        raise StudyFileError(msg)
+    place = table
+    for part in keys[:-1]:
+        inner = place.setdefault(part, {})
+        if not isinstance(inner, dict):
+            msg = f"--set {override!r}: {part} is not a table"
+            raise StudyFileError(msg)
+        place = inner
+    place[keys[-1]] = _toml_value(text.strip())
+
+
+def _toml_value(text: str) -> Any:  # noqa: ANN401  TOML values are of any type; the model checks them
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _explain(item: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        known = _fields_at(item["loc"][:-1])
+        name = str(item["loc"][-1])
+        return f"unknown key{_suggestion(name, known)}; known: {', '.join(known)} @ {place}"
+    if item["type"] == "missing":
+        return f"required field missing @ {place}"
+    return f"{item['msg']}, got {item['input']!r} @ {place}"
+
+
+def _fields_at(location: Iterable[Any]) -> list[str]:
+    model: type[BaseModel] = StudyFile
+    for part in location:
+        annotation = model.model_fields[str(part)].annotation
+        candidates = [annotation, *get_args(annotation)]
+        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+    return list(model.model_fields)
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,90 @@
+"""A job: one run of a program, as a value. Launchers start jobs; nothing here touches the machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class MpiStart:
+    """How the ranks of a job are started.
+
+    `bind_to` and `map_by` are what the MPI start command calls them (`core`, `socket`, `none`, ...); None leaves the
+    choice to it. `options` are further arguments for the start command itself, passed as they are.
+    """
+
+    ranks: int
+    bind_to: str | None = None
+    map_by: str | None = None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a job occupies while it runs.
+
+    `cpus` are the operating system's numbers of the cores that the job may use, and no other; empty means any core.
+    """
+
+    cores: int = 1
+    nodes: int = 1
+    gpus: int = 0
+    cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a program.
+
+    `argv` is the program's own command line, without the MPI start command: that is the launcher's business
+    (`mpi` is None for a program that is started directly). `environment` is added to the few variables of the
+    caller that a job needs; it is not merged with everything that happens to be set. The job runs in `folder`,
+    where its output is kept as `stdout` and `stderr`.
+    """
+
+    argv: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    mpi: MpiStart | None = None
+    resources: Resources = Resources()
+    time_limit_s: float | None = None
+    name: str = "job"
+
+
+class JobState(StrEnum):
+    """Where a job is in its life. `LOST` means that nobody can say how it ended."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    ENDED = "ended"
+    LOST = "lost"
+
+
+class EndReason(StrEnum):
+    """Why an ended job ended."""
+
+    EXITED = "exited"
+    TIMED_OUT = "timed out"
+    CANCELLED = "cancelled"
+    NOT_STARTED = "not started"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a job used. `cpu_s` and `peak_memory_bytes` are those of the whole process tree."""
+
+    elapsed_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """What is known of a job. `exit_code` is negative for a signal, as in `subprocess`; None while it runs."""
+
+    state: JobState
+    reason: EndReason | None = None
+    exit_code: int | None = None
+    usage: Usage = Usage()
+    message: str = ""

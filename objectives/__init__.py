@@ -1,0 +1,1 @@
+"""What is run and how its output is read."""

@@ -1,0 +1,161 @@
+"""The objective seam: what is run, and how its output is read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from launchers import Job, JobStatus
+from spaces import Configuration, Constraint, Parameter
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named quantity that an objective measures."""
+
+    name: str
+    unit: str
+    direction: Literal["minimize", "maximize"] = "minimize"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A sign of life read from one line of live output: an SCF iteration, an epoch."""
+
+    step: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result that a run computed, for comparison with the baseline's: a fast wrong answer is a failed trial."""
+
+    name: str
+    value: float
+    tolerance: float
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one valid run showed. `details` is JSON-able and kept with the trial for later reading."""
+
+    metrics: Mapping[str, float]
+    answer: Answer | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FailureKind(StrEnum):
+    """Why a run gave no measurement. Only an infrastructure error is worth repeating."""
+
+    INVALID_RESULT = "invalid result"
+    OUT_OF_MEMORY = "out of memory"
+    TIMED_OUT = "timed out"
+    APPLICATION_ERROR = "application error"
+    INFRASTRUCTURE_ERROR = "infrastructure error"
+
+
+class RunFailure(Exception):  # noqa: N818  a failed run is an outcome of a trial, not an error of this program
+    """A run that gave no valid measurement; `code` names the failure within its kind, for tables and statistics."""
+
+    kind = FailureKind.APPLICATION_ERROR
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class InvalidResult(RunFailure):
+    """The program ended well, but its answer is missing or wrong."""
+
+    kind = FailureKind.INVALID_RESULT
+
+
+class OutOfMemory(RunFailure):
+    """The program did not have enough memory."""
+
+    kind = FailureKind.OUT_OF_MEMORY
+
+
+class TimedOut(RunFailure):
+    """The program ran into its time limit."""
+
+    kind = FailureKind.TIMED_OUT
+
+
+class ApplicationError(RunFailure):
+    """The program said that it failed, or ended as if it had."""
+
+    kind = FailureKind.APPLICATION_ERROR
+
+
+class InfrastructureError(RunFailure):
+    """Not the configuration's fault: the job could not be started, the node died, the disk is full."""
+
+    kind = FailureKind.INFRASTRUCTURE_ERROR
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a run left behind."""
+
+    stdout: str
+    stderr: str
+    status: JobStatus
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where and with what one trial runs. `folder` exists, is empty and is the trial's alone."""
+
+    folder: Path
+    cpus: tuple[int, ...] = ()
+    time_limit_s: float | None = None
+
+
+class Objective(Protocol):
+    """Pure on both sides, so that it is tested without running anything. The first metric is the one optimised."""
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The declared metrics; the first is optimised."""
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return the job for `configuration`; its input files are written into `context.folder`."""
+
+    def progress(self, line: str) -> Progress | None:
+        """Read one line of live output."""
+
+    def measure(self, output: Output) -> Measurement:
+        """Check that the run is valid, then read its metrics.
+
+        Raises:
+            RunFailure: the run gave no valid measurement; the message is in the program's own words.
+        """
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A program made ready to be tuned on this machine: the objective and the space it suggests.
+
+    `facts` are those of the workload and of the program's installation, for constraints and for the performance
+    model; `notes` are remarks for the person (what was found, what was left out and why); `identity` says what
+    makes measurements comparable (input digest, program version): a study holds measurements of one identity.
+    """
+
+    objective: Objective
+    parameters: tuple[Parameter, ...]
+    constraints: tuple[Constraint, ...]
+    facts: Mapping[str, int | float | str | bool]
+    identity: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+
+class PlanError(Exception):
+    """A program cannot be tuned here as asked; the message says why and what to do. Several lines are several errors."""
+
+
+RunJob = Callable[[Job], Output]
+"""Runs a job to its end: what a plan needs for a dry run."""
