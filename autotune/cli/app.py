@@ -1,0 +1,61 @@
+"""The command `autotune`: its subcommands, and what becomes of errors."""
+
+import os
+import sys
+
+import typer
+
+from autotune import __version__
+from autotune.cli.common import errors
+from autotune.cli.doctor import doctor
+from autotune.cli.query import best, list_studies, show, trials
+from autotune.cli.space import space
+from autotune.cli.study import study
+from autotune.errors import AutotuneError, ExitCode
+
+app = typer.Typer(
+    name="autotune",
+    help="Finds the fastest valid configuration of a program on this machine, and says how sure it is.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+app.command("study")(study)
+app.command("list")(list_studies)
+app.command("show")(show)
+app.command("best")(best)
+app.command("trials")(trials)
+app.command("space")(space)
+app.command("doctor")(doctor)
+
+
+def _version(given: bool) -> None:  # noqa: FBT001  typer's callback signature
+    if given:
+        typer.echo(f"autotune {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(  # noqa: FBT001  typer's signature
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."  # noqa: FBT003
+    ),
+) -> None:
+    del version
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends with a message and an exit code, not with a traceback."""
+    try:
+        app()
+    except AutotuneError as error:
+        errors().print(f"autotune: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader went away (`autotune trials qe | head`): nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

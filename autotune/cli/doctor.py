@@ -1,0 +1,109 @@
+"""`autotune doctor`: what is here, what is missing, and what to do about it."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import typer
+from rich.table import Table
+
+from autotune.cli.common import AsJson, output, print_json
+from autotune.errors import ExitCode
+from autotune.machine import this_machine
+from objectives.qe.blas import detect_blas
+
+_LIBRARIES = ("optuna", "ray", "numpy", "scipy", "pandas", "pydantic")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that some study needs. `needed` ones are those of `autotune study qe`."""
+
+    name: str
+    purpose: str
+    package: str
+    otherwise: str
+    version_argv: tuple[str, ...] = ()
+    needed: bool = False
+
+
+PROGRAMS = (
+    Program("pw.x", "study qe", "quantum-espresso", "module load qe (or quantum-espresso)", needed=True),
+    Program(
+        "mpirun",
+        "programs with several ranks",
+        "openmpi-bin",
+        "module load openmpi",
+        ("mpirun", "--version"),
+        needed=True,
+    ),
+    Program("ld1.x", "study qe --input ceo2 (makes its pseudopotentials)", "quantum-espresso", "module load qe"),
+    Program("sbatch", "Slurm job scripts", "slurm-client", "run on a login node", ("sbatch", "--version")),
+    Program("qsub", "PBS job scripts", "", "run on a login node"),
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of a program: where it is, and what it says it is."""
+
+    program: Program
+    path: str | None
+    version: str = ""
+
+    @property
+    def advice(self) -> str:
+        """What to do when it is missing."""
+        if self.path is not None:
+            return ""
+        install = f"apt-get install {self.program.package}, or " if self.program.package else ""
+        return f"{install}{self.program.otherwise}"
+
+
+def look(program: Program, which: Callable[[str], str | None] = shutil.which) -> Finding:
+    """Look for a program on PATH, and ask for its version."""
+    path = which(program.name)
+    if path is None or not program.version_argv:
+        return Finding(program, path)
+    try:
+        asked = subprocess.run(program.version_argv, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return Finding(program, path, "does not answer")
+    return Finding(program, path, next(iter(asked.stdout.splitlines()), ""))
+
+
+def doctor(as_json: AsJson = False) -> None:  # noqa: FBT001, FBT002
+    """Say what is installed and what is missing, and describe the machine."""
+    machine = this_machine()
+    findings = [look(program) for program in PROGRAMS]
+    blas = [library.name for library in detect_blas()]
+    libraries = {name: version(name) for name in _LIBRARIES}
+    missing = [finding for finding in findings if finding.path is None and finding.program.needed]
+    if as_json:
+        print_json(
+            {
+                "machine": machine.describe(),
+                "programs": {f.program.name: {"path": f.path, "version": f.version} for f in findings},
+                "blas": blas,
+                "libraries": libraries,
+                "missing": {f.program.name: f.advice for f in missing},
+            }
+        )
+    else:
+        output().print(f"machine: {machine}", markup=False)
+        output().print(f"BLAS libraries to choose from: {', '.join(blas) or 'only the linked one'}", markup=False)
+        output().print("libraries: " + ", ".join(f"{n} {v}" for n, v in libraries.items()), markup=False)
+        output().print(_table(findings))
+    if missing:
+        raise typer.Exit(ExitCode.CANNOT_RUN_HERE)
+
+
+def _table(findings: list[Finding]) -> Table:
+    table = Table("program", "for", "found", "if it is missing")
+    for finding in findings:
+        found = f"{finding.path} {finding.version}".strip() if finding.path else "missing"
+        style = "red" if finding.path is None and finding.program.needed else ""
+        table.add_row(finding.program.name, finding.program.purpose, found, finding.advice, style=style)
+    return table

@@ -1,0 +1,135 @@
+"""`autotune space`: what may be tried."""
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from autotune.cli.common import AsJson, errors, output, print_json
+from autotune.cli.study import CoresOption, InputOption, SetOption, StudyArgument, choose, restrict
+from autotune.display import shown
+from autotune.errors import StudyFileError
+from autotune.machine import this_machine
+from spaces import Configuration, Space
+
+
+def space(
+    name: StudyArgument,
+    changes: SetOption = None,
+    input_file: InputOption = None,
+    cores: CoresOption = None,
+    sample: Annotated[int, typer.Option("--sample", min=0, help="How many valid configurations to show.")] = 5,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sample.")] = 0,
+    check: Annotated[
+        str | None,
+        typer.Option("--check", metavar="CONFIGURATION", help="Say why one is not valid: 'np=3 npool=2'."),
+    ] = None,
+    as_json: AsJson = False,  # noqa: FBT001, FBT002
+) -> None:
+    """Show the space of a study: its size, parameters, constraints, a sample; or check one configuration."""
+    from autotune.prepare import prepare  # noqa: PLC0415
+    from launchers.local import local_launcher  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as scratch:
+        machine = restrict(this_machine(), cores)
+        chosen = choose(name, changes, input_file)
+        prepared = prepare(chosen, machine, local_launcher(), Path(scratch))
+    built = prepared.space
+    if check is not None:
+        _check(built, check, as_json=as_json)
+        return
+    drawn = built.sample(np.random.default_rng(seed), sample) if sample else []
+    size = built.size
+    if as_json:
+        print_json(
+            {
+                "size": size.value,
+                "exact": size.exact,
+                "combinations": built.raw_size,
+                "sampling": built.sampling,
+                "default": dict(built.default()),
+                "sample": [dict(configuration) for configuration in drawn],
+                "space": built.to_dict(),
+            }
+        )
+        return
+    for note in prepared.plan.notes:
+        errors().print(note, markup=False)
+    about = "" if size.exact else f"about (+-{size.relative_error:.0%}) "
+    output().print(
+        f"{about}{size.value} valid configurations of {built.raw_size} combinations; sampling: {built.sampling}",
+        markup=False,
+    )
+    output().print(_parameters(built))
+    output().print(_constraints(built))
+    output().print(f"default: {shown(built.default())}", markup=False)
+    for configuration in drawn:
+        output().print(f"sample:  {shown(configuration)}", markup=False)
+
+
+def _check(built: Space, text: str, *, as_json: bool) -> None:
+    violations = built.violations(read_configuration(built, text))
+    if as_json:
+        print_json({"valid": not violations, "violations": violations})
+    else:
+        for violation in violations or ["valid"]:
+            output().print(violation, markup=False)
+    if violations:
+        raise typer.Exit(1)
+
+
+def read_configuration(built: Space, text: str) -> Configuration:
+    """Read `np=2 npool=1 blas=openblas`; values are read as the parameter's domain writes them.
+
+    Raises:
+        StudyFileError: a part is not `name=value`.
+    """
+    domains = {parameter.name: parameter.values for parameter in built.parameters}
+    configuration: dict[str, int | float | str | bool] = {}
+    for part in text.replace(",", " ").split():
+        key, equals, value = part.partition("=")
+        if not equals:
+            msg = f"--check: {part!r} is not name=value"
+            raise StudyFileError(msg)
+        known = {_written(item): item for item in domains.get(key, ())}
+        configuration[key] = known.get(value, _number(value))
+    return configuration
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _parameters(built: Space) -> Table:
+    table = Table("parameter", "values", "default", "exists when", "what it is")
+    for parameter in built.parameters:
+        values = [_written(value) for value in parameter.values]
+        listed = ", ".join(values if len(values) <= 8 else [*values[:4], "...", values[-1]])
+        if parameter.optional:
+            listed = f"unset, {listed}"
+        default = "" if parameter.default is None else _written(parameter.default)
+        table.add_row(parameter.name, listed, default, parameter.when or "", parameter.help)
+    return table
+
+
+def _constraints(built: Space) -> Table:
+    table = Table("constraint", "rule", "reason")
+    for constraint in built.constraints:
+        table.add_row(constraint.name, constraint.rule, constraint.reason)
+    return table
+
+

@@ -1,0 +1,161 @@
+"""`autotune study`: tune, or go on tuning."""
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autotune import studyfile
+from autotune.cli.common import (
+    DEFAULT_STORAGE,
+    AsJson,
+    Storage,
+    duration_s,
+    errors,
+    output,
+    print_json,
+)
+from autotune.display import display_for, shown
+from autotune.errors import ExitCode, StudyFileError
+from autotune.machine import Machine, parse_cpu_list, this_machine
+from autotune.storage_url import storage_url
+from autotune.studyfile import StudyFile
+
+StudyArgument = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A study that ships with autotune (qe), or a study file (./mine.toml).")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the study file: budget.workers=2. Repeatable."),
+]
+InputOption = Annotated[
+    str | None, typer.Option("--input", metavar="FILE", help="The program's input file; it is copied, never changed.")
+]
+CoresOption = Annotated[
+    str | None, typer.Option("--cores", metavar="LIST", help="Use only these cores, for example 0-3,8.")
+]
+
+
+def study(
+    name: StudyArgument,
+    trials: Annotated[
+        int | None, typer.Option("--trials", min=1, help="Total number of trials, earlier sessions included.")
+    ] = None,
+    timeout: Annotated[
+        str | None, typer.Option("--timeout", metavar="DURATION", help="Start no new trial after that: 90s, 15m, 1h30m.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Trials side by side, each on cores of its own.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the search.")] = None,
+    changes: SetOption = None,
+    input_file: InputOption = None,
+    storage: Storage = DEFAULT_STORAGE,
+    study_name: Annotated[
+        str | None, typer.Option("--name", help="Name of the study in storage, if not that of the study file.")
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option("--runs", help="Folder for the runs' folders, if not beside the storage.")
+    ] = None,
+    cores: CoresOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the commands that would be run, and run none.")
+    ] = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT001, FBT002
+) -> None:
+    """Tune a program. The same command again resumes: finished trials are never repeated."""
+    overrides: dict[str, Any] = {
+        "budget.trials": trials,
+        "budget.timeout_s": duration_s(timeout) if timeout else None,
+        "budget.workers": workers,
+        "sampler.seed": seed,
+    }
+    chosen = choose(name, changes, input_file, overrides)
+    machine = restrict(this_machine(), cores)
+    if dry_run:
+        _dry_run(chosen, machine)
+        return
+    # Ray and Optuna take a second to import: what is wrong above is said before.
+    from autotune.session import Place, default_runs, run_study  # noqa: PLC0415
+    from launchers.local import local_launcher  # noqa: PLC0415
+
+    url = storage_url(storage)
+    stored_name = study_name or chosen.name
+    place = Place(url, stored_name, runs or default_runs(url, stored_name), machine, local_launcher())
+    display = display_for(errors())
+    try:
+        summary = run_study(chosen, place, display)
+    except KeyboardInterrupt:
+        display.close()
+        errors().print(
+            "stopped: every finished trial is stored, the runs in flight were ended; "
+            "the same command goes on from here",
+            soft_wrap=True,
+        )
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    finally:
+        display.close()
+    if as_json:
+        print_json(summary.to_dict())
+        return
+    output().print(summary.best_text(), markup=False)
+    again = "" if storage == DEFAULT_STORAGE else f" --storage {storage}"
+    output().print(f"job script: autotune best {stored_name}{again} --script pbs|slurm|sh", markup=False)
+
+
+def choose(
+    name: str, changes: list[str] | None, input_file: str | None, overrides: dict[str, Any] | None = None
+) -> StudyFile:
+    """Return the study that the options describe; an own input makes a study of its own name."""
+    given = [f"{key}={value}" for key, value in (overrides or {}).items() if value is not None]
+    loaded = studyfile.load(studyfile.find(name), [*(changes or []), *given])
+    if input_file is None:
+        return loaded
+    options = {**loaded.options, "input": input_file}
+    return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{Path(input_file).stem}"})
+
+
+def restrict(machine: Machine, cores: str | None) -> Machine:
+    """Return the machine with only the listed cores.
+
+    Raises:
+        StudyFileError: the list is not one, or names cores that cannot be used.
+    """
+    if cores is None:
+        return machine
+    try:
+        wanted = parse_cpu_list(cores)
+    except ValueError:
+        msg = f"--cores {cores!r} is not a list of cores; write 0-3,8"
+        raise StudyFileError(msg) from None
+    missing = wanted - set(machine.cpus)
+    if missing or not wanted:
+        usable = ",".join(map(str, machine.cpus))
+        msg = f"--cores {cores}: {sorted(missing) or 'no core'} cannot be used here; usable: {usable}"
+        raise StudyFileError(msg)
+    return replace(machine, cpus=tuple(sorted(wanted)))
+
+
+def _dry_run(chosen: StudyFile, machine: Machine) -> None:
+    from autotune.prepare import prepare  # noqa: PLC0415
+    from autotune.search.preview import preview  # noqa: PLC0415
+    from launchers.local import local_launcher  # noqa: PLC0415
+    from objectives.base import Context  # noqa: PLC0415
+
+    launcher = local_launcher()
+    with tempfile.TemporaryDirectory() as scratch:
+        prepared = prepare(chosen, machine, launcher, Path(scratch) / "plan")
+        for note in prepared.plan.notes:
+            errors().print(note, markup=False)
+        count = min(chosen.budget.trials, chosen.sampler.startup + 1)
+        for number, configuration in enumerate(preview(prepared.space, chosen.sampler, count)):
+            folder = Path(scratch) / f"{number}"
+            folder.mkdir()
+            job = prepared.plan.objective.job(configuration, Context(folder))
+            output().print(f"# trial {number}: {shown(configuration)}", markup=False)
+            output().print(launcher.shown(job).replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
+        if count < chosen.budget.trials:
+            output().print(f"# trials {count} to {chosen.budget.trials - 1} depend on what these measure")

@@ -1,0 +1,75 @@
+"""Cores: who may use which, so that no two trials ever share one.
+
+Within a study a pool hands them out; between studies of one user on one machine a lock file a core does.
+"""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+from autotune.errors import BusyError
+
+
+class CorePool:
+    """The cores of a study that no trial uses at the moment."""
+
+    def __init__(self, cpus: Iterable[int]) -> None:
+        """Start with all of `cpus` free."""
+        self._free = sorted(cpus)
+        self._size = len(self._free)
+
+    def take(self, count: int) -> tuple[int, ...] | None:
+        """Return `count` free cores, or all there are for a job that wants more than exist; None: not now."""
+        wanted = min(count, self._size)
+        if wanted > len(self._free):
+            return None
+        taken, self._free = self._free[:wanted], self._free[wanted:]
+        return tuple(taken)
+
+    def give_back(self, cpus: Iterable[int]) -> None:
+        """Return cores to the pool."""
+        self._free = sorted({*self._free, *cpus})
+
+
+class CoreClaim:
+    """Exclusive use of cores against other studies of this user; ends with the process, however it ends."""
+
+    def __init__(self, descriptors: Sequence[int]) -> None:
+        """Hold locked file descriptors; use `claim`."""
+        self._descriptors = list(descriptors)
+
+    @classmethod
+    def claim(cls, cpus: Iterable[int], folder: Path | None = None) -> Self:
+        """Lock all of `cpus`.
+
+        Raises:
+            BusyError: another study uses one of them.
+        """
+        folder = folder or Path(tempfile.gettempdir()) / f"autotune-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        descriptors: list[int] = []
+        for cpu in cpus:
+            descriptor = os.open(folder / f"cpu{cpu}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptors.append(descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.read(descriptor, 200).decode(errors="replace").strip() or "another process"
+                cls(descriptors).release()
+                msg = (
+                    f"core {cpu} is in use by {holder}: two studies on the same cores would spoil each other's "
+                    "measurements; wait for it, or give each its own cores with --cores"
+                )
+                raise BusyError(msg) from None
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, f"autotune (process {os.getpid()})\n".encode(), 0)
+        return cls(descriptors)
+
+    def release(self) -> None:
+        """Give the cores up."""
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._descriptors.clear()

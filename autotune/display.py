@@ -1,0 +1,148 @@
+"""What a person sees while a study runs: a live panel on a terminal, plain lines elsewhere."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from autotune.records import TrialRecord, speed_up
+from objectives.base import Metric, Progress
+from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run in flight."""
+
+    number: int
+    configuration: Configuration
+    elapsed_s: float
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """A study at one moment."""
+
+    metric: Metric
+    budget: int
+    finished: int
+    running: tuple[Running, ...] = ()
+    best: TrialRecord | None = None
+    baseline: TrialRecord | None = None
+    failures: Mapping[str, int] = field(default_factory=dict)
+    left_s: float | None = None
+    phase: str = "tuning"
+
+
+class Display(Protocol):
+    """Shows a study to a person."""
+
+    def line(self, text: str) -> None:
+        """Show something that happened."""
+
+    def update(self, status: Status) -> None:
+        """Show how things are."""
+
+    def close(self) -> None:
+        """Show no more."""
+
+
+class PlainDisplay:
+    """One line for each thing that happens: for log files and pipes."""
+
+    def __init__(self, console: Console) -> None:
+        """Write to `console`."""
+        self._console = console
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def update(self, status: Status) -> None:
+        """Show nothing: a log has no use for the same line ten times a second."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class LiveDisplay:
+    """Lines for what happened, above a panel that follows the study."""
+
+    def __init__(self, console: Console) -> None:
+        """Draw on `console`, a terminal."""
+        self._live = Live(console=console, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def line(self, text: str) -> None:
+        """Print a line above the panel."""
+        self._live.console.print(text, markup=False, highlight=False)
+
+    def update(self, status: Status) -> None:
+        """Redraw the panel."""
+        self._live.update(panel(status))
+
+    def close(self) -> None:
+        """Remove the panel."""
+        self._live.stop()
+
+
+def display_for(console: Console) -> Display:
+    """Return the display that suits the console."""
+    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+
+
+def panel(status: Status) -> Group:
+    """Draw the live panel."""
+    head = Table.grid(padding=(0, 2))
+    bar = ProgressBar(total=status.budget, completed=status.finished, width=30)
+    left = f"about {_duration(status.left_s)} left" if status.left_s is not None else ""
+    head.add_row(status.phase, bar, f"{status.finished}/{status.budget}", left)
+    lines: list[Text] = [Text(best_line(status), style="bold")]
+    if status.failures:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.failures).most_common())
+        lines.append(Text(f"failed: {kinds}", style="yellow"))
+    lines.extend(Text(_running_line(run), style="dim") for run in status.running)
+    return Group(head, *lines)
+
+
+def best_line(status: Status) -> str:
+    """Say what is best so far."""
+    if status.best is None:
+        return "no measurement yet"
+    value = status.best.value(status.metric)
+    text = f"best: trial {status.best.number}, {value:g} {status.metric.unit}"
+    if status.baseline is not None:
+        gain = speed_up(value, status.baseline.value(status.metric), status.metric)
+        text += f", {gain:.2f} times the default's speed"
+    return f"{text}  {shown(status.best.configuration)}"
+
+
+def shown(configuration: Configuration) -> str:
+    """Return a configuration for reading: only what is set."""
+    return " ".join(f"{name}={_value(value)}" for name, value in configuration.items()) or "(nothing set)"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _running_line(run: Running) -> str:
+    text = f"running: trial {run.number}  {_duration(run.elapsed_s)}  {shown(run.configuration)}"
+    if run.progress is not None:
+        figures = " ".join(f"{name}={value:.3g}" for name, value in run.progress.metrics.items())
+        text += f"  step {run.progress.step} {figures}"
+    return text
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds))).removeprefix("0:")

@@ -1,0 +1,123 @@
+"""The winner as a job script, for PBS, Slurm, or a plain shell."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from autotune.display import shown
+from autotune.records import TrialRecord
+from launchers.mpi import MpiFlavour, mpi_argv
+from autotune.trial import job_from_description
+
+# A job script asks for more than was measured: production runs meet busier machines.
+_TIME_MARGIN = 3.0
+_MEMORY_MARGIN = 1.5
+_MINIMUM_WALLTIME_S = 600
+_END = "END_OF_INPUT"
+
+
+@dataclass(frozen=True)
+class JobScript:
+    """What a script is made of. `remarks` become comments at its top."""
+
+    name: str
+    trial: TrialRecord
+    mpi: MpiFlavour
+    remarks: Sequence[str] = ()
+
+    @property
+    def walltime_s(self) -> int:
+        """The wall time to ask for, in whole minutes."""
+        elapsed_s = self.trial.outcome.elapsed_s if self.trial.outcome else 0.0
+        return max(_MINIMUM_WALLTIME_S, 60 * ceil(_TIME_MARGIN * elapsed_s / 60))
+
+    @property
+    def memory_mib(self) -> int:
+        """The memory to ask for, in MiB."""
+        peak = self.trial.outcome.peak_memory_bytes if self.trial.outcome else 0
+        return max(1024, 512 * ceil(_MEMORY_MARGIN * peak / 2**20 / 512))
+
+
+def pbs(script: JobScript) -> str:
+    """Return a script for `qsub`."""
+    cores = _job(script)["resources"]["cores"]
+    head = [
+        f"#PBS -N {script.name}",
+        f"#PBS -l ncpus={cores}",
+        f"#PBS -l mem={script.memory_mib}MB",
+        f"#PBS -l walltime={_hours(script.walltime_s)}",
+    ]
+    return _assemble(script, head, "${PBS_O_WORKDIR:-$PWD}")
+
+
+def slurm(script: JobScript) -> str:
+    """Return a script for `sbatch`."""
+    job = _job(script)
+    ranks = job["mpi"]["ranks"] if job["mpi"] else 1
+    head = [
+        f"#SBATCH --job-name={script.name}",
+        f"#SBATCH --nodes={job['resources']['nodes']}",
+        f"#SBATCH --ntasks={ranks}",
+        f"#SBATCH --cpus-per-task={max(1, job['resources']['cores'] // ranks)}",
+        f"#SBATCH --mem={script.memory_mib}M",
+        f"#SBATCH --time={_hours(script.walltime_s)}",
+    ]
+    return _assemble(script, head, "${SLURM_SUBMIT_DIR:-$PWD}")
+
+
+def sh(script: JobScript) -> str:
+    """Return a script for a shell on this machine."""
+    return _assemble(script, [], "$PWD")
+
+
+FORMATS: Mapping[str, Callable[[JobScript], str]] = {"pbs": pbs, "slurm": slurm, "sh": sh}
+
+
+def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
+    job = _job(script)
+    folder = job["folder"]
+    exports = [
+        f"export {name}={_quoted(value, folder)}" for name, value in sorted(job["environment"].items())
+    ]
+    command = mpi_argv(script.mpi, job_from_description(job))
+    lines = [
+        "#!/bin/bash",
+        *head,
+        *(f"# {line}" for remark in (*script.remarks, shown(script.trial.configuration)) for line in remark.splitlines()),
+        "set -eu",
+        f'run="{start}"/{shlex.quote(script.name)}',
+        'mkdir -p "$run"',
+        'cd "$run"',
+        *(_file(name, text.replace(folder, ".")) for name, text in job["files"].items()),
+        *exports,
+        " ".join(_quoted(word, folder) for word in command),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _job(script: JobScript) -> Mapping[str, Any]:
+    if script.trial.job is None:
+        msg = f"trial {script.trial.number} was never launched"
+        raise ValueError(msg)
+    return script.trial.job
+
+
+def _file(name: str, text: str) -> str:
+    end = _END
+    while end in text:
+        end += "_"
+    return f"cat > {shlex.quote(name)} <<'{end}'\n{text.rstrip(chr(10))}\n{end}"
+
+
+def _quoted(word: str, folder: str) -> str:
+    """Quote a word for the shell; the folder of the measured run becomes the folder of the new one."""
+    before, found, after = word.partition(folder)
+    if not found:
+        return shlex.quote(word)
+    return f'{shlex.quote(before) if before else ""}"$run"{shlex.quote(after) if after else ""}'
+
+
+def _hours(seconds: int) -> str:
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

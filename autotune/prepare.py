@@ -1,0 +1,98 @@
+"""From a study file and a machine to everything a study is made of."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune import __version__
+from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.machine import Machine
+from autotune.records import Definition
+from autotune.studyfile import StudyFile
+from autotune.trial import run_job
+from launchers import Launcher
+from objectives import registry
+from objectives.base import Plan, PlanError
+from spaces import (
+    Constraint,
+    Parameter,
+    Space,
+    SpaceError,
+    constraints_from_tables,
+    parameters_from_tables,
+)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study that is ready to run here."""
+
+    study: StudyFile
+    plan: Plan
+    space: Space
+    definition: Definition
+
+
+def prepare(study: StudyFile, machine: Machine, launcher: Launcher, folder: Path) -> Prepared:
+    """Plan the objective in `folder` (a dry run may be made there), and build the space.
+
+    Raises:
+        CannotRunHereError: the program cannot be tuned here.
+        StudyFileError: the space has errors; all of them are listed.
+    """
+    try:
+        plan = registry.plan(
+            study.objective,
+            study.options,
+            machine=machine.facts,
+            run_job=lambda job: run_job(job, launcher),
+            folder=folder,
+        )
+    except PlanError as error:
+        raise CannotRunHereError(str(error)) from error
+    space = space_of(study, plan, machine)
+    definition = Definition(
+        objective=study.objective,
+        options=study.options,
+        metrics=plan.objective.metrics,
+        space=space.to_dict(),
+        identity=plan.identity,
+        facts=plan.facts,
+        machine=machine.describe(),
+        machine_identity=machine.identity,
+        version=__version__,
+    )
+    return Prepared(study, plan, space, definition)
+
+
+def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
+    """Join what the objective brings and what the study file adds; the study file's parameters win by name.
+
+    Raises:
+        StudyFileError: the space has errors, or no valid configuration.
+    """
+    facts = {**machine.facts, **plan.facts}
+    errors: list[str] = []
+    parameters: tuple[Parameter, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    try:
+        parameters = parameters_from_tables(study.space.parameters, facts, "space.parameters")
+    except SpaceError as error:
+        errors.extend(error.errors)
+    try:
+        constraints = constraints_from_tables(study.space.constraints, "space.constraints")
+    except SpaceError as error:
+        errors.extend(error.errors)
+    if not errors:
+        own = {parameter.name: parameter for parameter in parameters}
+        merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]
+        try:
+            space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts)
+            space.default()
+        except SpaceError as error:
+            errors.extend(error.errors)
+        else:
+            return space
+    lines = "\n".join(f"  {line}" for line in errors)
+    msg = f"the space of study {study.name!r} has errors:\n{lines}"
+    raise StudyFileError(msg)
+

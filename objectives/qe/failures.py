@@ -1,0 +1,233 @@
+"""Every way in which a run of pw.x fails, as a typed failure in the program's own words.
+
+The exit code alone decides nothing: pw.x returns a status only if it was built to (Debian's is), and a run that did
+not converge may well exit with 0. What was printed decides.
+"""
+
+import re
+import signal
+from dataclasses import dataclass
+
+from launchers import EndReason
+from objectives.base import (
+    ApplicationError,
+    InfrastructureError,
+    InvalidResult,
+    OutOfMemory,
+    Output,
+    RunFailure,
+    TimedOut,
+)
+from objectives.qe.output import PwOutput
+
+_MAX_WORDS = 400  # characters of the program's words in a message: a table shows it, the folder keeps everything
+_RULER = re.compile(r"^\s*%{10,}\s*$")
+_ROUTINE = re.compile(r"^\s*Error in routine\s+(\S.*?)\s*\(\s*([-+]?\d{1,9})\s*\)\s*:?\s*$")
+_SIGNALS = (
+    re.compile(r"exited on signal (\d+)"),  # Open MPI
+    re.compile(r"EXIT STRING: [^\n(]*\(signal (\d+)\)"),  # MPICH, Intel MPI (hydra)
+    re.compile(r"KILLED BY SIGNAL:\s*(\d+)"),  # Intel MPI
+)
+
+
+@dataclass(frozen=True)
+class ProgramError:
+    """What pw.x says when it stops itself: the routine, its code and the message."""
+
+    routine: str
+    code: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"Error in routine {self.routine} ({self.code}): {self.message}"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A sign in what was printed, and the failure that it stands for."""
+
+    sign: re.Pattern[str]
+    failure: type[RunFailure]
+    code: str
+
+
+def _rule(sign: str, failure: type[RunFailure], code: str) -> _Rule:
+    return _Rule(re.compile(sign, re.IGNORECASE), failure, f"qe.{code}")
+
+
+# In the order in which they are looked for: the cause before what follows from it.
+_SYSTEM = (
+    _rule(r"no space left on device|disk quota exceeded", InfrastructureError, "disk-full"),
+    _rule(r"error while loading shared libraries[^\n]*", ApplicationError, "library-missing"),
+    _rule(r"symbol lookup error[^\n]*|undefined symbol[^\n]*", ApplicationError, "library-unfit"),
+    _rule(r"not enough slots available[^\n]*(?:\n[^\n]+)?", ApplicationError, "too-few-slots"),
+    _rule(r"has detected an attempt to run as root", InfrastructureError, "root-refused"),
+    _rule(r"binding more processes than cpus|bind(?:ing)? (?:was )?requested[^\n]*", ApplicationError, "binding"),
+    _rule(r"No components were able to be opened in the \w+ framework[^\n]*", ApplicationError, "mpi-component"),
+    _rule(r"unable to find the specified executable[^\n]*|could not access[^\n]*executable", InfrastructureError, "not-found"),
+    _rule(
+        r"cannot allocate memory|error allocating \d+ bytes|out of memory|std::bad_alloc|insufficient virtual memory"
+        r"|allocation would exceed memory limit|oom[-_ ]kill\w*[^\n]*|exceeded memory limit|memory allocation failed",
+        OutOfMemory,
+        "out-of-memory",
+    ),
+)
+_ROUTINES = (
+    _rule(r"mp_start_pools .*out of range", ApplicationError, "too-many-pools"),
+    _rule(r"mp_start_pools .*nproc_pool", ApplicationError, "pools-do-not-divide"),
+    _rule(r"mp_start_bands|band groups", ApplicationError, "band-groups"),
+    _rule(r"task.?groups?", ApplicationError, "task-groups"),
+    _rule(r"read_namelists", ApplicationError, "bad-namelist"),
+    _rule(r"read_cards|card_|read_.*card", ApplicationError, "bad-card"),
+    _rule(r"read_input|open_input_file", ApplicationError, "input-missing"),
+    _rule(r"readpp .*not found", ApplicationError, "pseudo-missing"),
+    _rule(r"readpp .*not readable|read_upf|upf_", ApplicationError, "pseudo-unreadable"),
+    _rule(r"no plane waves found|processes with no planes", ApplicationError, "too-many-ranks"),
+    _rule(r"allocat\w* .*(?:memory|fail)|cannot allocate", OutOfMemory, "out-of-memory"),
+    _rule(r"davcio|error (?:writing|opening)|write_rhog|error while writing", InfrastructureError, "file-not-written"),
+    _rule(r"cdiaghg|rdiaghg|eigenvectors failed|S matrix not positive|problems computing cholesky", ApplicationError, "diagonalization"),
+)
+
+
+def program_errors(text: str) -> tuple[ProgramError, ...]:
+    """Return what pw.x said between its rulers; ranks that say the same at once, interleaved, count as one.
+
+    Lines of other ranks may lie in between: a message is the first line after the routine's that is neither a ruler
+    nor another routine's.
+    """
+    lines = [line.strip() for line in text.splitlines()]
+    found: dict[ProgramError, None] = {}
+    for place, line in enumerate(lines):
+        if match := _ROUTINE.match(line):
+            found[ProgramError(match[1], int(match[2]), _message_after(lines, place))] = None
+    said = {error.routine for error in found if error.message}
+    return tuple(error for error in found if error.message or error.routine not in said)
+
+
+def failure_of(output: Output, parsed: PwOutput) -> RunFailure | None:
+    """Return the failure that `output` tells of, or None for a run that converged and ended well."""
+    return (
+        _from_status(output)
+        or _from_rules(_SYSTEM, f"{output.stderr}\n{output.stdout}")
+        or _from_program_errors(output.stdout + "\n" + output.stderr)
+        or _from_signal(output)
+        or _from_text(output, parsed)
+        or _from_absence(output, parsed)
+    )
+
+
+def _from_status(output: Output) -> RunFailure | None:
+    status = output.status
+    if status.reason is EndReason.TIMED_OUT:
+        return TimedOut(status.message or f"stopped at its time limit after {status.usage.elapsed_s:.1f} s", "qe.timed-out")
+    if status.reason is EndReason.NOT_STARTED:
+        return InfrastructureError(status.message or "the job was not started", "qe.not-started")
+    if status.reason is EndReason.CANCELLED:
+        return InfrastructureError(status.message or "the job was cancelled", "qe.cancelled")
+    return None
+
+
+def _from_rules(rules: tuple[_Rule, ...], text: str) -> RunFailure | None:
+    for rule in rules:
+        if match := rule.sign.search(text):
+            return rule.failure(_words(_line_around(text, match)), rule.code)
+    return None
+
+
+def _from_program_errors(text: str) -> RunFailure | None:
+    errors = program_errors(text)
+    if not errors:
+        return None
+    said = "; ".join(str(error) for error in errors)
+    for rule in _ROUTINES:
+        if any(rule.sign.search(f"{error.routine} {error.message}") for error in errors):
+            return rule.failure(_words(said), rule.code)
+    return ApplicationError(_words(said), f"qe.error.{re.sub(r'[^a-z0-9_]+', '_', errors[0].routine.lower())}")
+
+
+def _from_signal(output: Output) -> RunFailure | None:
+    number = _signal_number(output)
+    if number is None:
+        return None
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    words = f"killed by {name}"
+    if number == signal.SIGKILL:
+        return OutOfMemory(f"{words}: most often the system, for want of memory", "qe.killed")
+    return ApplicationError(words, f"qe.signal.{name.lower()}")
+
+
+def _signal_number(output: Output) -> int | None:
+    for pattern in _SIGNALS:
+        if match := pattern.search(f"{output.stderr}\n{output.stdout}"):
+            return int(match[1]) if len(match[1]) < 4 else None
+    code = output.status.exit_code
+    if code is not None and code < 0:
+        return -code
+    if code is not None and 128 < code < 128 + 65:  # as a shell and mpirun report it
+        return code - 128
+    return None
+
+
+def _from_text(output: Output, parsed: PwOutput) -> RunFailure | None:
+    if "Maximum CPU time exceeded" in output.stdout:
+        return TimedOut("Maximum CPU time exceeded (max_seconds of the input)", "qe.max-seconds")
+    if parsed.not_converged_after is not None:
+        times = parsed.not_converged_after
+        return InvalidResult(f"convergence NOT achieved after {times} iterations: stopping", "qe.not-converged")
+    if "Signal Received, stopping" in output.stdout:
+        return InfrastructureError("Signal Received, stopping ...", "qe.stopped")
+    return None
+
+
+def _from_absence(output: Output, parsed: PwOutput) -> RunFailure | None:
+    if "MPI_ABORT was invoked" in output.stderr:
+        return ApplicationError(_words(_line_with("MPI_ABORT was invoked", output.stderr)), "qe.mpi-abort")
+    if not output.stdout.strip():
+        words = _last_words(output.stderr) or f"nothing was printed (exit code {output.status.exit_code})"
+        return ApplicationError(words, "qe.no-output")
+    missing = [
+        words
+        for words, there in (
+            ("the statement that convergence was achieved", parsed.converged_after is not None),
+            ("the final total energy (!)", parsed.energy_ry is not None),
+            ("the time of the whole program (PWSCF ... WALL)", parsed.total is not None),
+            ("JOB DONE.", parsed.job_done),
+        )
+        if not there
+    ]
+    if missing:
+        said = _last_words(output.stderr)
+        return ApplicationError(f"the output lacks {', '.join(missing)}" + (f": {said}" if said else ""), "qe.incomplete")
+    if output.status.exit_code not in (0, None):
+        return ApplicationError(f"exit code {output.status.exit_code} after a complete run", "qe.exit-code")
+    return None
+
+
+def _message_after(lines: list[str], place: int) -> str:
+    for line in lines[place + 1 : place + 12]:
+        if line and not _RULER.match(line) and not _ROUTINE.match(line) and line != "stopping ...":
+            return line
+    return ""
+
+
+def _line_around(text: str, match: re.Match[str]) -> str:
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    return text[start : end if end >= 0 else len(text)]
+
+
+def _line_with(words: str, text: str) -> str:
+    return next((line for line in text.splitlines() if words in line), words)
+
+
+def _last_words(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -\t")]
+    return _words("; ".join(lines[-3:]))
+
+
+def _words(text: str) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= _MAX_WORDS else joined[: _MAX_WORDS - 3] + "..."

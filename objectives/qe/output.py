@@ -1,0 +1,235 @@
+"""What pw.x prints, as values. Pure text in, and never an error for what is missing: a run may end anywhere.
+
+Formats: UtilXlib/clocks_handler.f90 (times), PW/src/print_ks_energies.f90 and PW/src/electrons.f90 of Quantum ESPRESSO.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
+_SECONDS = r"\d+\.\d*|\.\d+"
+_DURATION = rf"(?:(\d{1,9})\s*d)?\s*(?:(\d{1,9})\s*h)?\s*(?:(\d{1,9})\s*m(?!s))?\s*(?:({_SECONDS}|\d+)\s*s)?"
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][-+]?\d+)?"
+
+_TIMER = re.compile(rf"^\s*(\S.*?)\s*:\s*(?=[\d.]){_DURATION}\s*CPU\s+(?=[\d.]){_DURATION}\s*WALL(?:\s*\(\s*(\d{1,9})\s+calls\))?\s*$")
+_ITERATION = re.compile(r"^\s*iteration\s*#\s*(\d{1,9})\b")
+_TIME_SO_FAR = re.compile(rf"^\s*total cpu time spent up to now is\s*({_NUMBER})\s*secs")
+_ENERGY = re.compile(rf"^(!?)\s*total energy\s*=\s*({_NUMBER})\s*Ry")
+_ACCURACY = re.compile(rf"^\s*estimated scf accuracy\s*<\s*({_NUMBER})\s*Ry")
+_CONVERGED = re.compile(r"^\s*convergence has been achieved in\s*(\d{1,9})\s*iterations")
+_NOT_CONVERGED = re.compile(r"^\s*convergence NOT achieved after\s*(\d{1,9})\s*iterations")
+_VERSION = re.compile(r"^\s*Program PWSCF\s+v\.\s*(\S+)\s+starts", re.MULTILINE)
+_ELECTRONS = re.compile(rf"number of electrons\s*=\s*({_NUMBER})")
+_GRID = r"^\s*{} +grid:\s*\d+ G-vectors\s+FFT dimensions:\s*\(\s*(\d{1,9}),\s*(\d{1,9}),\s*(\d{1,9})\)"
+_MEMORY = r"^\s*Estimated {} dynamical RAM{}\s*>\s*([\d.]+)\s*(kB|MB|GB)"
+_UNIT_BYTES = {"kB": 1024, "MB": 1024**2, "GB": 1024**3}
+
+MAIN_TIMER = "PWSCF"
+
+
+@dataclass(frozen=True)
+class Timer:
+    """One line of pw.x's table of routines; `calls` is 0 where pw.x does not say (as for the whole program)."""
+
+    cpu_s: float
+    wall_s: float
+    calls: int = 0
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration of the self-consistency, as far as it was printed."""
+
+    number: int
+    energy_ry: float | None = None
+    accuracy_ry: float | None = None
+    elapsed_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How pw.x divided its work: what it did, which may differ from what it was asked to do.
+
+    `diagonalization_grid` is the side of the square of ranks that share a subspace problem; 1 is the serial algorithm.
+    """
+
+    ranks: int = 1
+    threads: int = 1
+    pools: int = 1
+    band_groups: int = 1
+    task_groups: int = 1
+    diagonalization: str = "serial"
+    diagonalization_grid: int = 1
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The size of the problem, as pw.x states it before it begins; None where it was not printed."""
+
+    kpoints: int | None = None
+    bands: int | None = None
+    electrons: float | None = None
+    atoms: int | None = None
+    dense_grid: tuple[int, int, int] | None = None
+    smooth_grid: tuple[int, int, int] | None = None
+    memory_per_rank_bytes: int | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class PwOutput:
+    """Everything read from one output of pw.x."""
+
+    version: str | None = None
+    openmp: bool = False
+    layout: Layout = Layout()
+    workload: Workload = Workload()
+    iterations: tuple[Iteration, ...] = ()
+    energies_ry: tuple[float, ...] = ()
+    converged_after: int | None = None
+    not_converged_after: int | None = None
+    timers: dict[str, Timer] = field(default_factory=dict)
+    job_done: bool = False
+
+    @property
+    def energy_ry(self) -> float | None:
+        """The final energy (marked `!`): the last, where the ions moved."""
+        return self.energies_ry[-1] if self.energies_ry else None
+
+    @property
+    def total(self) -> Timer | None:
+        """The time of the whole program."""
+        return self.timers.get(MAIN_TIMER)
+
+
+def duration_s(text: str) -> float | None:
+    """Return a time as pw.x prints it (`0.79s`, `1m52.55s`, `1h 2m`, `1d 2h 3m`) in seconds; None if it is none."""
+    match = re.fullmatch(rf"\s*{_DURATION}\s*", text)
+    return _seconds(match.groups()) if match and any(match.groups()) else None
+
+
+def parse(text: str) -> PwOutput:
+    """Read an output of pw.x, of any version and however mutilated."""
+    lines = text.splitlines()
+    iterations, energies = _iterations(lines)
+    return PwOutput(
+        version=version[1] if (version := _VERSION.search(text)) else None,
+        openmp="Parallel version (MPI & OpenMP)" in text or "Parallel version (OpenMP)" in text,
+        layout=_layout(text),
+        workload=_workload(text),
+        iterations=iterations,
+        energies_ry=energies,
+        converged_after=_last_number(_CONVERGED, lines),
+        not_converged_after=_last_number(_NOT_CONVERGED, lines),
+        timers=dict(_timers(lines)),
+        job_done="JOB DONE." in text,
+    )
+
+
+class IterationReader:
+    """Puts iterations together from the lines that tell of them, in the order in which pw.x prints them."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._elapsed_s: float | None = None
+        self._energy_ry: float | None = None
+
+    def read(self, line: str) -> Iteration | None:
+        """Take the next line; return the iteration that this line completes."""
+        if match := _ITERATION.match(line):
+            self._number, self._elapsed_s, self._energy_ry = int(match[1]), None, None
+        elif match := _TIME_SO_FAR.match(line):
+            self._elapsed_s = number(match[1])
+        elif match := _ENERGY.match(line):
+            self._energy_ry = number(match[2])
+        elif self._number is not None and (match := _ACCURACY.match(line)):
+            done = Iteration(self._number, self._energy_ry, number(match[1]), self._elapsed_s)
+            self._number = None
+            return done
+        return None
+
+
+def number(text: str) -> float:
+    """Return a number as Fortran writes it: `1.0d-6` and `1.E-06` alike."""
+    return float(text.lower().replace("d", "e"))
+
+
+def _seconds(groups: tuple[str | None, ...]) -> float:
+    days, hours, minutes, seconds = (float(group) if group else 0.0 for group in groups)
+    return days * _DAY_S + hours * _HOUR_S + minutes * _MINUTE_S + seconds
+
+
+def _timers(lines: list[str]) -> Iterator[tuple[str, Timer]]:
+    for line in lines:
+        if "WALL" in line and (match := _TIMER.match(line)):
+            yield match[1], Timer(_seconds(match.groups()[1:5]), _seconds(match.groups()[5:9]), int(match[10] or 0))
+
+
+def _iterations(lines: list[str]) -> tuple[tuple[Iteration, ...], tuple[float, ...]]:
+    reader = IterationReader()
+    iterations = []
+    energies = []
+    for line in lines:
+        if done := reader.read(line):
+            iterations.append(done)
+        if line.startswith("!") and (match := _ENERGY.match(line)):
+            energies.append(number(match[2]))
+    return tuple(iterations), tuple(energies)
+
+
+def _layout(text: str) -> Layout:
+    ranks = _number(r"running on\s+(\d{1,9})\s+processors", text)
+    if ranks is None:
+        ranks = _number(r"Number of MPI processes:\s*(\d{1,9})", text) or 1
+    grid = re.search(r"(\S+) distributed-memory algorithm\s*\(size of sub-group:\s*(\d{1,9})\s*\*\s*(\d{1,9})\s+procs\)", text)
+    return Layout(
+        ranks=ranks,
+        threads=_number(r"Threads/MPI process:\s*(\d{1,9})", text) or 1,
+        pools=_number(r"K-points division:\s*npool\s*=\s*(\d{1,9})", text) or 1,
+        band_groups=_number(r"band groups division:\s*nbgrp\s*=\s*(\d{1,9})", text) or 1,
+        task_groups=_number(r"task group distribution\s*#TG\s+x Z-proc =\s*(\d{1,9})", text) or 1,
+        diagonalization=grid[1] if grid else "serial",
+        diagonalization_grid=int(grid[2]) if grid else 1,
+    )
+
+
+def _workload(text: str) -> Workload:
+    return Workload(
+        kpoints=_number(r"number of k points=\s*(\d{1,9})", text),
+        bands=_number(r"number of Kohn-Sham states=\s*(\d{1,9})", text),
+        electrons=number(electrons[1]) if (electrons := _ELECTRONS.search(text)) else None,
+        atoms=_number(r"number of atoms/cell\s*=\s*(\d{1,9})", text),
+        dense_grid=_grid("Dense", text),
+        smooth_grid=_grid("Smooth", text) or _grid("Dense", text),
+        memory_per_rank_bytes=_memory("max", " per process", text),
+        memory_bytes=_memory("total", "", text),
+    )
+
+
+def _grid(name: str, text: str) -> tuple[int, int, int] | None:
+    match = re.search(_GRID.format(name), text, re.MULTILINE)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+def _memory(which: str, of_what: str, text: str) -> int | None:
+    match = re.search(_MEMORY.format(which, of_what), text, re.MULTILINE)
+    try:
+        return round(float(match[1]) * _UNIT_BYTES[match[2]]) if match else None
+    except ValueError:  # "1.2.3" in a mutilated output
+        return None
+
+
+def _number(pattern: str, text: str) -> int | None:
+    match = re.search(pattern, text)
+    return int(match[1]) if match else None
+
+
+def _last_number(pattern: re.Pattern[str], lines: list[str]) -> int | None:
+    found = None
+    for line in lines:
+        if match := pattern.match(line):
+            found = int(match[1])
+    return found
+
+

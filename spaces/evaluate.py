@@ -1,0 +1,213 @@
+"""Computes expressions over whole columns of configurations at once.
+
+Every operation gives its values and where it failed (division by zero, the root of a negative number, ...). A failure
+makes a rule false; `and`, `or` and `if` take no notice of failures in parts that Python would not have computed.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from spaces.node import Array, Node
+
+Failed: TypeAlias = Array | None
+Outcome: TypeAlias = tuple[Array, Failed]
+
+Columns: TypeAlias = Mapping[int, Array]
+"""Value indexes (-1: no value) by the position of the parameter; the shapes must broadcast."""
+
+
+def holds(node: Node, columns: Columns) -> Array:
+    """Return where the condition `node` is true and could be computed."""
+    with np.errstate(all="ignore"):
+        value, failed = _compute(node, columns)
+    value = np.asarray(value, dtype=bool)
+    return value if failed is None else value & ~failed
+
+
+def number(node: Node) -> Any:
+    """Return the value of an expression over facts only: a Python number, truth value or word code.
+
+    Raises:
+        ArithmeticError: it has no value (division by zero, the root of a negative number, ...).
+    """
+    with np.errstate(all="ignore"):
+        value, failed = _compute(node, {})
+    if failed is not None and bool(np.any(failed)):
+        raise ArithmeticError("it divides by zero, or takes a root or logarithm of what has none")
+    return np.asarray(value).item()
+
+
+def _compute(node: Node, columns: Columns) -> Outcome:
+    if node.op == "parameter":
+        return node.table[columns[node.position]], None
+    if node.op == "constant":
+        return node.value, None
+    if node.op == "is_set":
+        return columns[node.position] >= 0, None
+    outcomes = [_compute(operand, columns) for operand in node.operands]
+    if node.op in _LAZY:
+        return _LAZY[node.op](outcomes)
+    values = [value for value, _ in outcomes]
+    if node.wide or any(operand.wide for operand in node.operands):
+        values = [np.asarray(value).astype(object) for value in values]
+    value, own_failure = _STRICT[node.op](node, values)
+    return value, _either([failed for _, failed in outcomes] + [own_failure])
+
+
+def _either(failures: Sequence[Failed]) -> Failed:
+    together: Failed = None
+    for failed in failures:
+        if failed is not None:
+            together = failed if together is None else together | failed
+    return together
+
+
+def _and(outcomes: Sequence[Outcome]) -> Outcome:
+    value, failed = outcomes[0]
+    for other, other_failed in outcomes[1:]:
+        if other_failed is not None:
+            failed = _either([failed, value & other_failed])
+        value = value & other
+    return value, failed
+
+
+def _or(outcomes: Sequence[Outcome]) -> Outcome:
+    value, failed = outcomes[0]
+    for other, other_failed in outcomes[1:]:
+        if other_failed is not None:
+            failed = _either([failed, ~np.asarray(value) & other_failed])
+        value = value | other
+    return value, failed
+
+
+def _if(outcomes: Sequence[Outcome]) -> Outcome:
+    (test, test_failed), (yes, yes_failed), (no, no_failed) = outcomes
+    failed = test_failed
+    if yes_failed is not None:
+        failed = _either([failed, test & yes_failed])
+    if no_failed is not None:
+        failed = _either([failed, ~np.asarray(test) & no_failed])
+    return np.where(test, yes, no), failed
+
+
+def _comparison(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Array]], Outcome]:
+    def compared(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+        return np.asarray(operation(values[0], values[1])).astype(bool, copy=False), None
+
+    return compared
+
+
+def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Array]], Outcome]:
+    # False and True count as 0 and 1; numpy would add them as truth values
+    def computed(node: Node, values: list[Array]) -> Outcome:
+        whole = [v + 0 if o.kind == "bool" else v for v, o in zip(values, node.operands, strict=True)]
+        result = whole[0]
+        for value in whole[1:]:
+            result = operation(result, value)
+        return result, None
+
+    return computed
+
+
+def _division(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Array]], Outcome]:
+    def divided(node: Node, values: list[Array]) -> Outcome:
+        dividend, divisor = (v + 0 if o.kind == "bool" else v for v, o in zip(values, node.operands, strict=True))
+        second = node.operands[1]
+        zero: Failed = None
+        if second.low <= 0 <= second.high:
+            zero = np.asarray(divisor == 0).astype(bool, copy=False)
+            divisor = np.where(zero, 1, divisor)
+        result = operation(dividend, divisor)
+        return (np.asarray(result).astype(float) if node.kind == "float" else result), zero
+
+    return divided
+
+
+def _power(node: Node, values: list[Array]) -> Outcome:
+    base, exponent = values
+    if node.kind == "int":
+        return np.power(base + 0, exponent + 0), None
+    result = np.power(np.asarray(base, dtype=float), np.asarray(exponent, dtype=float))
+    return np.where(np.isfinite(result), result, 0.0), ~np.isfinite(result)
+
+
+def _negative(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+    return -(values[0] + 0), None
+
+
+def _magnitude(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+    return np.abs(values[0] + 0), None
+
+
+def _not(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+    return ~np.asarray(values[0], dtype=bool), None
+
+
+def _root(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+    number_ = np.asarray(values[0], dtype=float)
+    return np.sqrt(np.maximum(number_, 0)), number_ < 0
+
+
+def _logarithm(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+    number_ = np.asarray(values[0], dtype=float)
+    return np.log2(np.where(number_ > 0, number_, 1)), number_ <= 0
+
+
+def _rounded(operation: Callable[[Any], Any]) -> Callable[[Node, list[Array]], Outcome]:
+    def rounded(node: Node, values: list[Array]) -> Outcome:
+        if node.operands[0].kind != "float":
+            return values[0] + 0, None
+        result = operation(values[0])
+        return (result.astype(np.int64) if node.kind == "int" else result), None
+
+    return rounded
+
+
+def _is_square(node: Node, values: list[Array]) -> Outcome:
+    number_ = np.asarray(values[0])
+    if number_.dtype == object:
+        return np.frompyfunc(_is_square_of_python, 1, 1)(number_).astype(bool), None
+    root = np.rint(np.sqrt(np.maximum(number_, 0))).astype(np.int64)
+    return (root * root == number_) & (number_ >= 0), None
+
+
+def _is_square_of_python(value: int) -> bool:
+    return value >= 0 and math.isqrt(value) ** 2 == value
+
+
+def _is_power_of_two(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+    number_ = values[0] + 0
+    return np.asarray((number_ > 0) & ((number_ & (number_ - 1)) == 0)).astype(bool, copy=False), None
+
+
+_LAZY: dict[str, Callable[[Sequence[Outcome]], Outcome]] = {"and": _and, "or": _or, "if": _if}
+
+_STRICT: dict[str, Callable[[Node, list[Array]], Outcome]] = {
+    "add": _arithmetic(np.add),
+    "sub": _arithmetic(np.subtract),
+    "mul": _arithmetic(np.multiply),
+    "div": _division(np.true_divide),
+    "floordiv": _division(np.floor_divide),
+    "mod": _division(np.remainder),
+    "pow": _power,
+    "neg": _negative,
+    "abs": _magnitude,
+    "min": _arithmetic(np.minimum),
+    "max": _arithmetic(np.maximum),
+    "eq": _comparison(np.equal),
+    "ne": _comparison(np.not_equal),
+    "lt": _comparison(np.less),
+    "le": _comparison(np.less_equal),
+    "gt": _comparison(np.greater),
+    "ge": _comparison(np.greater_equal),
+    "not": _not,
+    "sqrt": _root,
+    "log2": _logarithm,
+    "floor": _rounded(np.floor),
+    "ceil": _rounded(np.ceil),
+    "is_square": _is_square,
+    "is_power_of_two": _is_power_of_two,
+}

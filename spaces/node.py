@@ -1,0 +1,75 @@
+"""The checked form of an expression: a tree that knows the type and the bounds of every part."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Kind: TypeAlias = Literal["int", "float", "bool", "str"]
+Array: TypeAlias = npt.NDArray[Any]
+
+NARROW = 2**62  # whole numbers that stay below it in magnitude are computed in int64, others as Python integers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One operation of an expression.
+
+    `low` and `high` bound the value (whole numbers and numbers). `needs` are the positions of the parameters that
+    are mentioned outside `is_set`, `positions` those of all; `table` holds a parameter's values by index, with a
+    filler at the end for index -1. Words are computed with as codes; `words` are the possible ones. `start` and
+    `end` are the columns in the text.
+    """
+
+    op: str
+    kind: Kind
+    operands: tuple["Node", ...] = ()
+    low: float = 0
+    high: float = 0
+    value: Any = None
+    position: int = -1
+    table: Array = field(default_factory=lambda: _NO_TABLE)
+    words: frozenset[str] = frozenset()
+    needs: frozenset[int] = frozenset()
+    positions: frozenset[int] = frozenset()
+    start: int = 0
+    end: int = 0
+
+    @property
+    def wide(self) -> bool:
+        """Whether int64 could overflow here."""
+        return self.kind == "int" and not (-NARROW <= self.low and self.high <= NARROW)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether one can compute with it; False and True count as 0 and 1, as in Python."""
+        return self.kind != "str"
+
+
+_NO_TABLE: Array = np.empty(0)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """What a name means: a parameter (`position` >= 0, with its `table`) or a fact (with its `value`)."""
+
+    kind: Kind
+    low: float = 0
+    high: float = 0
+    position: int = -1
+    table: Array = field(default_factory=lambda: _NO_TABLE)
+    words: frozenset[str] = frozenset()
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The names that an expression may use. `codes` gives every word a number; new words are added to it."""
+
+    symbols: dict[str, Symbol]
+    codes: dict[str, int]
+
+    def code(self, word: str) -> int:
+        """Return the number that stands for `word` in computations."""
+        return self.codes.setdefault(word, len(self.codes))

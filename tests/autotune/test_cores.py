@@ -1,0 +1,56 @@
+import subprocess
+import sys
+
+import pytest
+
+from autotune.cores import CoreClaim, CorePool
+from autotune.errors import BusyError
+from autotune.lock import StudyLock
+
+
+def test_two_jobs_never_share_a_core():
+    pool = CorePool([0, 2, 4, 6])
+    first, second = pool.take(2), pool.take(2)
+    assert first == (0, 2)
+    assert second == (4, 6)
+    assert pool.take(1) is None
+    pool.give_back(first)
+    assert pool.take(2) == (0, 2)
+
+
+def test_a_job_larger_than_the_machine_gets_all_of_it():
+    pool = CorePool([0, 1])
+    assert pool.take(8) == (0, 1)
+    assert pool.take(8) is None
+
+
+def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path):
+    claim = CoreClaim.claim([0, 1], tmp_path)
+    with pytest.raises(BusyError, match=r"core 1 is in use by autotune \(process \d+\).*--cores"):
+        CoreClaim.claim([1, 2], tmp_path)
+    CoreClaim.claim([2], tmp_path).release()
+    claim.release()
+    CoreClaim.claim([1, 2], tmp_path).release()
+
+
+HOLD = """
+import sys, pathlib
+from autotune.lock import StudyLock
+lock = StudyLock.acquire(pathlib.Path(sys.argv[1]), "qe")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_study_has_one_coordinator_and_a_killed_one_holds_nothing(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(BusyError, match=f"process {holder.pid}"):
+            StudyLock.acquire(tmp_path, "qe")
+        StudyLock.acquire(tmp_path, "other").release()
+        holder.kill()
+        holder.wait()
+    StudyLock.acquire(tmp_path, "qe").release()

@@ -1,0 +1,32 @@
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune.machine import one_thread_per_core, parse_cpu_list, this_machine
+
+
+@pytest.mark.parametrize(("text", "cpus"), [("0-3,8", {0, 1, 2, 3, 8}), ("5\n", {5}), ("", set())])
+def test_the_kernels_list_format(text, cpus):
+    assert parse_cpu_list(text) == cpus
+
+
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_any_set_of_cpus_can_be_written_and_read(cpus):
+    assert parse_cpu_list(",".join(map(str, cpus))) == cpus
+
+
+def test_no_more_than_what_this_process_may_use():
+    machine = this_machine()
+    assert set(machine.cpus) <= os.sched_getaffinity(0)
+    assert machine.facts["cores"] == len(machine.cpus) >= 1
+    assert machine.memory_bytes > 2**28
+
+
+def test_one_thread_of_each_core_out_of_the_allowed():
+    allowed = os.sched_getaffinity(0)
+    chosen = one_thread_per_core(allowed)
+    assert chosen
+    assert set(chosen) <= allowed
+    assert one_thread_per_core(chosen) == chosen

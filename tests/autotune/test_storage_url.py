@@ -1,0 +1,30 @@
+from pathlib import Path
+
+import pytest
+
+from autotune.storage_url import shown, sqlite_path, state_folder, storage_url
+
+
+@pytest.mark.parametrize(
+    ("typed", "url"),
+    [
+        ("autotune.db", "sqlite:///autotune.db"),
+        ("/data/all.db", "sqlite:////data/all.db"),
+        ("sqlite:///x.db", "sqlite:///x.db"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+    ],
+)
+def test_a_file_name_is_an_sqlite_file(typed, url):
+    assert storage_url(typed) == url
+
+
+def test_state_lies_beside_the_file():
+    assert state_folder(storage_url("/data/all.db")) == Path("/data")
+    assert state_folder("postgresql://me@host/db") == Path()
+    assert sqlite_path("postgresql://me@host/db") is None
+
+
+def test_passwords_are_not_shown():
+    assert "secret" not in shown("postgresql://me:secret@host/db")
+    assert shown("postgresql://me:secret@host/db").endswith("@host/db")
+    assert shown("sqlite:///x.db") == "sqlite:///x.db"

@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import pytest
+
+from autotune import studyfile
+from autotune.errors import StudyFileError
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_shipped_study_loads():
+    names = studyfile.catalogue()
+    assert "qe" in names
+    for name, path in names.items():
+        assert studyfile.load(path).name == name
+
+
+def test_the_name_is_that_of_the_file_unless_said(tmp_path):
+    assert studyfile.load(write(tmp_path, "objective = 'command'")).name == "mine"
+    assert studyfile.load(write(tmp_path, "objective = 'command'\nname = 'other'")).name == "other"
+
+
+def test_all_errors_at_once_each_with_its_path(tmp_path):
+    path = write(
+        tmp_path,
+        """
+        objectiv = "qe"
+        [budget]
+        trials = 0
+        worker = 2
+        [verdict]
+        pairs = "five"
+        """,
+    )
+    with pytest.raises(StudyFileError) as caught:
+        studyfile.load(path)
+    text = str(caught.value)
+    assert "5 errors" in text
+    assert "required field missing @ objective" in text
+    assert "(did you mean 'objective'?)" in text
+    assert "got 0 @ budget.trials" in text
+    assert "(did you mean 'workers'?)" in text
+    assert "@ budget.worker" in text
+    assert "got 'five' @ verdict.pairs" in text
+
+
+def test_overrides_have_dotted_keys_and_toml_values(tmp_path):
+    path = write(tmp_path, "objective = 'command'")
+    study = studyfile.load(
+        path, ["budget.trials=7", "options.input=a b.in", "options.deep.flag=true", "sampler.name=random"]
+    )
+    assert study.budget.trials == 7
+    assert study.options == {"input": "a b.in", "deep": {"flag": True}}
+    assert study.sampler.name == "random"
+
+
+@pytest.mark.parametrize("override", ["budget.trials", "=3", "budget..trials=3", "objective.x=1"])
+def test_an_override_that_is_none_is_refused(tmp_path, override):
+    with pytest.raises(StudyFileError, match="--set"):
+        studyfile.load(write(tmp_path, "objective = 'command'"), [override])
+
+
+def test_a_misspelt_override_is_found(tmp_path):
+    with pytest.raises(StudyFileError, match="did you mean 'trials'"):
+        studyfile.load(write(tmp_path, "objective = 'command'"), ["budget.trails=3"])
+
+
+def test_a_file_that_is_not_toml_says_where(tmp_path):
+    with pytest.raises(StudyFileError, match=r"not a TOML file.*line 2"):
+        studyfile.load(write(tmp_path, "objective = 'qe'\n[budget\n"))
+
+
+def test_a_misspelt_name_gets_a_suggestion():
+    with pytest.raises(StudyFileError, match="did you mean 'qe'"):
+        studyfile.find("qee")
+
+
+def test_a_path_that_is_not_there_is_said_to_be_missing(tmp_path):
+    with pytest.raises(StudyFileError, match="no study file at"):
+        studyfile.find(str(tmp_path / "none.toml"))
