@@ -18,12 +18,12 @@ os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
+from launchers.local import end_with_this_process
 from ray.exceptions import RayError, RayTaskError
 
 from autotune.outcome import Outcome
 from autotune.trial import Task, run_task
 from launchers import Launcher
-from launchers.local import end_with_this_process
 from objectives.base import FailureKind
 
 # Trials pass small values only; Ray's default is a third of the machine's memory.
@@ -67,9 +67,7 @@ def _outcome(reference: "ray.ObjectRef[Outcome]", task: Task) -> Outcome:
         message = f"a fault in autotune or in an objective: {error.cause!r}"
     except RayError as error:
         message = f"the worker that ran the trial is gone: {str(error).splitlines()[0]}"
-    return Outcome(
-        failure=FailureKind.INFRASTRUCTURE_ERROR, code="worker", message=message, attempts=task.attempt
-    )
+    return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="worker", message=message, attempts=task.attempt)
 
 
 @contextmanager

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from launchers.mpi import MpiFlavour, mpi_argv
+
 from autotune.display import shown
 from autotune.records import TrialRecord
-from launchers.mpi import MpiFlavour, mpi_argv
 from autotune.trial import job_from_description
 
 # A job script asks for more than was measured: production runs meet busier machines.
@@ -30,13 +31,13 @@ class JobScript:
     @property
     def walltime_s(self) -> int:
         """The wall time to ask for, in whole minutes."""
-        elapsed_s = self.trial.outcome.elapsed_s if self.trial.outcome else 0.0
+        elapsed_s = self.trial.outcome.usage.elapsed_s if self.trial.outcome else 0.0
         return max(_MINIMUM_WALLTIME_S, 60 * ceil(_TIME_MARGIN * elapsed_s / 60))
 
     @property
     def memory_mib(self) -> int:
         """The memory to ask for, in MiB."""
-        peak = self.trial.outcome.peak_memory_bytes if self.trial.outcome else 0
+        peak = self.trial.outcome.usage.peak_memory_bytes if self.trial.outcome else 0
         return max(1024, 512 * ceil(_MEMORY_MARGIN * peak / 2**20 / 512))
 
 
@@ -78,14 +79,16 @@ FORMATS: Mapping[str, Callable[[JobScript], str]] = {"pbs": pbs, "slurm": slurm,
 def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
     job = _job(script)
     folder = job["folder"]
-    exports = [
-        f"export {name}={_quoted(value, folder)}" for name, value in sorted(job["environment"].items())
-    ]
+    exports = [f"export {name}={_quoted(value, folder)}" for name, value in sorted(job["environment"].items())]
     command = mpi_argv(script.mpi, job_from_description(job))
     lines = [
         "#!/bin/bash",
         *head,
-        *(f"# {line}" for remark in (*script.remarks, shown(script.trial.configuration)) for line in remark.splitlines()),
+        *(
+            f"# {line}"
+            for remark in (*script.remarks, shown(script.trial.configuration))
+            for line in remark.splitlines()
+        ),
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',

@@ -65,7 +65,8 @@ class Machine:
     def __str__(self) -> str:
         memory_gib = self.memory_bytes / 2**30
         plural = "" if self.cores == 1 else "s"
-        return f"{self.host}: {self.cores} core{plural} of {self.cpu_model} ({self.microarchitecture}), {memory_gib:.0f} GiB"
+        cpu = f"{self.cpu_model} ({self.microarchitecture})"
+        return f"{self.host}: {self.cores} core{plural} of {cpu}, {memory_gib:.0f} GiB"
 
 
 @cache

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from launchers import Usage
 from objectives.base import Answer, FailureKind
 
 
@@ -11,8 +12,8 @@ from objectives.base import Answer, FailureKind
 class Outcome:
     """The end of a trial: a measurement (`failure` is None) or a typed failure.
 
-    `attempts` counts the runs that were needed: more than one only after infrastructure errors. `elapsed_s` is the
-    time of the last run, start-up of the ranks included; `cpu_s` and `peak_memory_bytes` are the whole job's.
+    `attempts` counts the runs that were needed: more than one only after infrastructure errors. `usage` is that of
+    the last run's whole job, start-up of the ranks included.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -21,9 +22,7 @@ class Outcome:
     message: str = ""
     answer: Answer | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    elapsed_s: float = 0.0
-    cpu_s: float = 0.0
-    peak_memory_bytes: int = 0
+    usage: Usage = field(default_factory=Usage)
     attempts: int = 1
 
     def __post_init__(self) -> None:
@@ -49,4 +48,4 @@ class Outcome:
             values["failure"] = FailureKind(values["failure"])
         if values.get("answer"):
             values["answer"] = Answer(**values["answer"])
-        return cls(**values)
+        return cls(**values | {"usage": Usage(**values["usage"])})

@@ -95,4 +95,3 @@ def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
     lines = "\n".join(f"  {line}" for line in errors)
     msg = f"the space of study {study.name!r} has errors:\n{lines}"
     raise StudyFileError(msg)
-

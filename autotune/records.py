@@ -52,9 +52,11 @@ class Definition:
             ("", self.identity, other.identity),
             ("machine ", self.machine_identity, other.machine_identity),
         ):
-            for key in sorted({*mine, *theirs}):
-                if mine.get(key) != theirs.get(key):
-                    found.append(f"{title}{key}: {mine.get(key)} there, {theirs.get(key)} here")
+            found.extend(
+                f"{title}{key}: {mine.get(key)} there, {theirs.get(key)} here"
+                for key in sorted({*mine, *theirs})
+                if mine.get(key) != theirs.get(key)
+            )
         if not found and self.space != other.space:
             found.append("the space: its parameters, values or constraints are others than before")
         return found

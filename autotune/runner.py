@@ -1,7 +1,7 @@
 """The study runner: the coordinator's loop from the first trial to the last."""
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -129,11 +129,11 @@ class StudyRunner:
             if limit is not None and self._clock() - started >= limit:
                 self._ending = Ending.TIMEOUT
                 return
-            record = self._ask()
-            if record is None:
+            proposed = self._ask()
+            if proposed is None:
                 self._ending = Ending.EXHAUSTED
                 return
-            yield self._prepare(record)
+            yield self._prepare(proposed)
 
     def _ask(self) -> TrialRecord | None:
         size = self._space.size
@@ -222,7 +222,7 @@ class StudyRunner:
             for number, flight in self._in_flight.items()
         )
         finished = sum(trial.outcome is not None for trial in trials)
-        spent = [trial.outcome.elapsed_s for trial in trials if trial.outcome is not None]
+        spent = [trial.outcome.usage.elapsed_s for trial in trials if trial.outcome is not None]
         left = fmean(spent) * (self._budget.trials - finished) / self._budget.workers if spent else None
         return Status(
             metric=self._metric,

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from launchers.local import sweep
+
 from autotune.cluster import RayExecutor, local_cluster
 from autotune.confirm import confirm
 from autotune.cores import CoreClaim, CorePool
@@ -19,7 +21,6 @@ from autotune.storage_url import state_folder
 from autotune.studyfile import StudyFile
 from autotune.summary import Summary, summarise
 from launchers import Launcher
-from launchers.local import sweep
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,7 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
         store = StudyStore.create(place.url, place.name, prepared.definition)
         sampler = study.sampler
         store.use(
-            ValidSetSampler(
-                prepared.space, seed=sampler.seed, startup=sampler.startup, model=sampler.name == "gp"
-            )
+            ValidSetSampler(prepared.space, seed=sampler.seed, startup=sampler.startup, model=sampler.name == "gp")
         )
         if _is_done(store, study):
             return summarise(store)

@@ -30,12 +30,12 @@ class SpaceSection(_Section):
 class BudgetSection(_Section):
     """How much may be spent. `trials` is the total, over all sessions of the study."""
 
-    trials: int = Field(50, ge=1)
-    timeout_s: float | None = Field(None, gt=0)
-    run_time_limit_s: float | None = Field(None, gt=0)
-    workers: int = Field(1, ge=1)
-    infrastructure_retries: int = Field(2, ge=0)
-    give_up_after: int = Field(8, ge=1)
+    trials: int = Field(default=50, ge=1)
+    timeout_s: float | None = Field(default=None, gt=0)
+    run_time_limit_s: float | None = Field(default=None, gt=0)
+    workers: int = Field(default=1, ge=1)
+    infrastructure_retries: int = Field(default=2, ge=0)
+    give_up_after: int = Field(default=8, ge=1)
 
 
 SamplerName = Literal["gp", "random"]
@@ -45,15 +45,15 @@ class SamplerSection(_Section):
     """Which configurations are tried. `startup` of them are drawn at random from the valid set first."""
 
     name: SamplerName = "gp"
-    seed: int = Field(0, ge=0)
-    startup: int = Field(8, ge=1)
+    seed: int = Field(default=0, ge=0)
+    startup: int = Field(default=8, ge=1)
 
 
 class VerdictSection(_Section):
     """How the winner is compared with the baseline: that many interleaved pairs of runs, and an interval."""
 
-    pairs: int = Field(5, ge=3)
-    confidence: float = Field(0.95, gt=0.5, lt=1)
+    pairs: int = Field(default=5, ge=3)
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
 
 
 class LauncherSection(_Section):
@@ -69,11 +69,11 @@ class StudyFile(_Section):
     description: str = ""
     objective: str
     options: dict[str, Any] = Field(default_factory=dict)
-    space: SpaceSection = Field(default_factory=SpaceSection)
-    budget: BudgetSection = Field(default_factory=BudgetSection)
-    sampler: SamplerSection = Field(default_factory=SamplerSection)
-    verdict: VerdictSection = Field(default_factory=VerdictSection)
-    launcher: LauncherSection = Field(default_factory=LauncherSection)
+    space: SpaceSection = SpaceSection()
+    budget: BudgetSection = BudgetSection()
+    sampler: SamplerSection = SamplerSection()
+    verdict: VerdictSection = VerdictSection()
+    launcher: LauncherSection = LauncherSection()
 
 
 def catalogue() -> dict[str, Path]:

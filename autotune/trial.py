@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from launchers.run import run
+
 from autotune.outcome import Outcome
 from launchers import STDERR, STDOUT, Job, Launcher, LaunchError, MpiStart, Resources
-from launchers.run import run
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Objective, Output, RunFailure
 
 # Inputs and small outputs of a run are kept for the person who asks what happened; a program's scratch data is not.
@@ -35,24 +36,21 @@ def run_task(task: Task, launcher: Launcher) -> Outcome:
     except LaunchError as error:
         return _failed(task, FailureKind.INFRASTRUCTURE_ERROR, "not-started", str(error))
     usage = output.status.usage
-    spent = {
-        "elapsed_s": usage.elapsed_s,
-        "cpu_s": usage.cpu_s,
-        "peak_memory_bytes": usage.peak_memory_bytes,
-        "attempts": task.attempt,
-    }
     try:
         measurement = task.objective.measure(output)
         check_answer(measurement, task.reference)
     except RunFailure as failure:
-        return Outcome(failure=failure.kind, code=failure.code, message=str(failure), **spent)
+        return Outcome(
+            failure=failure.kind, code=failure.code, message=str(failure), usage=usage, attempts=task.attempt
+        )
     finally:
         clean(task.job.folder)
     return Outcome(
         metrics=dict(measurement.metrics),
         answer=measurement.answer,
         details=dict(measurement.details),
-        **spent,
+        usage=usage,
+        attempts=task.attempt,
     )
 
 

@@ -1,6 +1,7 @@
 """Interval arithmetic over Python numbers: how far the value of an operation can reach.
 
-With it overflow is ruled out when an expression is read, not when it is computed (Moore, Interval Analysis, 1966).
+With it overflow is ruled out when an expression is read, not when it is computed (Moore, Interval Analysis,
+1966).
 """
 
 import math

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from spaces.diagram import EmptyError, TooWideError, build
-from spaces.order import good_order, independent_groups
 from spaces.domain import Domain
+from spaces.order import good_order, independent_groups
 from spaces.rule import ConstraintRule, Rule
 
 
@@ -13,8 +13,8 @@ def minimal_conflict(
 ) -> tuple[ConstraintRule, ...]:
     """Return constraints out of `suspects` that clash, such that without any one of them they would not.
 
-    `background` always holds (when parameters exist). QuickXplain: U. Junker, Preferred Explanations and Relaxations
-    for Over-Constrained Problems, AAAI 2004.
+    `background` always holds (when parameters exist). QuickXplain: U. Junker, Preferred Explanations and
+    Relaxations for Over-Constrained Problems, AAAI 2004.
     """
 
     def clash(rules: Sequence[Rule]) -> bool:

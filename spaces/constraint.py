@@ -7,8 +7,9 @@ from dataclasses import dataclass
 class Constraint:
     """A rule that every valid configuration satisfies.
 
-    `rule` is an expression of `spaces.syntax` over parameters and facts. It does not apply (is satisfied) where it
-    mentions, outside `is_set(...)`, a parameter that has no value. `reason` says to people why the rule holds.
+    `rule` is an expression of `spaces.syntax` over parameters and facts. It does not apply (is satisfied)
+    where it mentions, outside `is_set(...)`, a parameter that has no value. `reason` says to people why the
+    rule holds.
     """
 
     name: str

@@ -1,13 +1,14 @@
-"""The valid set of a few parameters as a layered decision diagram: counted, listed and sampled without trying.
+"""The valid set of a few parameters as a layered decision diagram: counted, listed and sampled without
+trying.
 
-Parameters are bound one after another. After each, a partial assignment is remembered only by what unfinished rules
-still need of it (the frontier); equal ones are merged into one node, and a rule is checked as soon as it is bound.
-Paths from the root to the end are the valid configurations: counting them backwards gives the exact size, and following
-a path by its rank gives exactly uniform samples.
+Parameters are bound one after another. After each, a partial assignment is remembered only by what unfinished
+rules still need of it (the frontier); equal ones are merged into one node, and a rule is checked as soon as
+it is bound. Paths from the root to the end are the valid configurations: counting them backwards gives the
+exact size, and following a path by its rank gives exactly uniform samples.
 
-Sources: the frontier method, D. E. Knuth, The Art of Computer Programming 4A, 7.1.4; decision diagrams for constraints,
-H. R. Andersen et al., A Constraint Store Based on Multivalued Decision Diagrams, CP 2007; its width is that of bucket
-elimination, R. Dechter, Artificial Intelligence 113 (1999).
+Sources: the frontier method, D. E. Knuth, The Art of Computer Programming 4A, 7.1.4; decision diagrams for
+constraints, H. R. Andersen et al., A Constraint Store Based on Multivalued Decision Diagrams, CP 2007; its
+width is that of bucket elimination, R. Dechter, Artificial Intelligence 113 (1999).
 """
 
 import math
@@ -46,8 +47,9 @@ class EmptyError(Exception):
 class Level:
     """The edges that bind the parameter at `position`, sorted by the node that they leave.
 
-    Those of node k are `start[k] : start[k + 1]`; `value` is the value index, `child` the node of the next level.
-    `paths[k]` counts the valid completions from node k (int64, or Python integers where that could overflow).
+    Those of node k are `start[k] : start[k + 1]`; `value` is the value index, `child` the node of the next
+    level. `paths[k]` counts the valid completions from node k (int64, or Python integers where that could
+    overflow).
     """
 
     position: int
@@ -74,7 +76,9 @@ class Diagram:
         return tuple(level.position for level in self.levels)
 
     def unrank(self, ranks: Ids) -> dict[int, Array]:
-        """Return the assignments with the given ranks (each in [0, size), size < 2**62), as columns by position."""
+        """Return the assignments with the given ranks (each in [0, size), size < 2**62), as columns by
+        position.
+        """
         node: Ids = np.zeros(len(ranks), dtype=np.int64)
         rank = ranks.astype(np.int64)
         columns: dict[int, Array] = {}
@@ -91,7 +95,8 @@ class Diagram:
     def draw(self, rng: np.random.Generator, n: int) -> dict[int, Array]:
         """Return `n` independent uniform assignments, as columns by position.
 
-        Exactly uniform below 2**62 assignments; beyond, to about 1e-9, the rounding of the branch probabilities.
+        Exactly uniform below 2**62 assignments; beyond, to about 1e-9, the rounding of the branch
+        probabilities.
         """
         if self.size < FITS_INT64:
             return self.unrank(rng.integers(self.size, size=n))
@@ -108,7 +113,9 @@ class Diagram:
         return columns
 
     def ranks_of_all(self, digits: Mapping[int, Array]) -> Ids:
-        """Return, for every valid assignment, the sum of `digits[position][index]` (-1: the last one), unsorted."""
+        """Return, for every valid assignment, the sum of `digits[position][index]` (-1: the last one),
+        unsorted.
+        """
         node: Ids = np.zeros(1, dtype=np.int64)
         total: Ids = np.zeros(1, dtype=np.int64)
         for level in self.levels:
@@ -234,7 +241,9 @@ def _allowed(rules: Sequence[Rule], columns: Mapping[int, Array], shape: tuple[i
     return np.broadcast_to(allowed, shape)
 
 
-def _merge(columns: Mapping[int, Array], domains: Mapping[int, Domain], edges: int) -> tuple[Ids, int, dict[int, Array]]:
+def _merge(
+    columns: Mapping[int, Array], domains: Mapping[int, Domain], edges: int
+) -> tuple[Ids, int, dict[int, Array]]:
     """Return the node that each edge leads to, how many nodes there are, and their columns."""
     if not columns:
         return np.zeros(edges, dtype=np.int64), 1, {}

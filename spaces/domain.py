@@ -19,9 +19,9 @@ _MIDDLE = 0.5  # where an ordered parameter without a value is put: nearest to a
 class Domain:
     """The values of the parameter at `position`, by index.
 
-    `indexes` are the possible ones, -1 ("no value") first where the parameter may be without one. `table` holds
-    the values (codes of words) and, for index -1, a filler at the end. `features` is (values + 1, columns): how
-    each index is encoded, the last row being that of -1.
+    `indexes` are the possible ones, -1 ("no value") first where the parameter may be without one. `table`
+    holds the values (codes of words) and, for index -1, a filler at the end. `features` is (values + 1,
+    columns): how each index is encoded, the last row being that of -1.
     """
 
     parameter: Parameter
@@ -95,7 +95,9 @@ def _features(
 
 
 def _scale(values: FloatArray) -> FloatArray:
-    """Put increasing values on [0, 1]: linearly if evenly spaced, else by logarithm if positive, else by rank."""
+    """Put increasing values on [0, 1]: linearly if evenly spaced, else by logarithm if positive, else by
+    rank.
+    """
     if len(values) == 1:
         return np.zeros(1)
     steps = np.diff(values)

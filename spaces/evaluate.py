@@ -1,7 +1,8 @@
 """Computes expressions over whole columns of configurations at once.
 
-Every operation gives its values and where it failed (division by zero, the root of a negative number, ...). A failure
-makes a rule false; `and`, `or` and `if` take no notice of failures in parts that Python would not have computed.
+Every operation gives its values and where it failed (division by zero, the root of a negative number, ...). A
+failure makes a rule false; `and`, `or` and `if` take no notice of failures in parts that Python would not
+have computed.
 """
 
 import math
@@ -27,7 +28,7 @@ def holds(node: Node, columns: Columns) -> Array:
     return value if failed is None else value & ~failed
 
 
-def number(node: Node) -> Any:
+def number(node: Node) -> Any:  # noqa: ANN401  a number, a truth value or a code, as the node says
     """Return the value of an expression over facts only: a Python number, truth value or word code.
 
     Raises:
@@ -43,7 +44,7 @@ def number(node: Node) -> Any:
 def _compute(node: Node, columns: Columns) -> Outcome:
     if node.op == "parameter":
         return node.table[columns[node.position]], None
-    if node.op == "constant":
+    if node.op in {"constant", "fact"}:
         return node.value, None
     if node.op == "is_set":
         return columns[node.position] >= 0, None
@@ -51,10 +52,18 @@ def _compute(node: Node, columns: Columns) -> Outcome:
     if node.op in _LAZY:
         return _LAZY[node.op](outcomes)
     values = [value for value, _ in outcomes]
-    if node.wide or any(operand.wide for operand in node.operands):
+    if _needs_python_numbers(node):
         values = [np.asarray(value).astype(object) for value in values]
     value, own_failure = _STRICT[node.op](node, values)
     return value, _either([failed for _, failed in outcomes] + [own_failure])
+
+
+def _needs_python_numbers(node: Node) -> bool:
+    """Whether int64 could overflow, or a large whole number would be rounded by meeting a float."""
+    if node.wide or any(operand.wide for operand in node.operands):
+        return True
+    meets_float = node.kind == "float" or any(operand.kind == "float" for operand in node.operands)
+    return meets_float and any(operand.beyond_float for operand in node.operands)
 
 
 def _either(failures: Sequence[Failed]) -> Failed:
@@ -156,17 +165,43 @@ def _logarithm(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
     return np.log2(np.where(number_ > 0, number_, 1)), number_ <= 0
 
 
-def _rounded(operation: Callable[[Any], Any]) -> Callable[[Node, list[Array]], Outcome]:
+def _rounded(operation: Callable[[Any], Any], exactly: Callable[[Any], int]) -> Callable[[Node, list[Array]], Outcome]:
+    of_python = np.frompyfunc(exactly, 1, 1)
+
     def rounded(node: Node, values: list[Array]) -> Outcome:
+        (value,) = values
         if node.operands[0].kind != "float":
-            return values[0] + 0, None
-        result = operation(values[0])
+            return value + 0, None
+        if node.wide:
+            return of_python(value), None
+        result = operation(np.asarray(value, dtype=float))
         return (result.astype(np.int64) if node.kind == "int" else result), None
 
     return rounded
 
 
-def _is_square(node: Node, values: list[Array]) -> Outcome:
+def _between(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+    value, low, high = values
+    return np.asarray((low <= value) & (value <= high)).astype(bool, copy=False), None
+
+
+def _in(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+    value, *elements = values
+    found = value == elements[0]
+    for element in elements[1:]:
+        found = found | (value == element)
+    return np.asarray(found).astype(bool, copy=False), None
+
+
+def _in_range(node: Node, values: list[Array]) -> Outcome:
+    value, start, stop, step = (v + 0 for v in values)
+    inside = (start <= value) & (value < stop)
+    if node.operands[3].high > 1:
+        inside = inside & ((value - start) % step == 0)
+    return np.asarray(inside).astype(bool, copy=False), None
+
+
+def _is_square(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
     number_ = np.asarray(values[0])
     if number_.dtype == object:
         return np.frompyfunc(_is_square_of_python, 1, 1)(number_).astype(bool), None
@@ -203,11 +238,14 @@ _STRICT: dict[str, Callable[[Node, list[Array]], Outcome]] = {
     "le": _comparison(np.less_equal),
     "gt": _comparison(np.greater),
     "ge": _comparison(np.greater_equal),
+    "between": _between,
+    "in": _in,
+    "in_range": _in_range,
     "not": _not,
     "sqrt": _root,
     "log2": _logarithm,
-    "floor": _rounded(np.floor),
-    "ceil": _rounded(np.ceil),
+    "floor": _rounded(np.floor, math.floor),
+    "ceil": _rounded(np.ceil, math.ceil),
     "is_square": _is_square,
     "is_power_of_two": _is_power_of_two,
 }

@@ -11,15 +11,17 @@ Array: TypeAlias = npt.NDArray[Any]
 
 NARROW = 2**62  # whole numbers that stay below it in magnitude are computed in int64, others as Python integers
 
+_EXACT_IN_FLOAT = 2**53
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
     """One operation of an expression.
 
-    `low` and `high` bound the value (whole numbers and numbers). `needs` are the positions of the parameters that
-    are mentioned outside `is_set`, `positions` those of all; `table` holds a parameter's values by index, with a
-    filler at the end for index -1. Words are computed with as codes; `words` are the possible ones. `start` and
-    `end` are the columns in the text.
+    `low` and `high` bound the value (whole numbers and numbers). `needs` are the positions of the parameters
+    that are mentioned outside `is_set`, `positions` those of all; `table` holds a parameter's values by
+    index, with a filler at the end for index -1. Words are computed with as codes; `words` are the possible
+    ones. `name` is that of a parameter or fact, `start` and `end` are the columns in the text.
     """
 
     op: str
@@ -33,13 +35,19 @@ class Node:
     words: frozenset[str] = frozenset()
     needs: frozenset[int] = frozenset()
     positions: frozenset[int] = frozenset()
+    name: str = ""
     start: int = 0
     end: int = 0
 
     @property
     def wide(self) -> bool:
         """Whether int64 could overflow here."""
-        return self.kind == "int" and not (-NARROW <= self.low and self.high <= NARROW)
+        return self.kind == "int" and not (self.low >= -NARROW and self.high <= NARROW)
+
+    @property
+    def beyond_float(self) -> bool:
+        """Whether a float could not hold the value exactly."""
+        return self.kind == "int" and max(abs(self.low), abs(self.high)) > _EXACT_IN_FLOAT
 
     @property
     def is_number(self) -> bool:

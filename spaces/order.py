@@ -1,4 +1,6 @@
-"""In which order parameters are bound: independent groups apart, and within a group the narrowest frontier first."""
+"""In which order parameters are bound: independent groups apart, and within a group the narrowest frontier
+first.
+"""
 
 import math
 from collections.abc import Sequence
@@ -41,7 +43,8 @@ def independent_groups(domains: Sequence[Domain], rules: Sequence[Rule]) -> list
 
 
 def good_order(group: Group) -> list[Domain]:
-    """Return an order of binding that keeps the frontier narrow: greedily, and from every start if that is costly.
+    """Return an order of binding that keeps the frontier narrow: greedily, and from every start if that is
+    costly.
 
     The cost of an order is the number of cells to check if no rule excluded anything: an upper bound.
     """
@@ -57,9 +60,7 @@ def good_order(group: Group) -> list[Domain]:
     return [by_position[position] for position in order]
 
 
-def _greedy(
-    weight: dict[int, float], scopes: Sequence[frozenset[int]], start: int | None
-) -> tuple[list[int], float]:
+def _greedy(weight: dict[int, float], scopes: Sequence[frozenset[int]], start: int | None) -> tuple[list[int], float]:
     """Return an order, and the logarithm of its cost."""
     order: list[int] = []
     bound: set[int] = set()

@@ -1,4 +1,6 @@
-"""Parameters: what may be set, and to which values. Every domain is finite, so that a duplicate is well defined."""
+"""Parameters: what may be set, and to which values. Every domain is finite, so that a duplicate is well
+defined.
+"""
 
 import keyword
 import math
@@ -84,8 +86,9 @@ class Integer(_Common):
 class Float(_Common):
     """A number on a grid of `points` values from `low` to `high`, evenly spaced (`log`: in the logarithm).
 
-    A grid, so that a space is finite and "the same configuration again" has a meaning. Grid values are rounded to
-    12 significant digits; the ends are exact. A value within a relative 1e-9 of a grid value counts as that value.
+    A grid, so that a space is finite and "the same configuration again" has a meaning. Grid values are
+    rounded to 12 significant digits; the ends are exact. A value within a relative 1e-9 of a grid value
+    counts as that value.
 
     Raises:
         SpaceError: the name, the bounds or the default are not as they should be.
@@ -182,7 +185,7 @@ def index_of(parameter: Parameter, value: object) -> int | None:
     if isinstance(parameter, Float):
         return _grid_index(parameter, float(value))  # type: ignore[arg-type]  # a number: checked above
     try:
-        return parameter.values.index(value)  # type: ignore[arg-type]
+        return parameter.values.index(value)
     except ValueError:
         return None
 

@@ -1,12 +1,14 @@
-"""The valid set of a group of parameters that is too entangled for a diagram: estimated, and sampled nearly uniformly.
+"""The valid set of a group of parameters that is too entangled for a diagram: estimated, and sampled nearly
+uniformly.
 
-Many partial assignments ("particles") are extended side by side, each by one of its allowed values at random, weighted
-by how many it had, and resampled when few carry most of the weight. The product of the mean weights estimates the size
-without bias. Afterwards every particle is moved by Gibbs steps, which leave the uniform distribution unchanged.
+Many partial assignments ("particles") are extended side by side, each by one of its allowed values at random,
+weighted by how many it had, and resampled when few carry most of the weight. The product of the mean weights
+estimates the size without bias. Afterwards every particle is moved by Gibbs steps, which leave the uniform
+distribution unchanged.
 
-Sources: D. E. Knuth, Estimating the Efficiency of Backtrack Programs, Mathematics of Computation 29 (1975), for the
-estimate; P. Del Moral, A. Doucet, A. Jasra, Sequential Monte Carlo Samplers, J. R. Statist. Soc. B 68 (2006), for
-resampling and moves.
+Sources: D. E. Knuth, Estimating the Efficiency of Backtrack Programs, Mathematics of Computation 29 (1975),
+for the estimate; P. Del Moral, A. Doucet, A. Jasra, Sequential Monte Carlo Samplers, J. R. Statist. Soc. B 68
+(2006), for resampling and moves.
 """
 
 import math
@@ -30,8 +32,8 @@ _SEED = 75  # the estimate of a space's size must not change from call to call
 class Particles:
     """A group of parameters that can be sampled, not counted.
 
-    `estimate` is the estimated number of valid assignments, `relative_error` its standard error relative to it.
-    `pool` holds some valid assignments, as columns by position.
+    `estimate` is the estimated number of valid assignments, `relative_error` its standard error relative to
+    it. `pool` holds some valid assignments, as columns by position.
     """
 
     order: tuple[Domain, ...]

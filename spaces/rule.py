@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from spaces.constraint import Constraint
 from spaces.evaluate import Columns, holds
 from spaces.node import Array, Node
@@ -34,6 +32,11 @@ class ConstraintRule:
         """The positions of the parameters that the constraint mentions."""
         return tuple(sorted(self.node.positions))
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The names of the facts that the constraint mentions."""
+        return tuple(sorted(_facts(self.node)))
+
     def mask(self, columns: Columns) -> Array:
         """Return where the constraint is satisfied or does not apply."""
         satisfied = holds(self.node, columns)
@@ -41,14 +44,11 @@ class ConstraintRule:
             satisfied = satisfied | (columns[position] < 0)
         return satisfied
 
-    def applies(self, columns: Columns) -> bool:
-        """Whether every parameter that it needs has a value, for columns of one configuration."""
-        return not any(bool(np.any(columns[position] < 0)) for position in self.missable)
-
 
 @dataclass(frozen=True, eq=False)
 class ExistenceRule:
-    """The parameter at `subject` has a value where its condition holds (or is unset, if `optional`), none elsewhere.
+    """The parameter at `subject` has a value where its condition holds (or is unset, if `optional`), none
+    elsewhere.
 
     A condition that mentions a parameter without a value, or cannot be computed, does not hold.
     """
@@ -75,3 +75,8 @@ class ExistenceRule:
         exists = self.active(columns)
         absent = columns[self.subject] < 0
         return exists | absent if self.optional else exists ^ absent
+
+
+def _facts(node: Node) -> set[str]:
+    own = {node.name} if node.op == "fact" else set()
+    return own.union(*(_facts(operand) for operand in node.operands))

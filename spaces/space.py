@@ -1,37 +1,289 @@
-"""The space (interface first; the implementation lands in this file shortly)."""
+"""The space: parameters, constraints and facts as one value that knows its valid configurations."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from spaces import encoding, serialised
+from spaces.compiled import Compiled, compiled
+from spaces.conflict import minimal_conflict
 from spaces.constraint import Constraint
-from spaces.parameter import Configuration, Parameter, Value
+from spaces.errors import SpaceError
+from spaces.explain import described, violations
+from spaces.neighbourhood import Neighbourhood
+from spaces.parameter import Configuration, Parameter, Value, index_of
+from spaces.particles import Particles
+from spaces.rule import ConstraintRule
+from spaces.valid import LISTABLE_ROWS, EmptyError, Indices, ValidSet, valid_set
 
-IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
+
+_CHUNK_ROWS = 10_000  # configurations decoded at a time when all are iterated over
 
 
 @dataclass(frozen=True)
 class Count:
-    """A number of configurations; `relative_error` is one standard error where it is not exact."""
+    """A number of configurations; `relative_error` is one standard error, relative, where it is an estimate."""
 
     value: int
     exact: bool = True
     relative_error: float = 0.0
 
+    def __str__(self) -> str:
+        return f"{self.value:,}" if self.exact else f"about {self.value:.3g} (± {self.relative_error:.1%})"
 
+
+@dataclass(frozen=True, init=False)
 class Space:
-    """Parameters, constraints and facts."""
+    """Parameters, constraints over them, and facts (numbers and words that do not change) that both may use.
+
+    The valid set is constructed, not filtered, when it is first needed (`spaces.diagram`); equal spaces
+    sample alike from equal generators. A configuration is valid if every parameter that exists has a value of
+    its domain (or is unset, where that is allowed), none other has one, and every constraint holds. A
+    constraint does not apply where it mentions, outside `is_set(...)`, a parameter without a value; what
+    cannot be computed (division by zero, ...) does not hold.
+
+    Raises:
+        SpaceError: all mistakes at once: names, domains, defaults, expressions.
+    """
+
+    parameters: tuple[Parameter, ...]
+    constraints: tuple[Constraint, ...]
+    facts: Mapping[str, Value]
 
     def __init__(
         self,
         parameters: Iterable[Parameter],
         constraints: Iterable[Constraint] = (),
-        facts: Mapping[str, Value] | None = None,
+        facts: Mapping[str, Value] = MappingProxyType({}),
     ) -> None:
-        self.parameters = tuple(parameters)
-        self.constraints = tuple(constraints)
-        self.facts = dict(facts or {})
+        object.__setattr__(self, "parameters", tuple(parameters))
+        object.__setattr__(self, "constraints", tuple(constraints))
+        object.__setattr__(self, "facts", MappingProxyType(dict(facts)))
+        object.__setattr__(self, "_compiled", compiled(self.parameters, self.constraints, self.facts))
+
+    def __hash__(self) -> int:
+        return hash((self.parameters, self.constraints, frozenset(self.facts.items())))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return (type(self), (self.parameters, self.constraints, dict(self.facts)))
+
+    @property
+    def raw_size(self) -> int:
+        """The size of the product of the domains, "no value" counted where it is possible."""
+        return math.prod(domain.radix for domain in self._ready.domains)
+
+    @property
+    def size(self) -> Count:
+        """How many configurations are valid.
+
+        Raises:
+            SpaceError: none is; the message names a minimal set of constraints that clash.
+        """
+        valid = self._valid
+        return Count(valid.size, valid.exact, valid.relative_error)
+
+    @property
+    def sampling(self) -> str:
+        """How nearly uniform `sample` is: "uniform", or a phrase that says what is not."""
+        entangled = [part for part in self._valid.parts if isinstance(part, Particles)]
+        if not entangled:
+            return "uniform"
+        names = [self.parameters[position].name for part in entangled for position in sorted(part.positions)]
+        return f"nearly uniform (sequential Monte Carlo with Gibbs moves over {', '.join(names)})"
+
+    @property
+    def listable(self) -> bool:
+        """Whether `configurations` and `all_indices` may be asked for: up to 2e7 rows of known number."""
+        return self._valid.listable
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the columns of `encode`: `np`, `np is unset`, `mixing=plain`, ..."""
+        return encoding.feature_names(self._ready.domains)
+
+    def default(self) -> Configuration:
+        """Return the configuration of the defaults; parameters that do not exist then are left out.
+
+        Raises:
+            SpaceError: it is not valid; the message names the constraints that it breaks.
+        """
+        configuration: dict[str, Value] = {}
+        columns: dict[int, Any] = {}
+        for domain in self._ready.domains:
+            rule, value = self._ready.existence.get(domain.position), domain.parameter.default
+            exists = rule is None or bool(np.all(rule.active(columns)))
+            columns[domain.position] = np.array([-1], dtype=np.int32)
+            if exists and value is not None:
+                columns[domain.position] = np.array([index_of(domain.parameter, value)], dtype=np.int32)
+                configuration[domain.parameter.name] = value
+        broken = self.violations(configuration)
+        if broken:
+            raise SpaceError([f"the default configuration is not valid: {sentence}" for sentence in broken])
+        return configuration
+
+    def contains(self, configuration: Configuration) -> bool:
+        """Return whether `configuration` is valid."""
+        return not self.violations(configuration)
+
+    def violations(self, configuration: Configuration) -> list[str]:
+        """Return what is wrong with `configuration`, a sentence each, with the rule, its reason and the
+        values.
+        """
+        return violations(self._ready, configuration, self.facts)
+
+    def sample(self, rng: np.random.Generator, n: int) -> list[Configuration]:
+        """Return `n` distinct valid configurations in random order; all of them if there are fewer.
+
+        Raises:
+            SpaceError: none is valid.
+        """
+        return self.decode(self.sample_indices(rng, n))
+
+    def configurations(self) -> Iterator[Configuration]:
+        """Yield all valid configurations in lexicographic order: parameters as declared, "no value" before
+        values.
+
+        Raises:
+            SpaceError: there are too many to list, or none.
+        """
+        rows = self.all_indices()
+        for first in range(0, len(rows), _CHUNK_ROWS):
+            yield from self.decode(rows[first : first + _CHUNK_ROWS])
+
+    def neighbours(self, configuration: Configuration) -> list[Configuration]:
+        """Return the valid configurations that differ in one parameter, and in others only as far as that
+        forces.
+
+        An ordered parameter goes one step up or down, over values that are invalid; a choice to any other
+        value; an unset one to any value, and back. Where the adjacent value is invalid by itself (it ends or
+        begins the existence of another parameter, or breaks a constraint), the others are repaired at the
+        least cost: one more parameter changed if that is enough, else the nearest valid configuration in
+        encoded distance.
+
+        Raises:
+            SpaceError: `configuration` is not valid.
+        """
+        broken = self.violations(configuration)
+        if broken:
+            raise SpaceError(broken)
+        domains = self._ready.domains
+        row = self.indices([configuration])[0]
+        return self.decode(Neighbourhood(domains, self._ready.rules, self._valid).of(row))
+
+    def nearest(self, configuration: Configuration) -> Configuration:
+        """Return the valid configuration at the least Euclidean distance in encoded terms.
+
+        `configuration` may be invalid and incomplete: a number off its domain counts by its place on the
+        parameter's scale, unknown names and words do not count, a missing required value counts as its
+        default. The result is exact where `size` is (a shortest path in the diagram), else a local optimum.
+
+        Raises:
+            SpaceError: none is valid.
+        """
+        row = self._valid.cheapest(encoding.costs(self._ready.domains, configuration))
+        return self.decode(row[None, :])[0]
+
+    def encode(self, configurations: Sequence[Configuration]) -> FloatArray:
+        """Return the configurations (n of them) as numbers for a model, (n, d), columns as in
+        `feature_names`.
+
+        An ordered parameter is one column from 0 to 1: linear if its values are evenly spaced, by logarithm
+        if they are positive, else by rank; a flag is 0 or 1; a choice has a column for each value. One that
+        may be without a value has a further column that says so, and then stands at 0.5 (a choice: at no
+        value). Never NaN.
+
+        Raises:
+            SpaceError: an unknown name, or a value outside its domain.
+        """
+        return self.encode_indices(self.indices(configurations))
+
+    def indices(self, configurations: Sequence[Configuration]) -> Indices:
+        """Return the configurations (n of them) as value indexes, (n, p) int32; -1 stands for no value.
+
+        Raises:
+            SpaceError: an unknown name, or a value outside its domain.
+        """
+        return encoding.indices_of(self._ready.domains, configurations)
+
+    def decode(self, indices: Indices) -> list[Configuration]:
+        """Return the configurations of value indexes (n, p)."""
+        return encoding.decoded(self._ready.domains, np.asarray(indices))
+
+    def encode_indices(self, indices: Indices) -> FloatArray:
+        """Return the encoding (n, d) of value indexes (n, p)."""
+        return encoding.encoded(self._ready.domains, np.asarray(indices))
+
+    def valid_indices(self, indices: Indices) -> npt.NDArray[np.bool_]:
+        """Return which rows of value indexes (n, p) are valid, (n,)."""
+        rows = np.asarray(indices)
+        valid = np.ones(len(rows), dtype=bool)
+        for domain in self._ready.domains:
+            column = rows[:, domain.position]
+            valid &= (column >= domain.indexes[0]) & (column < len(domain.values))
+        for rule in (*self._ready.rules, *self._ready.constants):
+            valid[valid] = rule.mask({position: rows[valid, position] for position in rule.positions})
+        return valid
+
+    def sample_indices(self, rng: np.random.Generator, n: int) -> Indices:
+        """Return `n` distinct valid configurations as value indexes, (n, p); all of them if there are fewer.
+
+        Raises:
+            SpaceError: none is valid.
+        """
+        return self._valid.sample(rng, n)
+
+    def all_indices(self) -> Indices:
+        """Return all valid configurations as value indexes, (n, p), in the order of `configurations`.
+
+        Raises:
+            SpaceError: there are too many to list, or none.
+        """
+        if not self.listable:
+            raise SpaceError(f"{self.size} configurations are too many to list (at most {LISTABLE_ROWS:,}); use sample")
+        return self._valid.rows()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the space in JSON's terms; `Space.from_dict` gives an equal space."""
+        return serialised.to_dict(self.parameters, self.constraints, self.facts)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the space that `to_dict` wrote.
+
+        Raises:
+            SpaceError: it did not write this.
+        """
+        return cls(*serialised.from_dict(stored))
+
+    @property
+    def _ready(self) -> Compiled:
+        ready: Compiled = self.__dict__["_compiled"]
+        return ready
+
+    @cached_property
+    def _valid(self) -> ValidSet:
+        false = [rule for rule in self._ready.constants if not bool(rule.mask({}))]
+        if false:
+            raise SpaceError(_clash(false[:1]))
+        try:
+            return valid_set(self._ready.domains, self._ready.rules)
+        except EmptyError as error:
+            suspects = [rule for rule in error.rules if isinstance(rule, ConstraintRule)]
+            background = list(self._ready.existence.values())
+            raise SpaceError(_clash(minimal_conflict(self._ready.domains, suspects, background))) from None
+
+
+def _clash(rules: Sequence[ConstraintRule]) -> list[str]:
+    if len(rules) == 1:
+        return [f"no configuration is valid: this constraint never holds: {described(rules[0])}"]
+    return [
+        "no configuration is valid: these constraints cannot all hold:",
+        *(f"  {described(rule)}" for rule in rules),
+    ]

@@ -6,20 +6,21 @@
 | arithmetic | `+ - * / // % **` and parentheses, as in Python; exponents up to 64 |
 | comparison | `== != < <= > >=`, also chained: `1 <= threads <= cores` |
 | logic | `and`, `or`, `not`; `a if condition else b` |
-| membership | `np in (1, 2, 4)`, `np not in [3, 5]`, `np in range(1, 49)` (without 49), `between(np, 1, 48)` (with 48) |
+| membership | `np in (1, 2)`, `np not in [3, 5]`, `np in range(1, 49)` (not 49), `between(np, 1, 48)` (also 48) |
 | functions | `is_set min max abs sqrt log2 floor ceil divides(a, b) is_square is_power_of_two` |
 
-The text is parsed with `ast` and checked against this list; nothing of it is ever executed. Types and bounds are
-checked when a rule is read: a word is never compared with a number, a choice never with a word that it cannot be, and
-whole numbers are exact however large they become (up to 2**256).
+The text is parsed with `ast` and checked against this list; nothing of it is ever executed. Types and bounds
+are checked when a rule is read: a word is never compared with a number, a choice never with a word that it
+cannot be, and whole numbers are exact however large they become (up to 2**256).
 """
 
 import ast
 import difflib
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,9 @@ _INSTEAD: dict[type[ast.AST], str] = {
     ast.Is: "use ==",
     ast.IsNot: "use !=",
 }
-_ALLOWED = "allowed: numbers, words, names, + - * / // % **, comparisons, and/or/not, in, if/else, " + ", ".join(FUNCTIONS)
+_ALLOWED = "allowed: numbers, words, names, + - * / // % **, comparisons, and/or/not, in, if/else, " + ", ".join(
+    FUNCTIONS
+)
 
 
 def parse_condition(text: str, scope: Scope) -> Node:
@@ -72,7 +75,9 @@ def parse_condition(text: str, scope: Scope) -> Node:
     node = parse(text, scope)
     if node.kind != "bool":
         hint = "compare it with something, e.g. `... == 0`" if node.kind != "str" else "compare it with =="
-        raise ExpressionError(f"a rule must be true or false; this is {_a(node.kind)}", _clean(text), 0, len(text), hint)
+        raise ExpressionError(
+            f"a rule must be true or false; this is {_a(node.kind)}", _clean(text), 0, len(text), hint
+        )
     return node
 
 
@@ -85,7 +90,7 @@ def parse(text: str, scope: Scope) -> Node:
     return _Reader(_clean(text), scope).read()
 
 
-def constant_value(text: str, facts: dict[str, Value]) -> Value:
+def constant_value(text: str, facts: Mapping[str, Value]) -> Value:
     """Return the value of an expression over facts only.
 
     Raises:
@@ -154,7 +159,7 @@ class _Reader:
     def node(self, tree: ast.AST, depth: int) -> Node:
         if depth > MAX_DEPTH:
             raise self.fail(f"nested more than {MAX_DEPTH} deep", tree, "split it into several constraints")
-        reader = {
+        readers: dict[type[ast.AST], Callable[[Any, int], Node]] = {
             ast.Constant: self.constant,
             ast.Name: self.name,
             ast.UnaryOp: self.unary,
@@ -163,7 +168,8 @@ class _Reader:
             ast.Compare: self.comparison,
             ast.IfExp: self.conditional,
             ast.Call: self.call,
-        }.get(type(tree))
+        }
+        reader = readers.get(type(tree))
         if reader is None:
             what = type(tree).__name__.lower()
             raise self.fail(f"{what} is not part of the language of rules", tree, _ALLOWED)
@@ -185,7 +191,7 @@ class _Reader:
         if symbol is None:
             raise self.unknown_name(tree)
         if symbol.position < 0:
-            return replace(_constant(symbol), op="fact")
+            return replace(_constant(symbol), op="fact", name=tree.id)
         position = frozenset({symbol.position})
         return Node(
             "parameter",
@@ -194,6 +200,7 @@ class _Reader:
             symbol.low,
             symbol.high,
             position=symbol.position,
+            name=tree.id,
             table=symbol.table,
             words=symbol.words,
             needs=position,
@@ -308,19 +315,16 @@ class _Reader:
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "range":
             return self.in_range(left, tree, depth)
         if not isinstance(tree, ast.Tuple | ast.List | ast.Set) or not tree.elts:
-            hint = "after `in` comes a list such as (1, 2, 4) or range(1, 49); for both ends use between(x, 1, 48)"
+            hint = "`in` takes (1, 2, 4) or range(1, 49); to include both ends use between(x, 1, 48)"
             raise self.fail("`in` needs a list of values", tree, hint)
-        equal = tuple(self.compared("eq", left, self.node(element, depth)) for element in tree.elts)
-        return equal[0] if len(equal) == 1 else _combine("or", "bool", equal, (0, 1))
+        elements = tuple(self.node(element, depth) for element in tree.elts)
+        for element in elements:
+            self.compared("eq", left, element)  # checks that the two can be equal at all
+        return _combine("in", "bool", (left, *elements), (0, 1))
 
     def in_range(self, left: Node, tree: ast.Call, depth: int) -> Node:
-        start, stop, step = self.range_arguments(tree, depth)
         self.want_number(left, "range")
-        conditions = [self.compared("le", start, left), self.compared("lt", left, stop)]
-        if not step.low == step.high == 1:
-            offset = self.arithmetic("mod", (self.arithmetic("sub", (left, start), tree), step), tree)
-            conditions.append(self.compared("eq", offset, _constant(fact_symbol(0, self.scope))))
-        return _combine("and", "bool", tuple(conditions), (0, 1))
+        return _combine("in_range", "bool", (left, *self.range_arguments(tree, depth)), (0, 1))
 
     def range_arguments(self, tree: ast.Call, depth: int) -> tuple[Node, Node, Node]:
         arguments = self.arguments("range", tree, depth)
@@ -360,9 +364,7 @@ class _Reader:
         for operand in operands:
             self.want_number(operand, name)
         if name == "between":
-            value, low, high = operands
-            parts = (self.compared("le", low, value), self.compared("le", value, high))
-            return _combine("and", "bool", parts, (0, 1))
+            return _combine("between", "bool", operands, (0, 1))
         if name == "divides":
             remainder = self.arithmetic("mod", (operands[1], operands[0]), tree)
             return self.compared("eq", remainder, _constant(fact_symbol(0, self.scope)))
@@ -420,6 +422,6 @@ def _rounded(name: str, operand: Node) -> Node:
     low, high = operand.low, operand.high
     if operand.kind != "float":
         return _combine(name, "int", (operand,), (low, high))
-    exact = max(abs(low), abs(high)) < 2**53  # beyond it floats hold whole numbers only anyway
+    exact = max(abs(low), abs(high)) < 2**MAX_BITS
     interval = (math.floor(low), math.ceil(high)) if exact else (low, high)
     return _combine(name, "int" if exact else "float", (operand,), interval)

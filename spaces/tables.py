@@ -1,20 +1,260 @@
-"""Tables (interface first)."""
+"""The space as people write it in TOML.
 
-from collections.abc import Mapping, Sequence
+    [space.parameters.np]          # the name of the parameter
+    type = "integer"               # integer, float, choice or flag
+    low = 1                        # integer: low, high and step; or values = [1, 2, 4]; powers_of_two = true
+    high = "cores"                 # numbers may be expressions over facts, in quotes
+    default = "=cores // 2"        # a value; or, after "=", an expression over facts
+    optional = true                # unset ("leave it to the program") is a value of its own
+    when = "gpu"                   # exists only where this holds
+    help = "number of ranks"
+
+    [[space.constraints]]
+    name = "pools_divide"
+    rule = "np % npool == 0"
+    reason = "pools are of equal size"
+
+A float has `low`, `high`, `log` and `points`; a choice has `values`; a flag has nothing more.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from spaces.constraint import Constraint
-from spaces.parameter import Parameter, Value
+from spaces.errors import ExpressionError, SpaceError
+from spaces.parameter import DEFAULT_POINTS, Choice, Flag, Float, Integer, Parameter, Value
 from spaces.space import Space
+from spaces.syntax import constant_value
+
+_COMMON = ("type", "default", "optional", "when", "help")
+_OWN_KEYS: dict[str, tuple[str, ...]] = {
+    "integer": ("low", "high", "step", "values", "powers_of_two"),
+    "float": ("low", "high", "log", "points"),
+    "choice": ("values",),
+    "flag": (),
+}
+_MISSING = object()
 
 
-def parameters_from_tables(tables: Mapping[str, Any], facts: Mapping[str, Value], path: str = "space") -> tuple[Parameter, ...]:
-    raise NotImplementedError
+def parameters_from_tables(
+    tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Value], path: str = "space"
+) -> tuple[Parameter, ...]:
+    """Return the parameters of `[space.parameters.<name>]` tables, in their order.
+
+    Raises:
+        SpaceError: everything that is wrong, each with its place: `required field missing @
+        space.parameters.np.high`.
+    """
+    errors: list[str] = []
+    parameters: list[Parameter] = []
+    for name, table in tables.items():
+        where = f"{path}.parameters.{name}"
+        if not isinstance(table, Mapping):
+            errors.append(f"must be a table, not {table!r} @ {where}")
+            continue
+        reader = _Reader(table, facts, where)
+        parameter = reader.parameter(name)
+        errors += reader.errors
+        if parameter is not None:
+            parameters.append(parameter)
+    if errors:
+        raise SpaceError(errors)
+    return tuple(parameters)
 
 
 def constraints_from_tables(tables: Sequence[Mapping[str, Any]], path: str = "space") -> tuple[Constraint, ...]:
-    raise NotImplementedError
+    """Return the constraints of `[[space.constraints]]` tables; their rules are read when the space is made.
+
+    Raises:
+        SpaceError: everything that is wrong, each with its place.
+    """
+    errors: list[str] = []
+    constraints: list[Constraint] = []
+    for number, table in enumerate(tables):
+        where = f"{path}.constraints[{number}]"
+        if not isinstance(table, Mapping):
+            errors.append(f"must be a table, not {table!r} @ {where}")
+            continue
+        reader = _Reader(table, {}, where)
+        reader.refuse_unknown(("name", "rule", "reason"))
+        name, rule, reason = reader.text("name"), reader.text("rule"), reader.text("reason", "")
+        errors += reader.errors
+        if not reader.errors:
+            constraints.append(Constraint(name, rule, reason))
+    if errors:
+        raise SpaceError(errors)
+    return tuple(constraints)
 
 
-def space_from_tables(parameters: Mapping[str, Any], constraints: Sequence[Mapping[str, Any]], facts: Mapping[str, Value]) -> Space:
-    raise NotImplementedError
+def space_from_tables(
+    parameters: Mapping[str, Mapping[str, Any]],
+    constraints: Sequence[Mapping[str, Any]] = (),
+    facts: Mapping[str, Value] | None = None,
+    path: str = "space",
+) -> Space:
+    """Return the space of the tables `parameters` and `constraints`.
+
+    Raises:
+        SpaceError: everything that is wrong with the tables; or, if they are well formed, with the space.
+    """
+    errors: list[str] = []
+    read_parameters: tuple[Parameter, ...] = ()
+    read_constraints: tuple[Constraint, ...] = ()
+    try:
+        read_parameters = parameters_from_tables(parameters, facts or {}, path)
+    except SpaceError as error:
+        errors += error.errors
+    try:
+        read_constraints = constraints_from_tables(constraints, path)
+    except SpaceError as error:
+        errors += error.errors
+    if errors:
+        raise SpaceError(errors)
+    return Space(read_parameters, read_constraints, facts or {})
+
+
+@dataclass
+class _Reader:
+    """Reads one table; collects what is wrong with it."""
+
+    table: Mapping[str, Any]
+    facts: Mapping[str, Value]
+    where: str
+    errors: list[str] = field(default_factory=list)
+
+    def parameter(self, name: str) -> Parameter | None:
+        kind = self.text("type")
+        if kind not in _OWN_KEYS:
+            if "type" in self.table and not self.errors:
+                close = _did_you_mean(kind, _OWN_KEYS)
+                self.fail(f"type must be one of {', '.join(_OWN_KEYS)}, not {kind!r}{close}", "type")
+            return None
+        self.refuse_unknown(_COMMON + _OWN_KEYS[kind])
+        common = self.common(kind)
+        own = {"integer": self.integer, "float": self.float, "choice": self.choice, "flag": self.flag}[kind]
+        make = own(name)
+        if self.errors:
+            return None
+        try:
+            return make(**common)
+        except SpaceError as error:
+            self.errors += [f"{problem} @ {self.where}" for problem in error.errors]
+            return None
+
+    def common(self, kind: str) -> dict[str, Any]:
+        when = self.table.get("when")
+        if when is not None and not isinstance(when, str):
+            self.fail(f"must be an expression in quotes, not {when!r}", "when")
+        return {
+            "default": self.default(kind),
+            "optional": self.boolean("optional"),
+            "when": when,
+            "help": self.text("help", ""),
+        }
+
+    def default(self, kind: str) -> Value | None:
+        default: Value | None = self.table.get("default")
+        if isinstance(default, str) and default.startswith("="):
+            default = self.computed(default[1:], "default")
+        if kind == "integer" and isinstance(default, float) and default.is_integer():
+            return int(default)
+        return default
+
+    def integer(self, name: str) -> Callable[..., Parameter]:
+        powers = self.boolean("powers_of_two")
+        if "values" in self.table:
+            extra = [key for key in ("low", "high", "step", "powers_of_two") if key in self.table]
+            if extra:
+                self.fail(f"give either values or {', '.join(extra)}, not both", "values")
+            values = tuple(self.whole(value, f"values[{k}]") for k, value in enumerate(self.listed("values")))
+            return lambda **common: Integer(name, values, **common)
+        low, high = self.whole(self.required("low"), "low"), self.whole(self.required("high"), "high")
+        step = self.whole(self.table.get("step", 1), "step")
+        if powers and "step" in self.table:
+            self.fail("powers_of_two has no step", "step")
+        if powers:
+            return lambda **common: Integer.powers_of_two(name, low, high, **common)
+        return lambda **common: Integer.range(name, low, high, step, **common)
+
+    def float(self, name: str) -> Callable[..., Parameter]:
+        low, high = self.number(self.required("low"), "low"), self.number(self.required("high"), "high")
+        points = self.whole(self.table.get("points", DEFAULT_POINTS), "points")
+        log = self.boolean("log")
+        return lambda **common: Float(name, low, high, log, points, **common)
+
+    def choice(self, name: str) -> Callable[..., Parameter]:
+        values = tuple(self.listed("values"))
+        return lambda **common: Choice(name, values, **common)
+
+    def flag(self, name: str) -> Callable[..., Parameter]:
+        return lambda **common: Flag(name, **common)
+
+    def fail(self, problem: str, key: str) -> None:
+        self.errors.append(f"{problem} @ {self.where}.{key}")
+
+    def refuse_unknown(self, known: Sequence[str]) -> None:
+        for key in self.table:
+            if key not in known:
+                close = _did_you_mean(str(key), known) or f"; allowed: {', '.join(known)}"
+                self.fail(f"unknown field{close}", str(key))
+
+    def required(self, key: str) -> object:
+        if key not in self.table:
+            self.fail("required field missing", key)
+        return self.table.get(key, _MISSING)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.required(key) if default is None else self.table.get(key, default)
+        if value is _MISSING:
+            return ""
+        if not isinstance(value, str) or (default is None and not value.strip()):
+            self.fail(f"must be a string with something in it, not {value!r}", key)
+            return ""
+        return value
+
+    def boolean(self, key: str) -> bool:
+        value = self.table.get(key, False)
+        if not isinstance(value, bool):
+            self.fail(f"must be true or false, not {value!r}", key)
+        return value is True
+
+    def listed(self, key: str) -> list[Any]:
+        value = self.required(key)
+        if isinstance(value, list | tuple):
+            return list(value)
+        if value is not _MISSING:
+            self.fail(f"must be a list, not {value!r}", key)
+        return []
+
+    def whole(self, given: object, key: str) -> int:
+        value = self.computed(given, key) if isinstance(given, str) else given
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if value is not None and value is not _MISSING:
+            self.fail(f"must be a whole number, not {value!r}", key)
+        return 1
+
+    def number(self, given: object, key: str) -> float:
+        value = self.computed(given, key) if isinstance(given, str) else given
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if value is not None and value is not _MISSING:
+            self.fail(f"must be a number, not {value!r}", key)
+        return 1.0
+
+    def computed(self, text: str, key: str) -> Value | None:
+        """Return the value of an expression over facts, or None if it has none."""
+        try:
+            return constant_value(text.removeprefix("="), self.facts)
+        except ExpressionError as error:
+            self.errors.append(f"{error.problem} @ {self.where}.{key}" + str(error).removeprefix(error.problem))
+            return None
+
+
+def _did_you_mean(given: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(given, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -24,7 +24,9 @@ _STALLED = 20  # rounds of sampling without anything new: the set is taken to be
 
 @dataclass(frozen=True, eq=False)
 class ValidSet:
-    """All valid configurations, as rows of value indexes in the declared order; nothing is listed until asked for."""
+    """All valid configurations, as rows of value indexes in the declared order; nothing is listed until asked
+    for.
+    """
 
     domains: tuple[Domain, ...]
     parts: tuple[Diagram | Particles, ...]
@@ -61,7 +63,9 @@ class ValidSet:
         return rows[np.lexsort(rows.T[::-1])]
 
     def _sorted_codes(self, radices: Sequence[int]) -> Ids:
-        """Return every row as one number: its digits are the places of the values, the last parameter's the lowest."""
+        """Return every row as one number: its digits are the places of the values, the last parameter's the
+        lowest.
+        """
         strides = [math.prod(radices[position + 1 :]) for position in range(len(radices))]
         digits = {
             domain.position: np.append(np.arange(len(domain.values)) + domain.may_be_missing, 0) * stride

@@ -31,7 +31,7 @@ app.command("space")(space)
 app.command("doctor")(doctor)
 
 
-def _version(given: bool) -> None:  # noqa: FBT001  typer's callback signature
+def _version(given: bool) -> None:
     if given:
         typer.echo(f"autotune {__version__}")
         raise typer.Exit
@@ -39,8 +39,12 @@ def _version(given: bool) -> None:  # noqa: FBT001  typer's callback signature
 
 @app.callback()
 def _options(
-    version: bool = typer.Option(  # noqa: FBT001  typer's signature
-        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."  # noqa: FBT003
+    version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_version,
+        is_eager=True,
+        help="Print the version and exit.",
     ),
 ) -> None:
     del version

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 import typer
+from objectives.qe.blas import detect_blas
 from rich.table import Table
 
 from autotune.cli.common import AsJson, output, print_json
 from autotune.errors import ExitCode
 from autotune.machine import this_machine
-from objectives.qe.blas import detect_blas
 
 _LIBRARIES = ("optuna", "ray", "numpy", "scipy", "pandas", "pydantic")
 
@@ -74,7 +74,7 @@ def look(program: Program, which: Callable[[str], str | None] = shutil.which) ->
     return Finding(program, path, next(iter(asked.stdout.splitlines()), ""))
 
 
-def doctor(as_json: AsJson = False) -> None:  # noqa: FBT001, FBT002
+def doctor(as_json: AsJson = False) -> None:
     """Say what is installed and what is missing, and describe the machine."""
     machine = this_machine()
     findings = [look(program) for program in PROGRAMS]

@@ -32,7 +32,7 @@ class ScriptFormat(StrEnum):
     SH = "sh"
 
 
-def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:  # noqa: FBT001, FBT002
+def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """List the studies in a storage."""
     from autotune.search.store import StudyStore, study_names  # noqa: PLC0415  importing Optuna takes a while
 
@@ -50,7 +50,7 @@ def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) ->
 def show(
     name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
-    as_json: AsJson = False,  # noqa: FBT001, FBT002
+    as_json: AsJson = False,
 ) -> None:
     """Show how a study stands: machine, workload, baseline, winner, verdict, failures."""
     summary = _summary(name, storage)
@@ -63,13 +63,9 @@ def show(
 def best(
     name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
-    script: Annotated[
-        ScriptFormat | None, typer.Option("--script", help="Print a job script of that kind.")
-    ] = None,
-    target: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")
-    ] = None,
-    as_json: AsJson = False,  # noqa: FBT001, FBT002
+    script: Annotated[ScriptFormat | None, typer.Option("--script", help="Print a job script of that kind.")] = None,
+    target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print the winner, with its speed-up over the default configuration and how sure that is."""
     summary = _summary(name, storage)
@@ -87,8 +83,8 @@ def best(
 def trials(
     name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
-    as_json: AsJson = False,  # noqa: FBT001, FBT002
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,  # noqa: FBT002
+    as_json: AsJson = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
     """Print every trial of a study."""
     summary = _summary(name, storage)
@@ -130,9 +126,7 @@ def _trials_table(summary: Summary) -> Table:
     for trial in summary.trials:
         value = f"{trial.value(metric):g}" if trial.complete else ""
         gain = (
-            f"{speed_up(trial.value(metric), default.value(metric), metric):.2f}"
-            if trial.complete and default
-            else ""
+            f"{speed_up(trial.value(metric), default.value(metric), metric):.2f}" if trial.complete and default else ""
         )
         note = shown(trial.configuration)
         if trial.outcome is not None and trial.outcome.failure is not None:
@@ -143,8 +137,9 @@ def _trials_table(summary: Summary) -> Table:
 
 
 def _script(summary: Summary, trial: TrialRecord, form: ScriptFormat) -> str:
-    from autotune.jobscript import FORMATS, JobScript  # noqa: PLC0415  needs what only this output needs
     from launchers.mpi import script_flavour  # noqa: PLC0415
+
+    from autotune.jobscript import FORMATS, JobScript  # noqa: PLC0415  needs what only this output needs
 
     remarks = [f"autotune study {summary.name}, trial {trial.number} on {summary.definition.machine['host']}"]
     sentence = summary.verdict_sentence()

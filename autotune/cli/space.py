@@ -27,11 +27,12 @@ def space(
         str | None,
         typer.Option("--check", metavar="CONFIGURATION", help="Say why one is not valid: 'np=3 npool=2'."),
     ] = None,
-    as_json: AsJson = False,  # noqa: FBT001, FBT002
+    as_json: AsJson = False,
 ) -> None:
     """Show the space of a study: its size, parameters, constraints, a sample; or check one configuration."""
-    from autotune.prepare import prepare  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415
+
+    from autotune.prepare import prepare  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as scratch:
         machine = restrict(this_machine(), cores)
@@ -131,5 +132,3 @@ def _constraints(built: Space) -> Table:
     for constraint in built.constraints:
         table.add_row(constraint.name, constraint.rule, constraint.reason)
     return table
-
-

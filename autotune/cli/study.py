@@ -45,7 +45,8 @@ def study(
         int | None, typer.Option("--trials", min=1, help="Total number of trials, earlier sessions included.")
     ] = None,
     timeout: Annotated[
-        str | None, typer.Option("--timeout", metavar="DURATION", help="Start no new trial after that: 90s, 15m, 1h30m.")
+        str | None,
+        typer.Option("--timeout", metavar="DURATION", help="Start no new trial after that: 90s, 15m, 1h30m."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Trials side by side, each on cores of its own.")
@@ -63,8 +64,8 @@ def study(
     cores: CoresOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the commands that would be run, and run none.")
-    ] = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT001, FBT002
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tune a program. The same command again resumes: finished trials are never repeated."""
     overrides: dict[str, Any] = {
@@ -79,8 +80,9 @@ def study(
         _dry_run(chosen, machine)
         return
     # Ray and Optuna take a second to import: what is wrong above is said before.
-    from autotune.session import Place, default_runs, run_study  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415
+
+    from autotune.session import Place, default_runs, run_study  # noqa: PLC0415
 
     url = storage_url(storage)
     stored_name = study_name or chosen.name
@@ -140,9 +142,10 @@ def restrict(machine: Machine, cores: str | None) -> Machine:
 
 
 def _dry_run(chosen: StudyFile, machine: Machine) -> None:
+    from launchers.local import local_launcher  # noqa: PLC0415
+
     from autotune.prepare import prepare  # noqa: PLC0415
     from autotune.search.preview import preview  # noqa: PLC0415
-    from launchers.local import local_launcher  # noqa: PLC0415
     from objectives.base import Context  # noqa: PLC0415
 
     launcher = local_launcher()

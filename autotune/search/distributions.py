@@ -4,6 +4,8 @@ Fixed for the whole study, since Optuna allows no change within one; validity do
 sampler, which proposes from the valid set only.
 """
 
+from itertools import pairwise
+
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -33,7 +35,7 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
 
 
 def _integers(values: tuple[int, ...]) -> BaseDistribution:
-    steps = {second - first for first, second in zip(values, values[1:], strict=False)}
+    steps = {second - first for first, second in pairwise(values)}
     if len(steps) > 1:
         return CategoricalDistribution(values)
     return IntDistribution(values[0], values[-1], step=max(steps, default=1))

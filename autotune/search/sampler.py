@@ -2,9 +2,9 @@
 
 The first proposal is the default configuration, the next few are uniform draws from the valid set, the rest maximise
 the expected improvement of a Gaussian process over the valid set itself where it is small, or over a sample of it and
-the neighbours of the best where it is not. Failed trials count as bad as the worst measurement, so that a failing
-region is avoided without being closed; running ones are believed at the model's mean (kriging believer: Ginsbourger,
-Le Riche & Carraro 2010).
+the neighbours of the best where it is not. Failed trials count as a standard deviation worse than the worst
+measurement, so that a failing region is avoided without being closed; running ones are believed at the model's mean
+(kriging believer: Ginsbourger, Le Riche & Carraro 2010).
 """
 
 from collections.abc import Sequence
@@ -113,13 +113,14 @@ class ValidSetSampler(BaseSampler):
         if not any(fresh):
             msg = f"all {self._space.size.value} valid configurations have been proposed"
             raise SpaceExhaustedError(msg)
-        return candidates[np.array(fresh)]
+        unseen: Rows = candidates[np.array(fresh)]
+        return unseen
 
     def _best(self, candidates: Rows, seen: Rows, values: NDArray[np.float64]) -> int:
         known = np.isfinite(values)
         if known.sum() < 2:
             return 0
-        worst = values[known].max()
+        worst = values[known].max() + values[known].std()
         pending = np.isnan(values)
         targets = np.where(np.isposinf(values), worst, values)
         chosen = _remembered(targets, pending)
@@ -127,9 +128,7 @@ class ValidSetSampler(BaseSampler):
         surrogate = fit(x[chosen], targets[chosen])
         if pending.any():
             believed, _ = surrogate.predict(x[pending])
-            surrogate = fit(
-                np.concatenate([x[chosen], x[pending]]), np.concatenate([targets[chosen], believed])
-            )
+            surrogate = fit(np.concatenate([x[chosen], x[pending]]), np.concatenate([targets[chosen], believed]))
         mean, deviation = surrogate.predict(self._space.encode_indices(candidates))
         return int(np.argmax(expected_improvement(mean, deviation, float(values[known].min()))))
 
@@ -165,4 +164,3 @@ def _value(trial: FrozenTrial) -> float:
             return np.nan
         case _:
             return np.inf
-

@@ -7,7 +7,6 @@ dies in between, `recover` can finish what is there; a trial that was asked but 
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any, Self
 
 import optuna
@@ -62,7 +61,8 @@ class StudyStore:
         if differences:
             lines = "\n".join(f"  {line}" for line in differences)
             msg = (
-                f"study {name!r} in {shown(url)} is about something else, its measurements cannot be continued:\n{lines}\n"
+                f"study {name!r} in {shown(url)} is about something else, "
+                f"its measurements cannot be continued:\n{lines}\n"
                 "start another one with --name NEW-NAME, or use another --storage"
             )
             raise StorageError(msg)
@@ -146,7 +146,7 @@ class StudyStore:
                 if _OUTCOME in trial.user_attrs:
                     self._finish(trial.number, Outcome.from_dict(trial.user_attrs[_OUTCOME]))
                 elif _JOB not in trial.user_attrs:
-                    self._storage.set_trial_user_attr(self._id(trial.number), ABANDONED, True)  # noqa: FBT003
+                    self._storage.set_trial_user_attr(self._id(trial.number), ABANDONED, True)
                     self._study.tell(trial.number, state=TrialState.FAIL)
 
     def _finish(self, number: int, outcome: Outcome) -> None:
@@ -224,9 +224,7 @@ def _connect(url: str, *, read_only: bool = False) -> RDBStorage:
             msg = f"no storage at {path}; `autotune study` makes it, --storage or AUTOTUNE_STORAGE names another"
             raise StorageError(msg)
         url = f"sqlite:///file:{path.absolute()}?mode=ro&uri=true"
-    return RDBStorage(
-        url, engine_kwargs={"connect_args": {"timeout": _BUSY_TIMEOUT_S}}, skip_table_creation=read_only
-    )
+    return RDBStorage(url, engine_kwargs={"connect_args": {"timeout": _BUSY_TIMEOUT_S}}, skip_table_creation=read_only)
 
 
 @contextmanager

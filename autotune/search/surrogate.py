@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import ndtr
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 _LENGTH_SCALES = (0.2, 0.5, 1.0, 2.0)
 _NOISES = (1e-3, 1e-2, 1e-1)
@@ -72,9 +72,11 @@ def _kernel(a: Array, b: Array, length_scale: float) -> Array:
 
 def _distance(a: Array, b: Array) -> Array:
     squared = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2.0 * (a @ b.T)
-    return np.sqrt(np.maximum(squared, 0.0))
+    distance: Array = np.sqrt(np.maximum(squared, 0.0))
+    return distance
 
 
 def _matern(r: Array) -> Array:
     s = sqrt(5.0) * r
-    return (1.0 + s + s * s / 3.0) * np.exp(-s)
+    correlation: Array = (1.0 + s + s * s / 3.0) * np.exp(-s)
+    return correlation

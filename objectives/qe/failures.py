@@ -105,7 +105,12 @@ def program_errors(text: str) -> tuple[ProgramError, ...]:
 
 
 def failure_of(output: Output, parsed: PwOutput) -> RunFailure | None:
-    """Return the failure that `output` tells of, or None for a run that converged and ended well."""
+    """Return the failure that `output` tells of, or None for a run that converged and ended well.
+
+    A run that is whole is judged first: the warnings that MPI prints beside it do not make it fail.
+    """
+    if output.status.reason in (None, EndReason.EXITED) and _is_whole(output, parsed):
+        return None
     return (
         _from_status(output)
         or _from_rules(_SYSTEM, f"{output.stderr}\n{output.stdout}")
@@ -114,6 +119,25 @@ def failure_of(output: Output, parsed: PwOutput) -> RunFailure | None:
         or _from_text(output, parsed)
         or _from_absence(output, parsed)
     )
+
+
+def _is_whole(output: Output, parsed: PwOutput) -> bool:
+    return (
+        output.status.exit_code in (0, None)
+        and not _missing(parsed)
+        and parsed.not_converged_after is None
+        and "Error in routine" not in output.stdout
+    )
+
+
+def _missing(parsed: PwOutput) -> list[str]:
+    signs = (
+        ("the statement that convergence was achieved", parsed.converged_after is not None),
+        ("the final total energy (!)", parsed.energy_ry is not None),
+        ("the time of the whole program (PWSCF ... WALL)", parsed.total is not None),
+        ("JOB DONE.", parsed.job_done),
+    )
+    return [words for words, is_there in signs if not is_there]
 
 
 def _from_status(output: Output) -> RunFailure | None:
@@ -188,16 +212,7 @@ def _from_absence(output: Output, parsed: PwOutput) -> RunFailure | None:
     if not output.stdout.strip():
         words = _last_words(output.stderr) or f"nothing was printed (exit code {output.status.exit_code})"
         return ApplicationError(words, "qe.no-output")
-    missing = [
-        words
-        for words, there in (
-            ("the statement that convergence was achieved", parsed.converged_after is not None),
-            ("the final total energy (!)", parsed.energy_ry is not None),
-            ("the time of the whole program (PWSCF ... WALL)", parsed.total is not None),
-            ("JOB DONE.", parsed.job_done),
-        )
-        if not there
-    ]
+    missing = _missing(parsed)
     if missing:
         said = _last_words(output.stderr)
         return ApplicationError(f"the output lacks {', '.join(missing)}" + (f": {said}" if said else ""), "qe.incomplete")

@@ -1,0 +1,1 @@
+"""pw.x of Quantum ESPRESSO."""

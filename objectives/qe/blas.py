@@ -1,0 +1,105 @@
+"""The BLAS libraries that a dynamically linked program can use here, without touching the system's setting.
+
+Debian keeps every BLAS in a folder of its own (`/usr/lib/x86_64-linux-gnu/openblas-pthread/libblas.so.3`) and an
+alternative points to one of them; a program takes another one through LD_LIBRARY_PATH.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+LIBRARY = "libblas.so.3"
+_TIMEOUT_S = 30
+_THREADED = re.compile(r"pthread|openmp|mkl|libgomp|libiomp|blasp|openblas(?!-serial)")
+_SERIAL = re.compile(r"serial|reference|atlas")
+
+
+@dataclass(frozen=True)
+class Blas:
+    """A BLAS library: its name, the folder that a program finds it through, and whether it uses threads."""
+
+    name: str
+    folder: Path
+    threaded: bool
+
+    def library_path(self, inherited: str = "") -> str:
+        """Return the value of LD_LIBRARY_PATH that selects this library."""
+        return f"{self.folder}:{inherited}" if inherited else str(self.folder)
+
+
+def linked_libraries(program: Path, library_path: str | None = None) -> dict[str, Path | None]:
+    """Return what `program` is linked to at run time, by library name; None for a library that is not found.
+
+    A program that is linked statically, or that cannot be asked, has none.
+    """
+    ldd = shutil.which("ldd")
+    if ldd is None:
+        return {}
+    environment = dict(os.environ)
+    if library_path is not None:
+        environment["LD_LIBRARY_PATH"] = library_path
+    try:
+        run = subprocess.run(
+            [ldd, str(program)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=environment
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    found: dict[str, Path | None] = {}
+    for line in run.stdout.splitlines():
+        name, arrow, rest = line.strip().partition(" => ")
+        if arrow:
+            found[name] = None if rest.startswith("not found") else Path(re.sub(r" \(0x[0-9a-f]+\)$", "", rest))
+    return found
+
+
+def system_blas(libraries: dict[str, Path | None]) -> str | None:
+    """Return the name of the BLAS that a program with these libraries uses now; None if it is not Debian's kind."""
+    path = libraries.get(LIBRARY)
+    return _name(path.resolve().parent) if path else None
+
+
+def uses_threads(libraries: dict[str, Path | None]) -> bool:
+    """Tell whether a program with these libraries starts threads by itself: OpenMP, or a threaded BLAS."""
+    resolved = [name if path is None else f"{name} {path.resolve()}" for name, path in libraries.items()]
+    return any(_THREADED.search(text) and not _SERIAL.search(text) for text in resolved)
+
+
+def find(program: Path, folders: Sequence[Path] | None = None) -> tuple[Blas, ...]:
+    """Return the libraries that `program` can use instead of its own, each seen to be found by the loader."""
+    own = linked_libraries(program)
+    if LIBRARY not in own:
+        return ()
+    found: dict[str, Blas] = {}
+    inherited = os.environ.get("LD_LIBRARY_PATH", "")
+    for folder in default_folders() if folders is None else folders:
+        for library in sorted(folder.glob(f"*/{LIBRARY}")):
+            name = _name(library.parent)
+            blas = Blas(name, library.parent, _is_threaded(library))
+            if name != system_blas(own) and name not in found and _is_usable(program, blas, inherited):
+                found[name] = blas
+    return tuple(found.values())
+
+
+def default_folders() -> tuple[Path, ...]:
+    """Return the folders that hold one folder a BLAS: this installation's own, then the system's."""
+    return (Path(sys.prefix) / "share" / "autotune" / "blas", *sorted(Path("/usr/lib").glob("*-linux-gnu*")))
+
+
+def _is_usable(program: Path, blas: Blas, inherited: str) -> bool:
+    libraries = linked_libraries(program, blas.library_path(inherited))
+    path = libraries.get(LIBRARY)
+    return path is not None and path.parent == blas.folder and None not in libraries.values()
+
+
+def _is_threaded(library: Path) -> bool:
+    name = _name(library.parent)
+    return not _SERIAL.search(name) and bool(_THREADED.search(name) or uses_threads(linked_libraries(library)))
+
+
+def _name(folder: Path) -> str:
+    return "reference" if folder.name in {"blas", "lapack"} else folder.name

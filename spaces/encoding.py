@@ -1,0 +1,105 @@
+"""Configurations as rows of value indexes, and as rows of numbers for models."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from spaces.domain import NO_VALUE, Domain, FloatArray, scaled
+from spaces.errors import SpaceError
+from spaces.explain import plain
+from spaces.node import Array
+from spaces.parameter import Choice, Configuration, Flag, Value, describe_domain, index_of
+from spaces.syntax import did_you_mean
+from spaces.valid import Indices
+
+
+def feature_names(domains: Sequence[Domain]) -> tuple[str, ...]:
+    """Return the names of the columns of `encoded`."""
+    return tuple(name for domain in domains for name in domain.feature_names)
+
+
+def encoded(domains: Sequence[Domain], indices: Indices) -> FloatArray:
+    """Return the encoding (n, d) of rows of value indexes (n, p)."""
+    if not domains:
+        return np.zeros((len(indices), 0))
+    return np.hstack([domain.features[indices[:, domain.position]] for domain in domains])
+
+
+def indices_of(domains: Sequence[Domain], configurations: Sequence[Configuration]) -> Indices:
+    """Return the value indexes (n, p) of configurations, -1 where there is no value.
+
+    Raises:
+        SpaceError: an unknown name, or a value outside its domain.
+    """
+    errors: list[str] = []
+    rows = np.full((len(configurations), len(domains)), NO_VALUE, dtype=np.int32)
+    by_name = {domain.parameter.name: domain for domain in domains}
+    known: dict[tuple[str, type, object], int | None] = {}  # values repeat from row to row
+    for row, configuration in zip(rows, configurations, strict=True):
+        for name, value in configuration.items():
+            domain = by_name.get(name)
+            if domain is None:
+                errors.append(f"unknown parameter {name!r}{did_you_mean(str(name), by_name)}")
+                continue
+            key = (name, type(value), value)
+            if key not in known:
+                known[key] = index_of(domain.parameter, plain(value))
+            index = known[key]
+            if index is None:
+                errors.append(f"{name}: {value!r} is not one of its values: {describe_domain(domain.parameter)}")
+            else:
+                row[domain.position] = index
+    if errors:
+        raise SpaceError(dict.fromkeys(errors))
+    return rows
+
+
+def decoded(domains: Sequence[Domain], indices: Indices) -> list[Configuration]:
+    """Return the configurations of rows of value indexes (n, p)."""
+    names = [domain.parameter.name for domain in domains]
+    columns = [_values(domain, indices[:, domain.position]) for domain in domains]
+    if not columns:
+        return [{} for _ in indices]
+    rows = zip(*columns, strict=True)
+    if not any(domain.may_be_missing for domain in domains):
+        return [dict(zip(names, row, strict=True)) for row in rows]
+    return [{n: value for n, value in zip(names, row, strict=True) if value is not None} for row in rows]
+
+
+def _values(domain: Domain, column: Array) -> list[Value]:
+    values = [*domain.values, None]  # the last is that of index -1
+    return [values[index] for index in column.tolist()]
+
+
+def costs(domains: Sequence[Domain], configuration: Configuration) -> Mapping[int, FloatArray]:
+    """Return, for every parameter, the squared encoded distance of each of its indexes from `configuration`'s
+    value.
+
+    A missing required value counts as its default; if it has none, every value is as near as any other.
+    """
+    return {domain.position: _cost(domain, configuration) for domain in domains}
+
+
+def _cost(domain: Domain, configuration: Configuration) -> FloatArray:
+    parameter = domain.parameter
+    value = plain(configuration.get(parameter.name))
+    if value is None and not domain.may_be_missing:
+        value = parameter.default
+        if value is None:
+            return np.zeros(len(domain.features))
+    distance: FloatArray = np.sum((domain.features - _target(domain, value)) ** 2, axis=1)
+    return distance
+
+
+def _target(domain: Domain, value: object) -> FloatArray:
+    """Return the features of a value that need not be in the domain."""
+    if value is None:
+        return domain.features[-1]
+    index = index_of(domain.parameter, value)
+    if index is not None:
+        return domain.features[index]
+    target = np.zeros(domain.features.shape[1])
+    is_number = isinstance(value, int | float) and not isinstance(domain.parameter, Choice | Flag)
+    if is_number:
+        target[0] = scaled(domain, float(value))  # type: ignore[arg-type]  # a number: checked above
+    return target

@@ -1,0 +1,263 @@
+"""The parallel knobs of pw.x (Quantum ESPRESSO), from facts of the machine, the program and the workload.
+
+What `mpirun -np CORES pw.x -inp FILE` does is the default configuration. A knob is offered only where the program
+has a choice, so that two configurations never mean the same run. See the user's guide of PWscf, "Parallelization".
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spaces.constraint import Constraint
+from spaces.parameter import Choice, Float, Integer, Parameter, Value
+
+DIAGONALIZATIONS = ("david", "cg", "ppcg", "paro")
+MIXING_MODES = ("plain", "TF", "local-TF")
+STARTING_WAVEFUNCTIONS = ("atomic+random", "atomic", "random")
+SCRATCH_LEVELS = ("medium", "nowf", "none")
+
+
+@dataclass(frozen=True)
+class QeFacts:
+    """What bounds the space.
+
+    Args:
+        cores: cores that one run may use, over all nodes.
+        cores_per_node: cores of one node; more ranks than that come in whole nodes.
+        max_ranks: the greatest number of ranks; None for as many as there are cores.
+        kpoints: k-points after symmetry.
+        planes: planes of the FFT grid along its third axis, which the ranks of one pool share.
+        scalapack: pw.x can share the subspace problem between ranks (`-ndiag`).
+        blas: BLAS libraries that pw.x can use instead of its own.
+        threaded_blas: those of them that use threads.
+        threads_by_default: pw.x uses threads with its own BLAS as well (an OpenMP build, a threaded BLAS).
+        transports: ways for ranks to exchange data that were seen to work here.
+        allocators: ways for the C library to manage memory.
+        sockets: sockets (or NUMA domains) of a node.
+        oversubscribe: more ranks than cores are allowed, up to `max_ranks`.
+        change_path: also the knobs that change the path to the solution.
+        change_output: also the knobs that change which scratch files are written.
+        inputs: what the input file sets of those knobs, in lower case.
+    """
+
+    cores: int
+    cores_per_node: int
+    kpoints: int
+    max_ranks: int | None = None
+    planes: int | None = None
+    scalapack: bool = False
+    blas: tuple[str, ...] = ()
+    threaded_blas: tuple[str, ...] = ()
+    threads_by_default: bool = False
+    transports: tuple[str, ...] = ()
+    allocators: tuple[str, ...] = ()
+    sockets: int = 1
+    oversubscribe: bool = False
+    change_path: bool = False
+    change_output: bool = False
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rank_limit(self) -> int:
+        """The greatest number of ranks."""
+        limit = self.cores if self.max_ranks is None else self.max_ranks
+        return limit if self.oversubscribe else min(limit, self.cores)
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether some configuration can use more than one thread a rank."""
+        return self.cores_per_node > 1 and (self.threads_by_default or bool(self.threaded_blas))
+
+
+def rule_facts(facts: QeFacts) -> dict[str, Value]:
+    """Return the facts that the constraints mention."""
+    return {
+        "cores": facts.cores,
+        "cores_per_node": facts.cores_per_node,
+        "kpoints": facts.kpoints,
+        "planes": facts.planes or facts.rank_limit,
+    }
+
+
+def parameters(facts: QeFacts) -> tuple[Parameter, ...]:
+    """Return the knobs that have a choice here."""
+    ranks = rank_counts(facts)
+    default_ranks = max(n for n in ranks if n <= facts.cores)
+    return (
+        Integer("np", ranks, default=default_ranks, help="MPI ranks (mpirun -np)"),
+        *_decomposition(facts, ranks),
+        *_threads_and_libraries(facts),
+        *_placement(facts, ranks),
+        *(_path(facts) if facts.change_path else ()),
+        *(_output(facts) if facts.change_output else ()),
+    )
+
+
+def constraints(facts: QeFacts) -> tuple[Constraint, ...]:
+    """Return the rules between the knobs of `parameters(facts)`."""
+    names = {parameter.name for parameter in parameters(facts)}
+    return tuple(rule for needs, rule in _RULES if needs <= names) + _machine_rules(facts, names)
+
+
+def rank_counts(facts: QeFacts) -> tuple[int, ...]:
+    """Return the numbers of ranks: 1, 2, ... on one node; beyond it those that fill whole nodes."""
+    limit = facts.rank_limit
+    counts = set(range(1, min(limit, facts.cores_per_node) + 1))
+    if facts.oversubscribe and facts.cores <= facts.cores_per_node:
+        counts |= set(range(1, limit + 1))
+    for threads in thread_counts(facts) if facts.has_threads else (1,):
+        step = facts.cores_per_node // math.gcd(facts.cores_per_node, threads)
+        counts |= {n for n in range(step, limit + 1, step) if n * threads <= max(facts.cores, limit)}
+    return tuple(sorted(counts))
+
+
+def thread_counts(facts: QeFacts) -> tuple[int, ...]:
+    """Return the numbers of threads a rank that fill a node without remainder."""
+    return tuple(n for n in range(1, facts.cores_per_node + 1) if facts.cores_per_node % n == 0)
+
+
+def _decomposition(facts: QeFacts, ranks: tuple[int, ...]) -> list[Parameter]:
+    most = ranks[-1]
+    found: list[Parameter] = []
+    pools = _divisors(ranks, min(most, facts.kpoints))
+    groups = _divisors(ranks, most)
+    if len(pools) > 1:
+        found.append(Integer("npool", pools, default=1, help="pools that share the k-points (-npool)"))
+    if len(groups) > 1:
+        found.append(Integer("nbgrp", groups, default=1, help="groups that share the bands (-nbgrp)"))
+        found.append(Integer("ntg", groups, default=1, help="task groups that share the FFTs of several bands (-ntg)"))
+    squares = tuple(k * k for k in range(1, math.isqrt(most) + 1))
+    if facts.scalapack and len(squares) > 1:
+        words = "ranks that share the subspace diagonalisation (-ndiag)"
+        found.append(Integer("ndiag", squares, optional=True, help=words))
+    return found
+
+
+def _threads_and_libraries(facts: QeFacts) -> list[Parameter]:
+    found: list[Parameter] = []
+    if facts.blas:
+        found.append(Choice("blas", facts.blas, optional=True, help="BLAS library; unset: the system's own"))
+    if facts.has_threads:
+        words = "threads a rank, of OpenMP and of the BLAS library"
+        found.append(Integer("threads", thread_counts(facts), default=1, help=words))
+    if facts.allocators:
+        words = "how the C library manages memory; unset: as the system does"
+        found.append(Choice("malloc", facts.allocators, optional=True, help=words))
+    return found
+
+
+def _placement(facts: QeFacts, ranks: tuple[int, ...]) -> list[Parameter]:
+    found: list[Parameter] = []
+    if facts.cores_per_node > 1:
+        # One or two ranks are bound to a core each anyway, by Open MPI.
+        choices = ("none", "core") if ranks[-1] > 2 else ("none",)
+        found.append(Choice("bind_to", choices, optional=True, help="what each rank is bound to"))
+    if facts.sockets > 1:
+        words = "over what the ranks are dealt out in turn"
+        found.append(Choice("map_by", ("core", "numa", "socket"), optional=True, help=words))
+    if facts.transports and ranks[-1] > 1:
+        words = "how ranks of one node exchange data; unset: as MPI finds best"
+        found.append(Choice("transport", facts.transports, optional=True, when="np > 1", help=words))
+    return found
+
+
+def _path(facts: QeFacts) -> list[Parameter]:
+    """Knobs of the input that lead to the same solution by another path."""
+    own = facts.inputs
+    sizes = tuple(n for n in (2, 3, 4, 6, 8) if str(n) != own.get("diago_david_ndim", "2"))
+    depths = tuple(n for n in (4, 6, 8, 10, 12) if str(n) != own.get("mixing_ndim", "8"))
+    return [
+        Choice("diagonalization", _others(DIAGONALIZATIONS, own.get("diagonalization", "david")), optional=True),
+        Integer("diago_david_ndim", sizes, optional=True, help="size of the Davidson workspace, in bands"),
+        Choice("mixing_mode", _others(MIXING_MODES, own.get("mixing_mode", "plain")), optional=True),
+        Float("mixing_beta", 0.1, 0.8, points=8, optional=True, help="share of the new density that is mixed in"),
+        Integer("mixing_ndim", depths, optional=True, help="iterations that the mixing remembers"),
+        Choice("startingwfc", _others(STARTING_WAVEFUNCTIONS, own.get("startingwfc", "atomic+random")), optional=True),
+    ]
+
+
+def _output(facts: QeFacts) -> list[Parameter]:
+    words = "how much pw.x keeps on disk; nowf and none leave no wavefunctions to continue from"
+    return [Choice("disk_io", _others(SCRATCH_LEVELS, facts.inputs.get("disk_io", "low")), optional=True, help=words)]
+
+
+_RULES: tuple[tuple[frozenset[str], Constraint], ...] = tuple(
+    (frozenset(names.split()), Constraint(name, rule, reason))
+    for names, name, rule, reason in (
+        ("npool", "pools divide ranks", "np % npool == 0", "every pool has the same number of ranks; pw.x stops otherwise"),
+        ("npool", "pools have k-points", "npool <= kpoints", "a pool without a k-point has nothing to do"),
+        ("npool nbgrp", "band groups divide pools", "np // npool % nbgrp == 0", "a pool's ranks are shared evenly between its band groups"),
+        ("npool ntg", "task groups divide pools", "np // npool // nbgrp % ntg == 0", "a band group's ranks are shared evenly between its task groups"),
+        (
+            "npool nbgrp",
+            "ranks have planes",
+            "np // npool // nbgrp <= planes",
+            "each rank of a band group holds at least one plane of the FFT grid",
+        ),
+        (
+            "npool ndiag",
+            "diagonalisation fits",
+            "ndiag <= np // npool // nbgrp",
+            "pw.x diagonalises on a square of a band group's ranks, and falls back to one rank where it does not fit",
+        ),
+        (
+            "npool ndiag",
+            "diagonalisation has a choice",
+            "not is_set(ndiag) or np // npool // nbgrp >= 4",
+            "with fewer than four ranks there is only the serial algorithm",
+        ),
+        (
+            "bind_to threads",
+            "threads are not bound to one core",
+            "threads == 1 or bind_to != 'core'",
+            "the threads of a rank that is bound to one core take turns on it",
+        ),
+        ("map_by bind_to", "a mapping needs a binding", "not is_set(map_by) or bind_to != 'none'", "where a rank starts means nothing if it may move"),
+        (
+            "diagonalization diago_david_ndim",
+            "the workspace is Davidson's",
+            "not is_set(diago_david_ndim) or diagonalization == 'david'",
+            "only the Davidson method has this workspace",
+        ),
+    )
+)
+
+
+def _machine_rules(facts: QeFacts, names: set[str]) -> tuple[Constraint, ...]:
+    used = "np * threads" if "threads" in names else "np"
+    rules = []
+    if not facts.oversubscribe:
+        rules.append(Constraint("cores", f"{used} <= cores", "every thread has a core to itself"))
+    elif "bind_to" in names:
+        words = "more ranks than cores cannot be bound to one core each"
+        rules.append(Constraint("binding fits", f"bind_to == 'none' or {used} <= cores", words))
+    if facts.cores > facts.cores_per_node:
+        rule = f"{used} <= cores_per_node or {used} % cores_per_node == 0"
+        rules.append(Constraint("whole nodes", rule, "beyond one node, nodes are used whole"))
+    if "threads" in names:
+        rules.extend(_thread_rules(facts))
+    if "diago_david_ndim" in names and facts.inputs.get("diagonalization", "david") != "david":
+        rule = "not is_set(diago_david_ndim) or is_set(diagonalization)"
+        rules.append(Constraint("the input's method is not Davidson's", rule, "only the Davidson method has this workspace"))
+    return tuple(rules)
+
+
+def _thread_rules(facts: QeFacts) -> list[Constraint]:
+    words = "threads need a library (or a build of pw.x) that uses them"
+    rules = []
+    if not facts.threads_by_default:
+        rules.append(Constraint("threads need a BLAS", "threads == 1 or is_set(blas)", words))
+        serial = tuple(name for name in facts.blas if name not in facts.threaded_blas)
+        if serial:
+            listed = ", ".join(f"'{name}'" for name in serial)
+            rules.append(Constraint("threads need a threaded BLAS", f"threads == 1 or not (blas in [{listed}])", words))
+    rules.append(Constraint("threads stay on a node", "threads <= cores_per_node", "the threads of a rank share memory"))
+    return rules
+
+
+def _divisors(ranks: tuple[int, ...], limit: int) -> tuple[int, ...]:
+    return tuple(n for n in range(1, limit + 1) if any(count % n == 0 for count in ranks))
+
+
+def _others(values: tuple[str, ...], own: str) -> tuple[str, ...]:
+    return tuple(value for value in values if value.lower() != own.lower())

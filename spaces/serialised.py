@@ -1,0 +1,57 @@
+"""A space in JSON's terms, and back: exact, so that it can be stored with a study and compared."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from spaces.constraint import Constraint
+from spaces.errors import SpaceError
+from spaces.parameter import Choice, Flag, Float, Integer, Parameter, Value
+
+_KINDS: dict[str, Callable[..., Parameter]] = {
+    "integer": Integer,
+    "float": Float,
+    "choice": Choice,
+    "flag": Flag,
+}
+
+
+def to_dict(
+    parameters: Sequence[Parameter], constraints: Sequence[Constraint], facts: Mapping[str, Value]
+) -> dict[str, Any]:
+    """Return the parts of a space as lists, dictionaries, numbers and strings."""
+    return {
+        "parameters": [_parameter_to_dict(parameter) for parameter in parameters],
+        "constraints": [{"name": c.name, "rule": c.rule, "reason": c.reason} for c in constraints],
+        "facts": dict(facts),
+    }
+
+
+def from_dict(
+    stored: Mapping[str, Any],
+) -> tuple[tuple[Parameter, ...], tuple[Constraint, ...], Mapping[str, Value]]:
+    """Return the parts of the space that `to_dict` wrote.
+
+    Raises:
+        SpaceError: it did not write this.
+    """
+    try:
+        parameters = tuple(_parameter_from_dict(entry) for entry in stored["parameters"])
+        constraints = tuple(Constraint(**entry) for entry in stored["constraints"])
+        return parameters, constraints, dict(stored["facts"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SpaceError(f"this is not a stored space: {type(error).__name__}: {error}") from error
+
+
+def _parameter_to_dict(parameter: Parameter) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": type(parameter).__name__.lower()}
+    for part in fields(parameter):
+        value = getattr(parameter, part.name)
+        entry[part.name] = list(value) if isinstance(value, tuple) else value
+    return entry
+
+
+def _parameter_from_dict(entry: Mapping[str, Any]) -> Parameter:
+    parts = dict(entry)
+    kind = _KINDS[parts.pop("type")]
+    return kind(**parts)
