@@ -74,12 +74,15 @@ def _outcome(reference: "ray.ObjectRef[Outcome]", task: Task) -> Outcome:
 def local_cluster(cores: int) -> Iterator[None]:
     """Run a private Ray instance on this machine while the context lasts."""
     folder = _fresh_folder()
+    # Ray announces at every start that its own token protects it.
+    logging.getLogger("ray").setLevel(logging.ERROR)
     end_with_this_process()
     try:
         ray.init(
             address="local",
             num_cpus=cores,
             num_gpus=0,
+            _node_ip_address="127.0.0.1",
             include_dashboard=False,
             log_to_driver=False,
             configure_logging=False,

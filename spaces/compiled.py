@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from spaces.constraint import Constraint
 from spaces.domain import Domain, domain_of, symbol_of
 from spaces.errors import ExpressionError, SpaceError
+from spaces.fact import fact_symbol
 from spaces.functions import FUNCTIONS
 from spaces.node import Node, Scope
 from spaces.parameter import Parameter, Value
 from spaces.rule import ConstraintRule, ExistenceRule, Rule
-from spaces.syntax import MAX_BITS, fact_symbol, parse_condition
+from spaces.syntax import MAX_BITS, parse_condition
 
 
 @dataclass(frozen=True, eq=False)

@@ -200,6 +200,13 @@ def build(order: Sequence[Domain], rules: Sequence[Rule]) -> Diagram:
     return _without_dead_ends(layers, math.prod(domain.radix for domain in order))
 
 
+def free(domain: Domain) -> Diagram:
+    """Return the diagram of a parameter that no rule is about."""
+    start = np.array([0, domain.radix])
+    child = np.zeros(domain.radix, dtype=np.int64)
+    return Diagram((Level(domain.position, start, domain.indexes, child, np.array([domain.radix])),))
+
+
 def _due(order: Sequence[Domain], rules: Sequence[Rule]) -> list[list[Rule]]:
     place = {domain.position: depth for depth, domain in enumerate(order)}
     due: list[list[Rule]] = [[] for _ in order]
@@ -220,25 +227,37 @@ def _extend(
     radix = domain.radix
     if not rules:
         return np.repeat(np.arange(nodes), radix), np.tile(domain.indexes, nodes)
+    narrow_first = sorted(rules, key=lambda rule: len(rule.positions))
     step = max(1, CHUNK_CELLS // radix)
     parents, values = [], []
     for first in range(0, nodes, step):
-        count = min(step, nodes - first)
-        columns = {p: column[first : first + count, None] for p, column in frontier.items()}
-        columns[domain.position] = domain.indexes[None, :]
-        parent, pick = np.nonzero(_allowed(rules, columns, (count, radix)))
+        columns = {position: column[first : first + step] for position, column in frontier.items()}
+        parent, value = _allowed(narrow_first, columns, domain, min(step, nodes - first))
         parents.append(parent + first)
-        values.append(domain.indexes[pick])
+        values.append(value)
     if len(parents) == 1:
         return parents[0], values[0]
     return np.concatenate(parents), np.concatenate(values)
 
 
-def _allowed(rules: Sequence[Rule], columns: Mapping[int, Array], shape: tuple[int, int]) -> Array:
-    allowed = rules[0].mask(columns)
-    for rule in rules[1:]:
-        allowed = allowed & rule.mask(columns)
-    return np.broadcast_to(allowed, shape)
+def _allowed(
+    rules: Sequence[Rule], columns: Mapping[int, Array], domain: Domain, nodes: int
+) -> tuple[Ids, npt.NDArray[np.int32]]:
+    """Check all pairs of a node and a value while many are left, then only those that are left."""
+    grid = {position: column[:, None] for position, column in columns.items()}
+    grid[domain.position] = domain.indexes[None, :]
+    allowed = np.broadcast_to(rules[0].mask(grid), (nodes, domain.radix))
+    done = 1
+    while done < len(rules) and 4 * np.count_nonzero(allowed) > allowed.size:
+        allowed = allowed & rules[done].mask(grid)
+        done += 1
+    parent, pick = np.nonzero(allowed)
+    value = domain.indexes[pick]
+    for rule in rules[done:]:
+        at = {p: value if p == domain.position else columns[p][parent] for p in rule.positions}
+        kept = np.flatnonzero(rule.mask(at))
+        parent, value = parent[kept], value[kept]
+    return parent, value
 
 
 def _merge(

@@ -52,7 +52,7 @@ def domain_of(parameter: Parameter, position: int, scope: Scope) -> Domain:
     """Return the domain of `parameter`; the words of a choice get their codes in `scope`."""
     values = parameter.values
     may_be_missing = parameter.optional or parameter.when is not None
-    codes = [scope.code(value) for value in values] if isinstance(parameter, Choice) else list(values)
+    codes = [scope.code(word) for word in parameter.values] if isinstance(parameter, Choice) else list(values)
     table = np.array([*codes, codes[0]])
     features, names = _features(parameter, values, may_be_missing=may_be_missing)
     indexes = np.arange(-1 if may_be_missing else 0, len(values), dtype=np.int32)
@@ -106,4 +106,5 @@ def _scale(values: FloatArray) -> FloatArray:
         values = np.log(values)
     elif not even:
         values = np.arange(len(values), dtype=float)
-    return (values - values[0]) / (values[-1] - values[0])
+    scale: FloatArray = (values - values[0]) / (values[-1] - values[0])
+    return scale

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from spaces.domain import NO_VALUE, Domain, FloatArray, scaled
-from spaces.errors import SpaceError
+from spaces.errors import SpaceError, did_you_mean
 from spaces.explain import plain
 from spaces.node import Array
 from spaces.parameter import Choice, Configuration, Flag, Value, describe_domain, index_of
-from spaces.syntax import did_you_mean
 from spaces.valid import Indices
 
 
@@ -94,12 +93,17 @@ def _cost(domain: Domain, configuration: Configuration) -> FloatArray:
 def _target(domain: Domain, value: object) -> FloatArray:
     """Return the features of a value that need not be in the domain."""
     if value is None:
-        return domain.features[-1]
+        return _features(domain, -1)
     index = index_of(domain.parameter, value)
     if index is not None:
-        return domain.features[index]
+        return _features(domain, index)
     target = np.zeros(domain.features.shape[1])
     is_number = isinstance(value, int | float) and not isinstance(domain.parameter, Choice | Flag)
     if is_number:
         target[0] = scaled(domain, float(value))  # type: ignore[arg-type]  # a number: checked above
     return target
+
+
+def _features(domain: Domain, index: int) -> FloatArray:
+    row: FloatArray = domain.features[index]
+    return row

@@ -1,5 +1,6 @@
 """Errors of the space: every one says what was given, the rule, and what to do."""
 
+import difflib
 from collections.abc import Iterable, Sequence
 
 _SHOWN_WIDTH = 76  # what is shown of a long expression around the place of the error
@@ -36,6 +37,12 @@ class ExpressionError(ValueError):
 
     def __reduce__(self) -> tuple[type["ExpressionError"], tuple[str, str, int, int, str]]:
         return (type(self), (self.problem, self.expression, self.start, self.end, self.hint))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" for the closest of `known`, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _with_caret(problem: str, expression: str, start: int, end: int, hint: str) -> str:

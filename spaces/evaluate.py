@@ -204,7 +204,7 @@ def _in_range(node: Node, values: list[Array]) -> Outcome:
 def _is_square(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
     number_ = np.asarray(values[0])
     if number_.dtype == object:
-        return np.frompyfunc(_is_square_of_python, 1, 1)(number_).astype(bool), None
+        return np.asarray(np.frompyfunc(_is_square_of_python, 1, 1)(number_)).astype(bool), None
     root = np.rint(np.sqrt(np.maximum(number_, 0))).astype(np.int64)
     return (root * root == number_) & (number_ >= 0), None
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from spaces.compiled import Compiled
 from spaces.domain import NO_VALUE, Domain
+from spaces.errors import did_you_mean
 from spaces.node import Array
 from spaces.parameter import Configuration, Value, describe_domain, index_of
 from spaces.rule import ConstraintRule, ExistenceRule
-from spaces.syntax import did_you_mean
 
 
 def violations(space: Compiled, configuration: Configuration, facts: Mapping[str, Value]) -> list[str]:

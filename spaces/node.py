@@ -14,7 +14,7 @@ NARROW = 2**62  # whole numbers that stay below it in magnitude are computed in 
 _EXACT_IN_FLOAT = 2**53
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen, for speed: never changed once its expression has been read
 class Node:
     """One operation of an expression.
 

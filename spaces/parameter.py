@@ -63,7 +63,7 @@ class Integer(_Common):
         _refuse(errors + _default_errors(self))
 
     @classmethod
-    def range(cls, name: str, low: int, high: int, step: int = 1, **common: Any) -> Self:
+    def range(cls, name: str, low: int, high: int, step: int = 1, **common: Any) -> Self:  # noqa: ANN401  passed on
         """Return `low`, `low + step`, ... up to `high`, which is included if the steps meet it."""
         if step < 1 or high < low:
             raise SpaceError(f"{name}: needs low <= high and step >= 1, not low={low}, high={high}, step={step}")
@@ -72,7 +72,7 @@ class Integer(_Common):
         return cls(name, tuple(range(low, high + 1, step)), **common)
 
     @classmethod
-    def powers_of_two(cls, name: str, low: int, high: int, **common: Any) -> Self:
+    def powers_of_two(cls, name: str, low: int, high: int, **common: Any) -> Self:  # noqa: ANN401  passed on
         """Return the powers of two from `low` to `high`, both included if they are powers of two."""
         if not 1 <= low <= high < 2**62:
             raise SpaceError(f"{name}: needs 1 <= low <= high < 2**62, not low={low}, high={high}")

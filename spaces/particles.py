@@ -160,8 +160,10 @@ def _allowed(domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array]
 
 def _pick(domain: Domain, allowed: Array, choices: Array, rng: np.random.Generator) -> Array:
     nth = np.floor(rng.random(len(choices)) * choices)
-    return domain.indexes[np.argmax(np.cumsum(allowed, axis=1) > nth[:, None], axis=1)]
+    picked: Array = domain.indexes[np.argmax(np.cumsum(allowed, axis=1) > nth[:, None], axis=1)]
+    return picked
 
 
 def _total(columns: Mapping[int, Array], costs: Mapping[int, FloatArray]) -> FloatArray:
-    return np.sum([costs[position][column] for position, column in columns.items()], axis=0)
+    total: FloatArray = np.sum([costs[position][column] for position, column in columns.items()], axis=0)
+    return total

@@ -184,10 +184,25 @@ def _output(facts: QeFacts) -> list[Parameter]:
 _RULES: tuple[tuple[frozenset[str], Constraint], ...] = tuple(
     (frozenset(names.split()), Constraint(name, rule, reason))
     for names, name, rule, reason in (
-        ("npool", "pools divide ranks", "np % npool == 0", "every pool has the same number of ranks; pw.x stops otherwise"),
+        (
+            "npool",
+            "pools divide ranks",
+            "np % npool == 0",
+            "every pool has the same number of ranks; pw.x stops otherwise",
+        ),
         ("npool", "pools have k-points", "npool <= kpoints", "a pool without a k-point has nothing to do"),
-        ("npool nbgrp", "band groups divide pools", "np // npool % nbgrp == 0", "a pool's ranks are shared evenly between its band groups"),
-        ("npool ntg", "task groups divide pools", "np // npool // nbgrp % ntg == 0", "a band group's ranks are shared evenly between its task groups"),
+        (
+            "npool nbgrp",
+            "band groups divide pools",
+            "np // npool % nbgrp == 0",
+            "a pool's ranks are shared evenly between its band groups",
+        ),
+        (
+            "npool ntg",
+            "task groups divide pools",
+            "np // npool // nbgrp % ntg == 0",
+            "a band group's ranks are shared evenly between its task groups",
+        ),
         (
             "npool nbgrp",
             "ranks have planes",
@@ -212,7 +227,12 @@ _RULES: tuple[tuple[frozenset[str], Constraint], ...] = tuple(
             "threads == 1 or bind_to != 'core'",
             "the threads of a rank that is bound to one core take turns on it",
         ),
-        ("map_by bind_to", "a mapping needs a binding", "not is_set(map_by) or bind_to != 'none'", "where a rank starts means nothing if it may move"),
+        (
+            "map_by bind_to",
+            "a mapping needs a binding",
+            "not is_set(map_by) or bind_to != 'none'",
+            "where a rank starts means nothing if it may move",
+        ),
         (
             "diagonalization diago_david_ndim",
             "the workspace is Davidson's",
@@ -238,7 +258,9 @@ def _machine_rules(facts: QeFacts, names: set[str]) -> tuple[Constraint, ...]:
         rules.extend(_thread_rules(facts))
     if "diago_david_ndim" in names and facts.inputs.get("diagonalization", "david") != "david":
         rule = "not is_set(diago_david_ndim) or is_set(diagonalization)"
-        rules.append(Constraint("the input's method is not Davidson's", rule, "only the Davidson method has this workspace"))
+        rules.append(
+            Constraint("the input's method is not Davidson's", rule, "only the Davidson method has this workspace")
+        )
     return tuple(rules)
 
 
@@ -251,7 +273,9 @@ def _thread_rules(facts: QeFacts) -> list[Constraint]:
         if serial:
             listed = ", ".join(f"'{name}'" for name in serial)
             rules.append(Constraint("threads need a threaded BLAS", f"threads == 1 or not (blas in [{listed}])", words))
-    rules.append(Constraint("threads stay on a node", "threads <= cores_per_node", "the threads of a rank share memory"))
+    rules.append(
+        Constraint("threads stay on a node", "threads <= cores_per_node", "the threads of a rank share memory")
+    )
     return rules
 
 

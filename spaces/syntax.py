@@ -15,21 +15,17 @@ cannot be, and whole numbers are exact however large they become (up to 2**256).
 """
 
 import ast
-import difflib
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from spaces import bounds
-from spaces.errors import ExpressionError
-from spaces.evaluate import number
+from spaces.errors import ExpressionError, did_you_mean
+from spaces.fact import fact_symbol
 from spaces.functions import ARITIES, FUNCTIONS
 from spaces.node import Kind, Node, Scope, Symbol
-from spaces.parameter import Value
 
 MAX_LENGTH = 2000  # characters
 MAX_DEPTH = 60  # nested operations
@@ -75,9 +71,7 @@ def parse_condition(text: str, scope: Scope) -> Node:
     node = parse(text, scope)
     if node.kind != "bool":
         hint = "compare it with something, e.g. `... == 0`" if node.kind != "str" else "compare it with =="
-        raise ExpressionError(
-            f"a rule must be true or false; this is {_a(node.kind)}", _clean(text), 0, len(text), hint
-        )
+        raise ExpressionError(f"a rule must be true or false; this is {_a(node.kind)}", clean(text), 0, len(text), hint)
     return node
 
 
@@ -87,35 +81,7 @@ def parse(text: str, scope: Scope) -> Node:
     Raises:
         ExpressionError: the text is not of the language.
     """
-    return _Reader(_clean(text), scope).read()
-
-
-def constant_value(text: str, facts: Mapping[str, Value]) -> Value:
-    """Return the value of an expression over facts only.
-
-    Raises:
-        ExpressionError: the text is not of the language, or has no value (it divides by zero, ...).
-    """
-    scope = Scope({}, {})
-    for name, value in facts.items():
-        scope.symbols[name] = fact_symbol(value, scope)
-    node = parse(text, scope)
-    try:
-        value = number(node)
-    except ArithmeticError as error:
-        raise ExpressionError(f"this has no value: {error}", _clean(text), 0, len(text)) from error
-    return next(word for word, code in scope.codes.items() if code == value) if node.kind == "str" else value
-
-
-def fact_symbol(value: Value, scope: Scope) -> Symbol:
-    """Return what a fact's name means in expressions."""
-    if isinstance(value, bool):
-        return Symbol("bool", 0, 1, value=np.bool_(value))
-    if isinstance(value, str):
-        return Symbol("str", words=frozenset({value}), value=np.int64(scope.code(value)))
-    if isinstance(value, int):
-        return Symbol("int", value, value, value=_python_or_numpy(value))
-    return Symbol("float", value, value, value=np.float64(value))
+    return _Reader(clean(text), scope).read()
 
 
 class _Reader:
@@ -149,12 +115,11 @@ class _Reader:
         return ExpressionError(problem, self.text, start, end, hint)
 
     def place(self, tree: ast.AST) -> tuple[int, int]:
-        encoded = self.text.encode()  # ast counts in bytes
-
-        def column(offset: int) -> int:
-            return len(encoded[:offset].decode(errors="ignore"))
-
-        return column(getattr(tree, "col_offset", 0)), column(getattr(tree, "end_col_offset", 0) or 0)
+        start, end = getattr(tree, "col_offset", 0), getattr(tree, "end_col_offset", 0) or 0
+        if self.text.isascii():
+            return start, end
+        encoded = self.text.encode(errors="replace")  # ast counts in bytes
+        return len(encoded[:start].decode(errors="ignore")), len(encoded[:end].decode(errors="ignore"))
 
     def node(self, tree: ast.AST, depth: int) -> Node:
         if depth > MAX_DEPTH:
@@ -173,8 +138,9 @@ class _Reader:
         if reader is None:
             what = type(tree).__name__.lower()
             raise self.fail(f"{what} is not part of the language of rules", tree, _ALLOWED)
-        start, end = self.place(tree)
-        return replace(reader(tree, depth + 1), start=start, end=end)
+        node = reader(tree, depth + 1)
+        node.start, node.end = self.place(tree)
+        return node
 
     def constant(self, tree: ast.Constant, depth: int) -> Node:  # noqa: ARG002  the readers share one form
         value = tree.value
@@ -389,22 +355,13 @@ class _Reader:
             raise self.fail(f"{where} needs something true or false; this is {_a(node.kind)}", node, hint)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return " (did you mean 'x'?)" for the closest of `known`, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """Return the text on one line."""
     return " ".join(text.split()) if '"' not in text and "'" not in text else text.replace("\n", " ").strip()
 
 
 def _a(kind: Kind) -> str:
     return {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}[kind]
-
-
-def _python_or_numpy(value: int) -> object:
-    return np.int64(value) if value.bit_length() < 63 else value
 
 
 def _constant(symbol: Symbol) -> Node:

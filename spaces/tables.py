@@ -17,16 +17,15 @@
 A float has `low`, `high`, `log` and `points`; a choice has `values`; a flag has nothing more.
 """
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spaces.constant import constant_value
 from spaces.constraint import Constraint
-from spaces.errors import ExpressionError, SpaceError
+from spaces.errors import ExpressionError, SpaceError, did_you_mean
 from spaces.parameter import DEFAULT_POINTS, Choice, Flag, Float, Integer, Parameter, Value
 from spaces.space import Space
-from spaces.syntax import constant_value
 
 _COMMON = ("type", "default", "optional", "when", "help")
 _OWN_KEYS: dict[str, tuple[str, ...]] = {
@@ -39,7 +38,7 @@ _MISSING = object()
 
 
 def parameters_from_tables(
-    tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Value], path: str = "space"
+    tables: Mapping[str, Any], facts: Mapping[str, Value], path: str = "space"
 ) -> tuple[Parameter, ...]:
     """Return the parameters of `[space.parameters.<name>]` tables, in their order.
 
@@ -64,7 +63,7 @@ def parameters_from_tables(
     return tuple(parameters)
 
 
-def constraints_from_tables(tables: Sequence[Mapping[str, Any]], path: str = "space") -> tuple[Constraint, ...]:
+def constraints_from_tables(tables: Sequence[Any], path: str = "space") -> tuple[Constraint, ...]:
     """Return the constraints of `[[space.constraints]]` tables; their rules are read when the space is made.
 
     Raises:
@@ -89,8 +88,8 @@ def constraints_from_tables(tables: Sequence[Mapping[str, Any]], path: str = "sp
 
 
 def space_from_tables(
-    parameters: Mapping[str, Mapping[str, Any]],
-    constraints: Sequence[Mapping[str, Any]] = (),
+    parameters: Mapping[str, Any],
+    constraints: Sequence[Any] = (),
     facts: Mapping[str, Value] | None = None,
     path: str = "space",
 ) -> Space:
@@ -128,12 +127,12 @@ class _Reader:
         kind = self.text("type")
         if kind not in _OWN_KEYS:
             if "type" in self.table and not self.errors:
-                close = _did_you_mean(kind, _OWN_KEYS)
+                close = did_you_mean(kind, _OWN_KEYS)
                 self.fail(f"type must be one of {', '.join(_OWN_KEYS)}, not {kind!r}{close}", "type")
             return None
         self.refuse_unknown(_COMMON + _OWN_KEYS[kind])
         common = self.common(kind)
-        own = {"integer": self.integer, "float": self.float, "choice": self.choice, "flag": self.flag}[kind]
+        own = {"integer": self.as_integer, "float": self.as_float, "choice": self.as_choice, "flag": self.as_flag}[kind]
         make = own(name)
         if self.errors:
             return None
@@ -162,7 +161,7 @@ class _Reader:
             return int(default)
         return default
 
-    def integer(self, name: str) -> Callable[..., Parameter]:
+    def as_integer(self, name: str) -> Callable[..., Parameter]:
         powers = self.boolean("powers_of_two")
         if "values" in self.table:
             extra = [key for key in ("low", "high", "step", "powers_of_two") if key in self.table]
@@ -178,17 +177,17 @@ class _Reader:
             return lambda **common: Integer.powers_of_two(name, low, high, **common)
         return lambda **common: Integer.range(name, low, high, step, **common)
 
-    def float(self, name: str) -> Callable[..., Parameter]:
+    def as_float(self, name: str) -> Callable[..., Parameter]:
         low, high = self.number(self.required("low"), "low"), self.number(self.required("high"), "high")
         points = self.whole(self.table.get("points", DEFAULT_POINTS), "points")
         log = self.boolean("log")
         return lambda **common: Float(name, low, high, log, points, **common)
 
-    def choice(self, name: str) -> Callable[..., Parameter]:
+    def as_choice(self, name: str) -> Callable[..., Parameter]:
         values = tuple(self.listed("values"))
         return lambda **common: Choice(name, values, **common)
 
-    def flag(self, name: str) -> Callable[..., Parameter]:
+    def as_flag(self, name: str) -> Callable[..., Parameter]:
         return lambda **common: Flag(name, **common)
 
     def fail(self, problem: str, key: str) -> None:
@@ -197,7 +196,7 @@ class _Reader:
     def refuse_unknown(self, known: Sequence[str]) -> None:
         for key in self.table:
             if key not in known:
-                close = _did_you_mean(str(key), known) or f"; allowed: {', '.join(known)}"
+                close = did_you_mean(str(key), known) or f"; allowed: {', '.join(known)}"
                 self.fail(f"unknown field{close}", str(key))
 
     def required(self, key: str) -> object:
@@ -253,8 +252,3 @@ class _Reader:
         except ExpressionError as error:
             self.errors.append(f"{error.problem} @ {self.where}.{key}" + str(error).removeprefix(error.problem))
             return None
-
-
-def _did_you_mean(given: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(given, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from spaces.diagram import FITS_INT64, Diagram, EmptyError, Ids, TooWideError, build
+from spaces.diagram import FITS_INT64, Diagram, EmptyError, Ids, TooWideError, build, free
 from spaces.domain import Domain, FloatArray
 from spaces.node import Array
 from spaces.order import Group, good_order, independent_groups
@@ -81,8 +81,9 @@ class ValidSet:
     def _rows_of(self, codes: Ids) -> Indices:
         rows = np.empty((len(codes), len(self.domains)), dtype=np.int32)
         for domain in reversed(self.domains):
-            codes, digit = np.divmod(codes, domain.radix)
-            rows[:, domain.position] = digit + domain.indexes[0]
+            rest = codes // domain.radix  # numpy divides by a number much faster than divmod does
+            rows[:, domain.position] = codes - rest * domain.radix + domain.indexes[0]
+            codes = rest
         return rows
 
     def sample(self, rng: np.random.Generator, n: int) -> Indices:
@@ -138,6 +139,8 @@ def valid_set(domains: Sequence[Domain], rules: Sequence[Rule]) -> ValidSet:
 
 
 def _part(group: Group) -> Diagram | Particles:
+    if len(group.domains) == 1 and not group.rules:
+        return free(group.domains[0])
     order = good_order(group)
     try:
         return build(order, group.rules)

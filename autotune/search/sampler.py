@@ -23,8 +23,8 @@ from spaces import Configuration, Space
 
 Rows = NDArray[np.int32]
 
-# All of a valid set up to this size is scored; of a larger one a sample of this size. At 200 trials that takes ~0.1 s.
-_SCORED = 10_000
+# All of a valid set up to this size is scored; of a larger one a sample of this size. 
+_SCORED = 2_000
 # Neighbours of that many of the best are scored too, so that the search can refine where sampling is thin.
 _REFINED = 5
 # A process over n points costs n^3; the best and the newest this many tell nearly as much as all.

@@ -14,7 +14,7 @@ FUNCTIONS = {
     "ceil": math.ceil,
     "divides": lambda a, b: b % a == 0,
     "floor": math.floor,
-    "is_power_of_two": lambda n: n > 0 and bin(n).count("1") == 1,
+    "is_power_of_two": lambda n: n > 0 and (n).bit_count() == 1,
     "is_square": lambda n: n >= 0 and math.isqrt(n) ** 2 == n,
     "log2": math.log2,
     "max": max,

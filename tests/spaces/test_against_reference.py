@@ -11,7 +11,7 @@ from .reference import is_valid, product, valid_configurations
 from .strategies import spaces_parts
 
 MANY = settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 SOME = settings(MANY, max_examples=60)
 

@@ -1,0 +1,231 @@
+"""How the ranks of a job are started: pure functions from a job to the command line of the MPI start command.
+
+Two jobs must never share a core. Left to itself, Open MPI (4 and 5) binds the first ranks of *every* job to the cores 0, 1,
+..., also when `mpirun` itself may use other cores only; with `--bind-to none` its ranks keep the cores that `mpirun` was given.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from launchers.job import Job, MpiStart
+
+
+class MpiKind(StrEnum):
+    """The families of MPI start commands."""
+
+    OPEN_MPI = "Open MPI"
+    MPICH = "MPICH"
+    INTEL_MPI = "Intel MPI"
+    SRUN = "Slurm srun"
+
+
+@dataclass(frozen=True)
+class MpiFlavour:
+    """An MPI start command: `path` is its name or full path, `version` what it said of itself (may be empty).
+
+    `single_copy` says whether a process may read another one's memory here: containers often forbid it.
+    """
+
+    kind: MpiKind
+    version: tuple[int, ...] = ()
+    path: str = "mpirun"
+    single_copy: bool = True
+
+    def __str__(self) -> str:
+        version = ".".join(map(str, self.version))
+        return f"{self.kind} {version} ({self.path})" if version else f"{self.kind} ({self.path})"
+
+    @property
+    def uses_prrte(self) -> bool:
+        """Whether this is Open MPI 5 or later, whose start command is PRRTE's and takes other options."""
+        return self.kind is MpiKind.OPEN_MPI and self.version >= (5,)
+
+
+class CannotStartRanksError(ValueError):
+    """What the job asks of the MPI start command cannot be said to it."""
+
+
+def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = ()) -> list[str]:
+    """Return the command line of a job, with what starts its ranks.
+
+    `online` are the cores of this machine: a job with only some of them is kept to `job.resources.cpus`. Without them
+    the job has the machine or its allocation to itself, as in a job script, and core numbers are left out.
+
+    Raises:
+        CannotStartRanksError: the job has no ranks, or asks for a binding that cannot be kept to its cores.
+    """
+    if job.mpi is None:
+        return list(job.argv)
+    if job.mpi.ranks < 1:
+        msg = f"a job of {job.mpi.ranks} ranks cannot be started; ranks must be 1 or more"
+        raise CannotStartRanksError(msg)
+    start = _Start(job.mpi, _own_cores(job, online), shared=bool(online) and not job.resources.cpus, job=job)
+    return [flavour.path, *_OPTIONS[flavour.kind](flavour, start), *job.mpi.options, *job.argv]
+
+
+def mpi_environment(flavour: MpiFlavour, *, user_id: int) -> dict[str, str]:
+    """Return the variables that the start command needs here; `notes` says why."""
+    if flavour.kind is not MpiKind.OPEN_MPI:
+        return {}
+    variables = {}
+    if user_id == 0:
+        variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        if flavour.uses_prrte:
+            variables |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    if not flavour.single_copy:
+        component = "smsc" if flavour.uses_prrte else "btl_vader_single_copy_mechanism"
+        variables[f"OMPI_MCA_{component}"] = "^cma" if flavour.uses_prrte else "none"
+    return variables
+
+
+def notes(flavour: MpiFlavour, *, user_id: int) -> tuple[str, ...]:
+    """Return what the user should know about how ranks are started here."""
+    said = [f"ranks are started with {flavour}"]
+    if flavour.kind is MpiKind.OPEN_MPI:
+        said.append("ranks of a job with part of the machine are not bound to single cores, only kept to the job's cores")
+        if user_id == 0:
+            said.append("Open MPI is allowed to run as root, because this is root")
+        if not flavour.single_copy:
+            said.append(
+                "this container forbids processes to read each other's memory: messages within the node are copied "
+                "twice (Open MPI's CMA is switched off), so times may differ from those outside of it"
+            )
+    return tuple(said)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What is to be started: `cores` are those that the job is kept to, empty if it may use the whole machine.
+
+    `shared` means that other jobs may use the same cores: the default bindings would put all of them on the first ones.
+    """
+
+    mpi: MpiStart
+    cores: tuple[int, ...]
+    shared: bool
+    job: Job
+
+    @property
+    def threads(self) -> int:
+        """How many cores a rank has."""
+        cores = len(self.job.resources.cpus) or self.job.resources.cores
+        return max(1, cores // self.mpi.ranks)
+
+    @property
+    def is_oversubscribed(self) -> bool:
+        """Whether ranks must share cores. (A job with `cores` left at 1 has not said how many it needs.)"""
+        cores = len(self.job.resources.cpus) or self.job.resources.cores
+        return self.mpi.ranks > cores
+
+    def core_sets(self) -> list[tuple[int, ...]]:
+        """Return the cores of each rank."""
+        k = self.threads
+        return [self.cores[k * rank : k * (rank + 1)] for rank in range(self.mpi.ranks)]
+
+
+def _own_cores(job: Job, online: Collection[int]) -> tuple[int, ...]:
+    cpus = tuple(sorted(job.resources.cpus))
+    return cpus if cpus and online and set(cpus) != set(online) else ()
+
+
+def _open_mpi(flavour: MpiFlavour, start: _Start) -> list[str]:
+    mpi = start.mpi
+    options = ["-np", str(mpi.ranks)]
+    if start.is_oversubscribed:
+        # Ranks that wait must let the others have the core. "none" is the only binding that allows it.
+        oversubscribe = ["--map-by", ":OVERSUBSCRIBE"] if flavour.uses_prrte else ["--oversubscribe"]
+        return [*options, *oversubscribe, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    if start.cores or start.shared:
+        return [*options, *_open_mpi_confined(flavour, start)]
+    if mpi.bind_to is None and start.threads > 1:
+        # Its own default would bind all threads of a rank to one core.
+        options += ["--map-by", f"{mpi.map_by or 'slot'}:PE={start.threads}"]
+    elif mpi.map_by:
+        options += ["--map-by", mpi.map_by]
+    return [*options, *_given("--bind-to", mpi.bind_to)]
+
+
+def _open_mpi_confined(flavour: MpiFlavour, start: _Start) -> list[str]:
+    bind_to = start.mpi.bind_to or "none"
+    if bind_to == "none" or not start.cores:
+        return [*_given("--map-by", start.mpi.map_by), "--bind-to", bind_to]
+    if start.threads > 1 or start.mpi.map_by:
+        wanted = f"bind_to = {bind_to!r}" + (f", map_by = {start.mpi.map_by!r}" if start.mpi.map_by else "")
+        msg = (
+            f"Open MPI cannot keep {start.mpi.ranks} ranks with {wanted} to the cores {list(start.cores)} of this job; "
+            "use bind_to = 'none', or give each job the whole machine (one worker)"
+        )
+        raise CannotStartRanksError(msg)
+    listed = ",".join(map(str, start.cores))
+    cores = ["--map-by", f"pe-list={listed}:ordered"] if flavour.uses_prrte else ["--cpu-set", listed]
+    return [*cores, "--bind-to", bind_to]
+
+
+def _mpich(_flavour: MpiFlavour, start: _Start) -> list[str]:
+    options = ["-n", str(start.mpi.ranks)]
+    if start.is_oversubscribed or start.mpi.bind_to == "none":
+        return [*options, "-bind-to", "none"]
+    if start.cores:
+        return [*options, "-bind-to", "user:" + ",".join("+".join(map(str, cores)) for cores in start.core_sets())]
+    return [*options, *_given("-bind-to", start.mpi.bind_to), *_given("-map-by", start.mpi.map_by)]
+
+
+def _intel_mpi(_flavour: MpiFlavour, start: _Start) -> list[str]:
+    options = ["-n", str(start.mpi.ranks)]
+    if start.is_oversubscribed or start.mpi.bind_to == "none":
+        return [*options, "-genv", "I_MPI_PIN", "0"]
+    if start.cores:
+        return [*options, "-genv", "I_MPI_PIN_DOMAIN", f"[{_masks(start)}]"]
+    if start.mpi.bind_to:
+        options += ["-genv", "I_MPI_PIN_DOMAIN", start.mpi.bind_to]
+    if start.mpi.map_by:
+        options += ["-genv", "I_MPI_PIN_ORDER", start.mpi.map_by]
+    return options
+
+
+def _srun(_flavour: MpiFlavour, start: _Start) -> list[str]:
+    mpi = start.mpi
+    options = [f"--nodes={start.job.resources.nodes}", f"--ntasks={mpi.ranks}", "--export=ALL", "--kill-on-bad-exit=1"]
+    if start.is_oversubscribed:
+        return [*options, "--overcommit", "--cpu-bind=none"]
+    options.append(f"--cpus-per-task={start.threads}")
+    if mpi.map_by:
+        options.append(f"--distribution={mpi.map_by}")
+    if start.cores:
+        # The cores are ours to share out: steps run side by side in one allocation.
+        options.append("--overlap")
+        if mpi.bind_to != "none":
+            return [*options, f"--cpu-bind=mask_cpu:{_masks(start)}"]
+    return [*options, f"--cpu-bind={_SRUN_BINDINGS.get(mpi.bind_to, mpi.bind_to)}"] if mpi.bind_to else options
+
+
+_OPTIONS = {
+    MpiKind.OPEN_MPI: _open_mpi,
+    MpiKind.MPICH: _mpich,
+    MpiKind.INTEL_MPI: _intel_mpi,
+    MpiKind.SRUN: _srun,
+}
+_SRUN_BINDINGS = {"core": "cores", "hwthread": "threads", "socket": "sockets", "numa": "ldoms"}
+
+
+def _given(option: str, value: str | None) -> list[str]:
+    return [option, value] if value else []
+
+
+def _masks(start: _Start) -> str:
+    """Return the cores of each rank as bit masks, in hexadecimal."""
+    return ",".join(hex(sum(1 << core for core in cores)) for cores in start.core_sets())
+
+
+def script_flavour(job: Mapping[str, Any] | None = None) -> MpiFlavour:
+    """Return what a job script should start ranks with: this machine's flavour by its plain name, or Open MPI."""
+    from launchers.detect import detect  # noqa: PLC0415  looks at the machine, which the rest of this file never does
+
+    del job
+    found: Sequence[MpiFlavour] = [flavour for flavour in [detect()] if flavour]
+    return MpiFlavour(found[0].kind, found[0].version, found[0].path.rpartition("/")[2]) if found else _USUAL
+
+
+_USUAL = MpiFlavour(MpiKind.OPEN_MPI)

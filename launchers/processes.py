@@ -1,0 +1,70 @@
+"""Finding and ending processes by a mark in their environment: what is left when nobody is there who knows them.
+
+Only processes of this user are looked at, and only those whose environment had the variable when they were started.
+A program that removes the variable (`env -i`), or writes over its own environment to show a title, is not found.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+JOB_VARIABLE = "AUTOTUNE_JOB_ID"
+SESSION_VARIABLE = "AUTOTUNE_SESSION"
+
+# New processes may appear while others are killed; a process that waits for a dead file system cannot be killed.
+_PATIENCE_S = 10.0
+
+
+def mark_of(pid: int, variable: str) -> str | None:
+    """Return what the variable is in the environment of a process; None without it, and for one that has ended."""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    prefix = os.fsencode(variable) + b"="
+    for entry in environment.split(b"\0"):
+        if entry.startswith(prefix):
+            return os.fsdecode(entry.removeprefix(prefix))
+    return None
+
+
+def own_processes() -> Iterator[int]:
+    """Give the ids of this user's processes, without this one."""
+    user = os.geteuid()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                if entry.stat().st_uid == user:
+                    yield int(entry.name)
+
+
+def marked(variable: str, wanted: Callable[[str], bool]) -> dict[int, str]:
+    """Return this user's processes whose mark is wanted, each with its mark."""
+    marks = ((pid, mark_of(pid, variable)) for pid in own_processes())
+    return {pid: mark for pid, mark in marks if mark is not None and wanted(mark)}
+
+
+def kill_marked(variable: str, wanted: Callable[[str], bool]) -> int:
+    """Kill this user's processes whose mark is wanted, until there is none; return how many there were.
+
+    This process is spared, whatever its mark.
+    """
+    killed: set[int] = set()
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while found := marked(variable, wanted):
+        signal_all(found, signal.SIGKILL)
+        killed.update(found)
+        if time.monotonic() >= give_up_at:
+            break
+        time.sleep(0.005)
+    return len(killed)
+
+
+def signal_all(pids: "dict[int, str] | list[int]", number: signal.Signals) -> None:
+    """Send a signal to processes; those that have ended are no error."""
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)

@@ -1,0 +1,50 @@
+"""Running one job to its end while its output is read."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from launchers.base import STDOUT, Launcher, LineReader
+from launchers.job import Job, JobState, JobStatus
+
+# Short jobs should not wait for us, and long ones should not be disturbed.
+_FIRST_PAUSE_S = 0.02
+_PAUSE_S = 0.1
+
+OnLine = Callable[[str], bool | None]
+
+
+def run(launcher: Launcher, job: Job, on_line: OnLine | None = None) -> JobStatus:
+    """Run `job` and return how it ended. Whatever happens here, nothing of it is left running.
+
+    `on_line` gets each line of standard output as it comes; when it returns True, the job is cancelled, and the
+    lines that follow are not given to it.
+
+    Raises:
+        LaunchError: the job could not be started.
+    """
+    lines = LineReader(job.folder / STDOUT)
+    job_id = launcher.submit(job)
+    try:
+        return _follow(launcher, job_id, lines, on_line)
+    except BaseException:
+        launcher.cancel(job_id)
+        raise
+
+
+def _follow(launcher: Launcher, job_id: str, lines: LineReader, on_line: OnLine | None) -> JobStatus:
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        status = launcher.poll([job_id])[job_id]
+        ended = status.state in {JobState.ENDED, JobState.LOST}
+        if on_line is not None and _wants_stop(lines.new_lines(ended=ended), on_line):
+            on_line = None
+            launcher.cancel(job_id)
+            continue
+        if ended:
+            return status
+        time.sleep(pause_s)
+        pause_s = min(1.5 * pause_s, _PAUSE_S)
+
+
+def _wants_stop(lines: Sequence[str], on_line: OnLine) -> bool:
+    return any(on_line(line) for line in lines)

@@ -1,0 +1,394 @@
+"""Runs one job and leaves nothing of it behind.
+
+Started by path (`python -I -S -E supervisor.py`) for a quick start, so it imports the standard library only. The job's
+description is one line of JSON on standard input, which stays open after it: its end means that the launching process
+is gone. The answer on standard output is one line of JSON: the supervisor's process id, or why the job did not start.
+
+The supervisor is a *subreaper*: whatever the job starts and orphans becomes a child of the supervisor, whatever session or
+process group it puts itself into (Open MPI gives every rank its own group). So "no children" means that nothing is left.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+STATUS_FILE = ".autotune-status.json"
+
+_RESERVED_FILE = ".autotune-status.new"
+# The space of the status is taken before the job starts, so that a job that fills the disk can still be reported.
+_RESERVED_BYTES = 4096
+_MESSAGE_CHARACTERS = 400
+
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+_PR_SET_CHILD_SUBREAPER = 36
+
+_END_NOW = signal.SIGQUIT
+_END_SOON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_FIRST_SAMPLE_S = 0.01
+_SAMPLE_S = 0.25
+# Looking at the processes may take at most this share of a core: a job with many threads is looked at less often.
+_SAMPLE_COST = 0.01
+# A process that waits for a dead file system cannot be killed; nobody should wait for it for ever.
+_KILL_PATIENCE_S = 30.0
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_FOREVER = float("inf")
+# Not every kernel is built with this file (CONFIG_PROC_CHILDREN).
+_LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+class Supervisor:
+    """One job, from its start to the end of its last process. The job's folder is the current folder."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec = spec
+        self._program = 0
+        self._reason = "exited"
+        self._message = ""
+        self._exit_code: int | None = None
+        self._started = 0.0
+        self._elapsed_s = 0.0
+        self._peak_bytes = 0
+        self._stop_at = _FOREVER
+        self._oom_kills = _oom_kills()
+        self._signals: set[int] = set()
+        self._status_fd = -1
+        self._wake_fd = -1
+
+    def start(self) -> None:
+        """Start the program.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        os.chdir(self._spec["folder"])
+        if self._spec["cpus"]:
+            os.sched_setaffinity(0, self._spec["cpus"])
+        self._reserve_status()
+        self._wake_fd, write_end = os.pipe()
+        os.set_blocking(self._wake_fd, False)
+        os.set_blocking(write_end, False)
+        for number in (*_END_SOON, _END_NOW, signal.SIGCHLD):
+            signal.signal(number, lambda received, _: self._signals.add(received))
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        self._started = time.monotonic()
+        self._program = _spawn(self._spec)
+
+    def watch(self) -> None:
+        """Return when the program has ended, or must be ended now."""
+        limit_s = self._spec["time_limit_s"]
+        deadline = _FOREVER if limit_s is None else self._started + limit_s
+        sample_s = _FIRST_SAMPLE_S
+        sample_at = self._started + sample_s
+        while not self._reap():
+            now = time.monotonic()
+            self._heed_signals(now)
+            if not self._launcher_lives():
+                self._stop("cancelled", "the process that started the job is gone", now)
+                self._stop_at = now
+            elif now >= deadline:
+                self._stop("timed out", f"the time limit of {limit_s:g} s was reached", now)
+            if now >= self._stop_at:
+                return
+            if now >= sample_at:
+                self._sample()
+                sample_s = max(min(2 * sample_s, _SAMPLE_S), (time.monotonic() - now) / _SAMPLE_COST)
+                sample_at = now + sample_s
+            waits_for = deadline if self._stop_at == _FOREVER else self._stop_at
+            self._wait(min(sample_at, waits_for) - time.monotonic())
+
+    def finish(self) -> None:
+        """Kill whatever is left and write down how the job ended."""
+        left = self._kill_all()
+        if not self._elapsed_s:
+            self._elapsed_s = time.monotonic() - self._started
+        notes = [self._message]
+        if left:
+            notes.append(f"processes that cannot be killed: {left}")
+        oom_kills = _oom_kills() - self._oom_kills
+        if oom_kills > 0 and self._exit_code != 0:
+            notes.append("the kernel killed processes on this machine for lack of memory during the run")
+        self._message = "; ".join(filter(None, notes))
+        self._write_status("ended")
+
+    def give_up(self, error: BaseException) -> None:
+        """End the job after a fault of the supervisor's own."""
+        self._kill_all()
+        self._message = f"the job's supervisor failed: {error!r}"
+        self._write_status("lost")
+
+    def _launcher_lives(self) -> bool:
+        """Whether the launching process is there.
+
+        The pipe tells at once; but a process that the launching one forked may hold the pipe's other end as well.
+        """
+        if 0 in select.select([0], [], [], 0)[0] and not os.read(0, 4096):
+            return False
+        return start_time(self._spec["launcher_pid"]) == self._spec["launcher_start_time"]
+
+    def _heed_signals(self, now: float) -> None:
+        if _END_NOW in self._signals:
+            self._stop("cancelled", "", now)
+            self._stop_at = now
+        elif self._signals.intersection(_END_SOON):
+            self._stop("cancelled", "", now)
+        self._signals.clear()
+
+    def _stop(self, reason: str, message: str, now: float) -> None:
+        """Ask the whole tree to end; it is killed when its grace is over."""
+        if self._stop_at != _FOREVER:
+            return
+        self._reason, self._message = reason, message
+        self._stop_at = now + self._spec["grace_s"]
+        _signal_all(descendants(os.getpid()), signal.SIGTERM)
+
+    def _wait(self, timeout_s: float) -> None:
+        select.select([0, self._wake_fd], [], [], min(max(timeout_s, 0.0), _SAMPLE_S))
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._wake_fd, 512):
+                pass
+
+    def _reap(self) -> bool:
+        """Collect children that ended; tell whether the program is among them, now or earlier."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                if pid == self._program:
+                    self._elapsed_s = time.monotonic() - self._started
+                    self._exit_code = os.waitstatus_to_exitcode(status)
+        return self._exit_code is not None
+
+    def _sample(self) -> None:
+        self._peak_bytes = max(self._peak_bytes, memory_bytes(descendants(os.getpid())))
+
+    def _kill_all(self) -> list[int]:
+        """Kill and collect all descendants; return those that are still there after a long while."""
+        give_up_at = time.monotonic() + _KILL_PATIENCE_S
+        pause_s = 0.001
+        while True:
+            self._reap()
+            if not _has_children():
+                return []
+            left = descendants(os.getpid())
+            if time.monotonic() >= give_up_at:
+                return left
+            _signal_all(left, signal.SIGKILL)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.05)
+
+    def _reserve_status(self) -> None:
+        fd = os.open(_RESERVED_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError("another job is running in this folder") from None
+        except OSError:
+            pass  # a file system without locks
+        os.pwrite(fd, b" " * _RESERVED_BYTES, 0)
+        os.fsync(fd)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(STATUS_FILE)
+        self._status_fd = fd
+
+    def _write_status(self, state: str) -> None:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        status = {
+            "state": state,
+            "reason": self._reason,
+            "exit_code": self._exit_code,
+            "elapsed_s": self._elapsed_s,
+            "cpu_s": used.ru_utime + used.ru_stime,
+            # A run may be shorter than the first sample: its largest process is known nevertheless.
+            "peak_memory_bytes": max(self._peak_bytes, used.ru_maxrss * 1024),
+            "message": self._message[:_MESSAGE_CHARACTERS],
+        }
+        content = json.dumps(status).encode()
+        with contextlib.suppress(OSError):  # nothing more can be done: the reader finds no status and says so
+            os.pwrite(self._status_fd, content.ljust(_RESERVED_BYTES), 0)
+            os.fsync(self._status_fd)
+            os.rename(_RESERVED_FILE, STATUS_FILE)
+
+
+def _spawn(spec: dict[str, Any]) -> int:
+    """Start the program in a session of its own and return its process id."""
+    supervisor = os.getpid()
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become(spec, supervisor)
+        except OSError as error:
+            os.write(write_end, json.dumps([error.errno, error.strerror]).encode())
+        finally:
+            os._exit(127)
+    os.close(write_end)
+    failure = b""
+    while chunk := os.read(read_end, 4096):
+        failure += chunk
+    os.close(read_end)
+    if failure:
+        number, text = json.loads(failure)
+        raise OSError(number, text)
+    return pid
+
+
+def _become(spec: dict[str, Any], supervisor: int) -> None:
+    """Turn this process into the program."""
+    signal.set_wakeup_fd(-1)
+    for number in (*_END_SOON, _END_NOW, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(127)
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for name, fd in ((spec["stdout"], 1), (spec["stderr"], 2)):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644), fd)
+    os.execve(spec["executable"], spec["argv"], spec["environment"])  # noqa: S606  that is what this is for
+
+
+def descendants(root: int) -> list[int]:
+    """Return the ids of all processes below `root`."""
+    of_parent = {} if _LISTS_CHILDREN else _all_children()
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        pid = todo.pop()
+        below = _children(pid) if _LISTS_CHILDREN else of_parent.get(pid, [])
+        found += below
+        todo += below
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    # A process may end while it is looked at.
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with (
+                contextlib.suppress(FileNotFoundError, ProcessLookupError),
+                open(f"/proc/{pid}/task/{thread}/children", "rb") as file,
+            ):
+                children += map(int, file.read().split())
+    return children
+
+
+def _all_children() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        fields = _stat(int(name))
+        if fields:
+            found.setdefault(int(fields[1]), []).append(int(name))
+    return found
+
+
+def memory_bytes(pids: list[int]) -> int:
+    """Return the memory that processes use together.
+
+    That is their own memory, and the largest shared part (libraries, shared segments) once: ranks share most of theirs.
+    """
+    own = shared = 0
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/statm", "rb") as file:
+            _, resident_pages, shared_pages, *_ = map(int, file.read().split())
+            own += resident_pages - shared_pages
+            shared = max(shared, shared_pages)
+    return (own + shared) * _PAGE_BYTES
+
+
+def start_time(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since the machine did; None if it is gone or a zombie."""
+    fields = _stat(pid)
+    return None if not fields or fields[0] in {b"Z", b"X"} else int(fields[19])
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return what proc(5) lists after the process's name; nothing if it is gone."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+    return []
+
+
+def _signal_all(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _oom_kills() -> int:
+    """Return how many processes the kernel has killed for lack of memory (Linux 4.13 and later)."""
+    with contextlib.suppress(OSError), open("/proc/vmstat", "rb") as file:
+        for line in file:
+            if line.startswith(b"oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _prctl(option: int, value: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl({option}): {os.strerror(number)}")
+
+
+def _read_line(fd: int) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        chunk = os.read(fd, 65536)
+        if not chunk:
+            break
+        line += chunk
+    return line
+
+
+def _answer(**values: Any) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(1, json.dumps(values).encode() + b"\n")
+
+
+def main() -> int:
+    """Run the job that is described on standard input."""
+    line = _read_line(0)
+    if not line.endswith(b"\n"):
+        return 1  # the launching process is gone already
+    # Not a child of the launching process: some of those (Ray's workers) kill their children when they end.
+    if os.fork():
+        os._exit(0)
+    supervisor = Supervisor(json.loads(line))
+    try:
+        supervisor.start()
+    except OSError as error:
+        _answer(error=error.strerror or str(error), errno=error.errno)
+        return 1
+    _answer(pid=os.getpid())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    try:
+        supervisor.watch()
+        supervisor.finish()
+    except BaseException as error:  # noqa: BLE001  whatever it is, nothing of the job may stay behind
+        supervisor.give_up(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""A study that is killed again and again: the harness of `test_chaos.py` and of `benchmarks/chaos.py`."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_WORK = """
+import os, sys, time
+log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+os.write(log, f"start {sys.argv[2]}\\n".encode())
+child = os.fork()
+if child == 0:
+    os.setsid()
+    time.sleep(60)
+time.sleep(0.2)
+os.write(log, f"end {sys.argv[2]}\\n".encode())
+print("took", 1 + abs(int(sys.argv[2]) - 7))
+"""
+
+_STUDY = """
+objective = "command"
+
+[options]
+argv = ["{python}", "-I", "-S", "{folder}/work.py", "{folder}/launches.log", "{{x}}"]
+ranks = {ranks}
+success = ["took"]
+metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
+
+[budget]
+trials = {trials}
+
+[verdict]
+pairs = 3
+
+[space.parameters.x]
+type = "integer"
+low = 1
+high = 1000
+default = 1
+"""
+
+TARGETS = ("coordinator", "worker", "start command")
+
+
+@dataclass(frozen=True)
+class ChaosStudy:
+    """A study of a quick command in a folder of its own."""
+
+    folder: Path
+    trials: int = 8
+
+    def write(self, *, mpi: bool = False) -> None:
+        """Write the program and the study file; with `mpi` the program is started by the MPI start command."""
+        (self.folder / "work.py").write_text(_WORK, encoding="utf-8")
+        text = _STUDY.format(
+            folder=self.folder, python=sys.executable, trials=self.trials, ranks=1 if mpi else '"none"'
+        )
+        text = text if mpi else text.replace('ranks = "none"\n', "")
+        (self.folder / "mine.toml").write_text(text, encoding="utf-8")
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start a session of the study."""
+        log = (self.folder / "session.log").open("ab")
+        command = [sys.executable, "-m", "autotune", "study", "./mine.toml"]
+        return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def trials_json(self) -> list[dict[str, object]]:
+        """Return what `autotune trials --json` says; nothing before there is a storage."""
+        command = [sys.executable, "-m", "autotune", "trials", "mine", "--json"]
+        asked = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        return json.loads(asked.stdout) if asked.returncode == 0 else []
+
+    def finished(self) -> dict[int, tuple[object, object]]:
+        """Return the finished trials: number -> (configuration, value)."""
+        return {
+            int(str(row["trial"])): (row["x"], row["took_s"])
+            for row in self.trials_json()
+            if row["state"] != "running"
+        }
+
+    def ended_runs(self) -> list[str]:
+        """Return the configuration of every run that came to its end, in order."""
+        return [line.split()[1] for line in self._log() if line.startswith("end ")]
+
+    def left(self) -> list[str]:
+        """Return the processes of this study that are still there."""
+        return [" ".join(process.cmdline())[:120] for process in _processes(self.belongs)]
+
+    def belongs(self, process: psutil.Process) -> bool:
+        """Whether a process works for this study: it runs in its folder, or was started by who does."""
+        marks = (str(self.folder),)
+        return any(mark in text for mark in marks for text in (process.cwd(), *process.cmdline()))
+
+    def _log(self) -> list[str]:
+        path = self.folder / "launches.log"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+def kill_once(study: ChaosStudy, target: str, rng: random.Random) -> bool:
+    """Run a session, kill `target` at a random instant, and wait for the session; False if it ended before."""
+    session = study.start()
+    deadline = time.monotonic() + rng.uniform(0.5, 9.0)
+    while time.monotonic() < deadline and session.poll() is None:
+        time.sleep(0.02)
+    victim = _until(lambda: _victim(study, session, target), 20.0) if session.poll() is None else None
+    if victim is not None:
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            victim = None
+    if target == "coordinator":
+        session.wait(60)
+    else:
+        session.wait(240)
+    return victim is not None
+
+
+def nothing_left(study: ChaosStudy, patience_s: float = 30.0) -> list[str]:
+    """Return what is still running after a generous while; Ray's agents take some seconds to notice."""
+    deadline = time.monotonic() + patience_s
+    while study.left() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return study.left()
+
+
+def _victim(study: ChaosStudy, session: subprocess.Popen[bytes], target: str) -> int | None:
+    if target == "coordinator":
+        return session.pid
+    wanted: Callable[[psutil.Process], bool] = (
+        (lambda p: p.name().startswith("ray::") and p.name() != "ray::IDLE" and "gent" not in p.name())
+        if target == "worker"
+        else (lambda p: p.name() in {"mpirun", "orterun", "mpiexec", "prterun"})
+    )
+    family = psutil.Process(session.pid).children(recursive=True) if session.poll() is None else []
+    everyone = [*family, *_processes(study.belongs)]
+    return next((process.pid for process in everyone if _safely(wanted, process)), None)
+
+
+def _until(find: Callable[[], int | None], patience_s: float) -> int | None:
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        try:
+            found = find()
+        except psutil.Error:
+            found = None
+        if found is not None:
+            return found
+        time.sleep(0.01)
+    return None
+
+
+def _processes(wanted: Callable[[psutil.Process], bool]) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        if process.pid != os.getpid() and _safely(wanted, process):
+            yield process
+
+
+def _safely(wanted: Callable[[psutil.Process], bool], process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and wanted(process)
+    except psutil.Error:
+        return False

@@ -1,0 +1,192 @@
+"""The space as a value: defaults, messages, neighbours, encoding, storing."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from spaces import Choice, Constraint, Count, Flag, Float, Integer, Space, SpaceError
+
+
+def qe_space(ranks=96, kpoints=10):
+    """The parallelisation of pw.x, reduced to what is hard about it."""
+    return Space(
+        [
+            Integer("np", (*range(1, 49), *range(96, ranks + 1, 48)), default=48),
+            Integer.range("npool", 1, kpoints, default=1),
+            Integer("ndiag", tuple(k * k for k in range(1, 20)), optional=True),
+            Integer.powers_of_two("threads", 1, 8, default=1),
+            Choice("mixing", ("plain", "TF", "local-TF"), default="plain"),
+            Flag("gpu", default=False),
+            Integer.range("gpus", 1, 4, when="gpu", default=1),
+        ],
+        [
+            Constraint("pools_divide", "np % npool == 0", "pools have equally many ranks"),
+            Constraint("diag_fits", "ndiag <= np // npool", "a pool diagonalises by itself"),
+            Constraint("cores", "np * threads <= cores", "one core a thread"),
+            Constraint("gpus_used", "np % gpus == 0", "ranks share GPUs evenly"),
+        ],
+        {"cores": ranks},
+    )
+
+
+def test_default_leaves_out_what_is_unset_or_inactive():
+    assert qe_space().default() == {"np": 48, "npool": 1, "threads": 1, "mixing": "plain", "gpu": False}
+
+
+def test_a_default_that_breaks_rules_names_them():
+    space = Space([Integer.range("np", 1, 4, default=3)], [Constraint("even", "np % 2 == 0", "two sockets")])
+    with pytest.raises(SpaceError) as caught:
+        space.default()
+    assert (
+        str(caught.value) == "the default configuration is not valid: even: np % 2 == 0 (two sockets): not so with np=3"
+    )
+
+
+def test_every_violation_has_its_sentence():
+    wrong = {"np": 49, "npool": 3, "ndiag": 25, "thread": 1, "mixing": "TFF", "gpu": False, "gpus": 2}
+    assert qe_space().violations(wrong) == [
+        "unknown parameter 'thread' (did you mean 'threads'?)",
+        "np: 49 is not one of its values: 1, 2, 3, 4, 5, 6, 7, 8, ..., 48, 96",
+        "threads: has no value; values: 1, 2, 4, 8",
+        "mixing: 'TFF' is not one of its values: 'plain', 'TF', 'local-TF'",
+        "gpus: has the value 2, but exists only when gpu",
+    ]
+    crowded = {"np": 48, "npool": 5, "ndiag": 25, "threads": 4, "mixing": "TF", "gpu": True, "gpus": 4}
+    assert qe_space().violations(crowded) == [
+        "pools_divide: np % npool == 0 (pools have equally many ranks): not so with np=48, npool=5",
+        "diag_fits: ndiag <= np // npool (a pool diagonalises by itself): not so with np=48, npool=5, ndiag=25",
+        "cores: np * threads <= cores (one core a thread): not so with np=48, threads=4, cores=96",
+    ]
+    del crowded["gpus"]
+    assert "gpus: has no value, but exists here since gpu" in qe_space().violations(crowded)
+
+
+def test_true_is_not_one():
+    space = Space([Integer.range("np", 0, 1), Flag("gpu")])
+    assert not space.contains({"np": True, "gpu": True})
+    assert not space.contains({"np": 1, "gpu": 1})
+    assert space.contains({"np": np.int64(1), "gpu": np.bool_(True)})
+
+
+def test_a_constraint_over_an_unset_parameter_does_not_apply():
+    space = Space([Integer.range("np", 1, 4), Integer.range("n", 5, 6, optional=True)], [Constraint("c", "n <= np")])
+    assert list(space.configurations()) == [{"np": k} for k in range(1, 5)]
+    assert space.raw_size == 12
+
+
+def test_neighbours_step_repair_and_toggle():
+    space = qe_space()
+    neighbours = space.neighbours(space.default())
+    changed = [{k for k in c.keys() | space.default().keys() if c.get(k) != space.default().get(k)} for c in neighbours]
+    assert {"np": 96, "npool": 1, "threads": 1, "mixing": "plain", "gpu": False} in neighbours
+    assert {"gpu", "gpus"} in changed
+    assert sum(c == {"mixing"} for c in changed) == 2
+    assert sum(c == {"ndiag"} for c in changed) == 6
+    assert sum(c == {"npool"} for c in changed) == 1
+    with pytest.raises(SpaceError, match="pools_divide"):
+        space.neighbours({**space.default(), "npool": 5})
+
+
+@pytest.mark.parametrize("space", [qe_space(48, 6), qe_space(60, 4)])
+def test_all_of_the_qe_space_can_be_reached_from_the_default(space):
+    start = space.indices([space.default()])[0]
+    seen, edge = {start.tobytes()}, [start]
+    while edge and len(seen) < 400:
+        reached = space.indices(space.neighbours(space.decode(edge.pop()[None])[0]))
+        edge += [row for row in reached if row.tobytes() not in seen]
+        seen |= {row.tobytes() for row in reached}
+    assert len(seen) >= min(400, space.size.value)
+
+
+def test_nearest_reads_what_it_can_of_an_invalid_configuration():
+    space = qe_space()
+    assert space.nearest({"np": 47.2, "npool": 1, "mixing": "TF"}) == {**space.default(), "np": 47, "mixing": "TF"}
+    assert space.nearest({}) == space.default()
+    assert space.contains(space.nearest({"np": 10**9, "npool": "many", "mixing": 3, "gpus": 2, "other": 1}))
+
+
+def test_encoding():
+    space = Space(
+        [
+            Integer.range("a", 1, 5),
+            Integer.powers_of_two("b", 1, 16),
+            Float("c", 1e-4, 1.0, log=True, points=5),
+            Choice("d", ("x", "y"), optional=True),
+            Flag("e"),
+            Integer("f", (0, 1, 10), when="e"),
+        ]
+    )
+    assert space.feature_names == ("a", "b", "c", "d=x", "d=y", "d is unset", "e", "f", "f is unset")
+    rows = space.encode(
+        [
+            {"a": 2, "b": 4, "c": 0.01, "d": "y", "e": True, "f": 1},
+            {"a": 5, "b": 16, "c": 1.0, "e": False},
+        ]
+    )
+    np.testing.assert_allclose(rows, [[0.25, 0.5, 0.5, 0, 1, 0, 1, 0.5, 0], [1, 1, 1, 0, 0, 1, 0, 0.5, 1]])
+
+
+def test_round_trips_through_json_and_pickle():
+    space = qe_space()
+    _ = space.size
+    assert Space.from_dict(json.loads(json.dumps(space.to_dict()))) == space
+    again = pickle.loads(pickle.dumps(space))
+    assert again == space
+    assert hash(again) == hash(space)
+    assert again.size == Count(space.size.value)
+    with pytest.raises(SpaceError, match="not a stored space"):
+        Space.from_dict({"parameters": [{"type": "integer", "nam": "x"}]})
+
+
+def test_nothing_may_change_a_space():
+    space = qe_space()
+    with pytest.raises(TypeError):
+        space.facts["cores"] = 1
+    with pytest.raises(AttributeError):
+        space.parameters = ()
+
+
+def test_a_space_without_parameters_has_one_configuration():
+    space = Space([])
+    assert space.size == Count(1)
+    assert list(space.configurations()) == [{}]
+    assert space.sample(np.random.default_rng(0), 3) == [{}]
+    assert space.encode([{}]).shape == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Integer("np", ()), "np: has no values"),
+        (lambda: Integer("np", (2, 1)), "np: values must increase"),
+        (lambda: Integer("np", (1, 2.5)), "np: values must be whole numbers, not 2.5"),
+        (lambda: Integer("np", (1, 2), default=3), "np: default 3 is not one of its values: 1, 2"),
+        (lambda: Integer.range("np", 4, 1), "np: needs low <= high"),
+        (lambda: Integer.range("np", 1, 10**9), "raise step"),
+        (lambda: Integer.powers_of_two("np", 5, 7), "there is no power of two"),
+        (lambda: Integer("not a name", (1,)), "'not a name' is not a name"),
+        (lambda: Integer("if", (1,)), "'if' is not a name"),
+        (lambda: Float("x", 1, 0), "x: low must be below high"),
+        (lambda: Float("x", 0, 1, log=True), "logarithmic grid needs low > 0"),
+        (lambda: Float("x", 0, 1, points=1), "points must be"),
+        (lambda: Float("x", 0, 1, points=3, default=0.3), "default 0.3 is not one of its values: 3 even steps"),
+        (lambda: Choice("m", ("a", "a")), "m: values must not repeat"),
+        (lambda: Flag("f", default="yes"), "default 'yes' is not one"),
+        (lambda: Space([Flag("f"), Flag("f")]), "parameter 'f' is declared twice"),
+        (lambda: Space([Flag("min")]), "'min' is the name of a function"),
+        (lambda: Space([Flag("f")], facts={"f": 1}), "both a parameter and a fact"),
+        (lambda: Space([Flag("f")], facts={"g": float("nan")}), "fact 'g' must be finite"),
+        (lambda: Space([Flag("f")], [Constraint("c", "f"), Constraint("c", "f")]), "constraint 'c' is declared twice"),
+    ],
+)
+def test_refuses_what_makes_no_sense(make, message):
+    with pytest.raises(SpaceError, match=message):
+        make()
+
+
+def test_a_float_lies_on_a_grid_that_reads_well():
+    assert Float("x", 0.1, 0.7, points=7).values == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+    assert Float("x", 1e-3, 10, log=True, points=5).values == (0.001, 0.01, 0.1, 1.0, 10.0)
+    assert Space([Float("x", 0.1, 0.7, points=7)]).indices([{"x": 0.1 + 0.2}]).tolist() == [[2]]
