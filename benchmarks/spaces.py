@@ -19,6 +19,8 @@ the same number. hotspot, gemm and convolution are those of the Auto-Tuning Asso
 Comparing Auto-Tuning Optimization Algorithms", Future Generation Computer Systems 159, 2024).
 """
 
+# ruff: noqa: PLC0415, ANN401  a tool is imported only where it is installed, and few of them have types
+
 import argparse
 import itertools
 import json
@@ -107,8 +109,10 @@ PROBLEMS = {
             "block_size_x * block_size_y >= 32",
             "temporal_tiling_factor % loop_unroll_factor_t == 0",
             "block_size_x * block_size_y <= 1024",
-            ("(block_size_x * tile_size_x + temporal_tiling_factor * 2)"
-            " * (block_size_y * tile_size_y + temporal_tiling_factor * 2) * (2 + sh_power) * 4 <= 49152"),
+            (
+                "(block_size_x * tile_size_x + temporal_tiling_factor * 2)"
+                " * (block_size_y * tile_size_y + temporal_tiling_factor * 2) * (2 + sh_power) * 4 <= 49152"
+            ),
         ],
     ),
     "gemm": Problem(
@@ -197,8 +201,10 @@ PROBLEMS = {
             "use_padding == 0 or block_size_x % 32 != 0",
             "block_size_x * block_size_y <= 1024",
             "use_padding == 0 or use_shmem != 0",
-            ("use_shmem == 0 or (block_size_x * tile_size_x + (filter_width - 1))"
-            " * (block_size_y * tile_size_y + (filter_height - 1)) < 12 * 1024"),
+            (
+                "use_shmem == 0 or (block_size_x * tile_size_x + (filter_width - 1))"
+                " * (block_size_y * tile_size_y + (filter_height - 1)) < 12 * 1024"
+            ),
         ],
     ),
 }
@@ -397,10 +403,10 @@ def work(task: str, tool: str, name: str, repeats: int, budget_s: float) -> None
     print(json.dumps({"times_s": times, "count": count}))
 
 
-def measure(python: str, task: str, tool: str, name: str, repeats: int, limit_s: float) -> dict[str, Any]:
-    argv = [python, __file__, "--work", task, tool, name, "--repeats", str(repeats), "--limit", str(limit_s)]
+def measure(python: str, what: tuple[str, str, str], repeats: int, limit_s: float) -> dict[str, Any]:
+    argv = [python, __file__, "--work", *what, "--repeats", str(repeats), "--limit", str(limit_s)]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s + 30, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s + 10, check=False)
     except subprocess.TimeoutExpired:
         return {"over_s": limit_s}
     if done.returncode:
@@ -443,7 +449,7 @@ def main() -> None:
             rows = {}
             for tool in tools:
                 python = sys.executable if tool.startswith(("autotune", "numpy")) else options.peers
-                rows[tool] = measure(python, task, tool, name, options.repeats, options.limit)
+                rows[tool] = measure(python, (task, tool, name), options.repeats, options.limit)
                 results.append({"task": task, "space": name, "tool": tool, **rows[tool]})
             ratios.append(report(task, name, rows))
         known = [ratio for ratio in ratios if ratio is not None]

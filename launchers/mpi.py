@@ -1,10 +1,10 @@
 """How the ranks of a job are started: pure functions from a job to the command line of the MPI start command.
 
-Two jobs must never share a core. Left to itself, Open MPI (4 and 5) binds the first ranks of *every* job to the cores 0, 1,
-..., also when `mpirun` itself may use other cores only; with `--bind-to none` its ranks keep the cores that `mpirun` was given.
+Two jobs must never share a core. Left to itself, Open MPI (4 and 5) binds the first ranks of *every* job to the cores
+0, 1, ..., also when `mpirun` itself was given other cores; with `--bind-to none` its ranks keep those of `mpirun`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -61,7 +61,7 @@ def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = ()) -> 
     if job.mpi.ranks < 1:
         msg = f"a job of {job.mpi.ranks} ranks cannot be started; ranks must be 1 or more"
         raise CannotStartRanksError(msg)
-    start = _Start(job.mpi, _own_cores(job, online), shared=bool(online) and not job.resources.cpus, job=job)
+    start = _start(job, job.mpi, online)
     return [flavour.path, *_OPTIONS[flavour.kind](flavour, start), *job.mpi.options, *job.argv]
 
 
@@ -84,7 +84,9 @@ def notes(flavour: MpiFlavour, *, user_id: int) -> tuple[str, ...]:
     """Return what the user should know about how ranks are started here."""
     said = [f"ranks are started with {flavour}"]
     if flavour.kind is MpiKind.OPEN_MPI:
-        said.append("ranks of a job with part of the machine are not bound to single cores, only kept to the job's cores")
+        said.append(
+            "ranks of a job with part of the machine are not bound to single cores, only kept to the job's cores"
+        )
         if user_id == 0:
             said.append("Open MPI is allowed to run as root, because this is root")
         if not flavour.single_copy:
@@ -99,25 +101,25 @@ def notes(flavour: MpiFlavour, *, user_id: int) -> tuple[str, ...]:
 class _Start:
     """What is to be started: `cores` are those that the job is kept to, empty if it may use the whole machine.
 
-    `shared` means that other jobs may use the same cores: the default bindings would put all of them on the first ones.
+    `capacity` is how many cores the job has. `shared` means that other jobs may use the same cores: default bindings
+    would put all of them on the first ones.
     """
 
     mpi: MpiStart
     cores: tuple[int, ...]
+    capacity: int
     shared: bool
-    job: Job
+    nodes: int
 
     @property
     def threads(self) -> int:
         """How many cores a rank has."""
-        cores = len(self.job.resources.cpus) or self.job.resources.cores
-        return max(1, cores // self.mpi.ranks)
+        return max(1, self.capacity // self.mpi.ranks)
 
     @property
     def is_oversubscribed(self) -> bool:
-        """Whether ranks must share cores. (A job with `cores` left at 1 has not said how many it needs.)"""
-        cores = len(self.job.resources.cpus) or self.job.resources.cores
-        return self.mpi.ranks > cores
+        """Whether ranks must share cores."""
+        return self.mpi.ranks > self.capacity
 
     def core_sets(self) -> list[tuple[int, ...]]:
         """Return the cores of each rank."""
@@ -125,9 +127,16 @@ class _Start:
         return [self.cores[k * rank : k * (rank + 1)] for rank in range(self.mpi.ranks)]
 
 
-def _own_cores(job: Job, online: Collection[int]) -> tuple[int, ...]:
+def _start(job: Job, mpi: MpiStart, online: Collection[int]) -> _Start:
     cpus = tuple(sorted(job.resources.cpus))
-    return cpus if cpus and online and set(cpus) != set(online) else ()
+    is_part = bool(cpus) and bool(online) and set(cpus) != set(online)
+    return _Start(
+        mpi=mpi,
+        cores=cpus if is_part else (),
+        capacity=len(cpus) or len(online) or job.resources.cores,
+        shared=bool(online) and not cpus,
+        nodes=job.resources.nodes,
+    )
 
 
 def _open_mpi(flavour: MpiFlavour, start: _Start) -> list[str]:
@@ -137,7 +146,9 @@ def _open_mpi(flavour: MpiFlavour, start: _Start) -> list[str]:
         # Ranks that wait must let the others have the core. "none" is the only binding that allows it.
         oversubscribe = ["--map-by", ":OVERSUBSCRIBE"] if flavour.uses_prrte else ["--oversubscribe"]
         return [*options, *oversubscribe, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-    if start.cores or start.shared:
+    if start.shared:
+        return [*options, *_given("--map-by", mpi.map_by), "--bind-to", mpi.bind_to or "none"]
+    if start.cores:
         return [*options, *_open_mpi_confined(flavour, start)]
     if mpi.bind_to is None and start.threads > 1:
         # Its own default would bind all threads of a rank to one core.
@@ -149,8 +160,8 @@ def _open_mpi(flavour: MpiFlavour, start: _Start) -> list[str]:
 
 def _open_mpi_confined(flavour: MpiFlavour, start: _Start) -> list[str]:
     bind_to = start.mpi.bind_to or "none"
-    if bind_to == "none" or not start.cores:
-        return [*_given("--map-by", start.mpi.map_by), "--bind-to", bind_to]
+    if bind_to == "none":
+        return [*_given("--map-by", start.mpi.map_by), "--bind-to", "none"]
     if start.threads > 1 or start.mpi.map_by:
         wanted = f"bind_to = {bind_to!r}" + (f", map_by = {start.mpi.map_by!r}" if start.mpi.map_by else "")
         msg = (
@@ -187,7 +198,7 @@ def _intel_mpi(_flavour: MpiFlavour, start: _Start) -> list[str]:
 
 def _srun(_flavour: MpiFlavour, start: _Start) -> list[str]:
     mpi = start.mpi
-    options = [f"--nodes={start.job.resources.nodes}", f"--ntasks={mpi.ranks}", "--export=ALL", "--kill-on-bad-exit=1"]
+    options = [f"--nodes={start.nodes}", f"--ntasks={mpi.ranks}", "--export=ALL", "--kill-on-bad-exit=1"]
     if start.is_oversubscribed:
         return [*options, "--overcommit", "--cpu-bind=none"]
     options.append(f"--cpus-per-task={start.threads}")
@@ -219,13 +230,18 @@ def _masks(start: _Start) -> str:
     return ",".join(hex(sum(1 << core for core in cores)) for cores in start.core_sets())
 
 
-def script_flavour(job: Mapping[str, Any] | None = None) -> MpiFlavour:
-    """Return what a job script should start ranks with: this machine's flavour by its plain name, or Open MPI."""
-    from launchers.detect import detect  # noqa: PLC0415  looks at the machine, which the rest of this file never does
-
-    del job
-    found: Sequence[MpiFlavour] = [flavour for flavour in [detect()] if flavour]
-    return MpiFlavour(found[0].kind, found[0].version, found[0].path.rpartition("/")[2]) if found else _USUAL
+def flavour_record(flavour: MpiFlavour) -> dict[str, Any]:
+    """Return the flavour as JSON-able values, to be kept with a run."""
+    return {"kind": flavour.kind.value, "version": list(flavour.version), "path": flavour.path}
 
 
-_USUAL = MpiFlavour(MpiKind.OPEN_MPI)
+def script_flavour(job: Mapping[str, Any]) -> MpiFlavour:
+    """Return what a job script starts ranks with: the flavour that the run was recorded with under `flavour`.
+
+    By its plain name, for a script runs where other modules may be loaded; Open MPI's `mpirun` if there is no record.
+    """
+    record = job.get("flavour")
+    if not record:
+        return MpiFlavour(MpiKind.OPEN_MPI)
+    name = str(record["path"]).rpartition("/")[2]
+    return MpiFlavour(MpiKind(record["kind"]), tuple(record["version"]), name)

@@ -4,9 +4,13 @@ Started by path (`python -I -S -E supervisor.py`) for a quick start, so it impor
 description is one line of JSON on standard input, which stays open after it: its end means that the launching process
 is gone. The answer on standard output is one line of JSON: the supervisor's process id, or why the job did not start.
 
-The supervisor is a *subreaper*: whatever the job starts and orphans becomes a child of the supervisor, whatever session or
-process group it puts itself into (Open MPI gives every rank its own group). So "no children" means that nothing is left.
+The supervisor is a *subreaper*: whatever the job starts and orphans becomes a child of the supervisor, whatever session
+or process group it puts itself into (Open MPI gives every rank its own group). So "no children" means that nothing is
+left.
 """
+
+# pathlib takes longer to import than this program to start.
+# ruff: noqa: PTH108, PTH110, PTH123, PTH208
 
 import contextlib
 import ctypes
@@ -60,7 +64,7 @@ class Supervisor:
         self._stop_at = _FOREVER
         self._oom_kills = _oom_kills()
         self._signals: set[int] = set()
-        self._status_fd = -1
+        self._folder_fd = self._status_fd = -1
         self._wake_fd = -1
 
     def start(self) -> None:
@@ -71,6 +75,7 @@ class Supervisor:
         """
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         os.chdir(self._spec["folder"])
+        self._folder_fd = os.open(".", os.O_RDONLY)
         if self._spec["cpus"]:
             os.sched_setaffinity(0, self._spec["cpus"])
         self._reserve_status()
@@ -133,7 +138,7 @@ class Supervisor:
         """
         if 0 in select.select([0], [], [], 0)[0] and not os.read(0, 4096):
             return False
-        return start_time(self._spec["launcher_pid"]) == self._spec["launcher_start_time"]
+        return bool(start_time(self._spec["launcher_pid"]) == self._spec["launcher_start_time"])
 
     def _heed_signals(self, now: float) -> None:
         if _END_NOW in self._signals:
@@ -217,7 +222,9 @@ class Supervisor:
         with contextlib.suppress(OSError):  # nothing more can be done: the reader finds no status and says so
             os.pwrite(self._status_fd, content.ljust(_RESERVED_BYTES), 0)
             os.fsync(self._status_fd)
-            os.rename(_RESERVED_FILE, STATUS_FILE)
+            # Whoever reads the status may remove the folder at once: nobody is in it any more.
+            os.chdir(os.sep)
+            os.rename(_RESERVED_FILE, STATUS_FILE, src_dir_fd=self._folder_fd, dst_dir_fd=self._folder_fd)
 
 
 def _spawn(spec: dict[str, Any]) -> int:
@@ -351,15 +358,12 @@ def _prctl(option: int, value: int) -> None:
 
 def _read_line(fd: int) -> bytes:
     line = b""
-    while not line.endswith(b"\n"):
-        chunk = os.read(fd, 65536)
-        if not chunk:
-            break
+    while not line.endswith(b"\n") and (chunk := os.read(fd, 65536)):
         line += chunk
     return line
 
 
-def _answer(**values: Any) -> None:
+def _answer(values: dict[str, Any]) -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(1, json.dumps(values).encode() + b"\n")
 
@@ -376,9 +380,9 @@ def main() -> int:
     try:
         supervisor.start()
     except OSError as error:
-        _answer(error=error.strerror or str(error), errno=error.errno)
+        _answer({"error": error.strerror or str(error), "errno": error.errno})
         return 1
-    _answer(pid=os.getpid())
+    _answer({"pid": os.getpid()})
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

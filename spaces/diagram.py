@@ -1,5 +1,4 @@
-"""The valid set of a few parameters as a layered decision diagram: counted, listed and sampled without
-trying.
+"""The valid set of a few parameters as a layered decision diagram: counted, listed and sampled without trying.
 
 Parameters are bound one after another. After each, a partial assignment is remembered only by what unfinished
 rules still need of it (the frontier); equal ones are merged into one node, and a rule is checked as soon as
@@ -25,8 +24,8 @@ from spaces.rule import Rule
 Ids = npt.NDArray[np.int64]
 
 MAX_STATES = 4_000_000  # nodes of one level; some tens of bytes each
-MAX_EDGES = 30_000_000  # of all levels; 12 bytes each
-MAX_CELLS = 400_000_000  # partial assignments checked in all: seconds to tens of seconds
+MAX_EDGES = 20_000_000  # of all levels; 12 bytes each
+MAX_CELLS = 200_000_000  # partial assignments checked in all: seconds to tens of seconds
 CHUNK_CELLS = 2_000_000  # checked at once: bounds the memory of the check, and stays near the caches
 FITS_INT64 = 2**62
 
@@ -76,9 +75,7 @@ class Diagram:
         return tuple(level.position for level in self.levels)
 
     def unrank(self, ranks: Ids) -> dict[int, Array]:
-        """Return the assignments with the given ranks (each in [0, size), size < 2**62), as columns by
-        position.
-        """
+        """Return the assignments with the given ranks (each in [0, size), size < 2**62), as columns by position."""
         node: Ids = np.zeros(len(ranks), dtype=np.int64)
         rank = ranks.astype(np.int64)
         columns: dict[int, Array] = {}
@@ -113,9 +110,7 @@ class Diagram:
         return columns
 
     def ranks_of_all(self, digits: Mapping[int, Array]) -> Ids:
-        """Return, for every valid assignment, the sum of `digits[position][index]` (-1: the last one),
-        unsorted.
-        """
+        """Return, for every valid assignment, the sum of `digits[position][index]` (-1: the last one), unsorted."""
         node: Ids = np.zeros(1, dtype=np.int64)
         total: Ids = np.zeros(1, dtype=np.int64)
         for level in self.levels:
@@ -180,13 +175,11 @@ def build(order: Sequence[Domain], rules: Sequence[Rule]) -> Diagram:
         cells += nodes * domain.radix
         if cells > MAX_CELLS:
             raise TooWideError
-        parent, value = _extend(nodes, frontier, domain, due[depth])
+        parent, value = _extend(nodes, frontier, domain, due[depth], MAX_EDGES - edges)
         edges += len(parent)
         if not len(parent):
             raise EmptyError([rule for group in due[: depth + 1] for rule in group])
         kept = _still_needed(due[depth + 1 :], {*frontier, domain.position})
-        if edges > MAX_EDGES:
-            raise TooWideError
         columns = {p: value if p == domain.position else frontier[p][parent] for p in kept}
         if len(kept) == len(frontier) + 1:
             child, children = np.arange(len(parent)), len(parent)
@@ -221,11 +214,13 @@ def _still_needed(groups: Sequence[Sequence[Rule]], bound: set[int]) -> list[int
 
 
 def _extend(
-    nodes: int, frontier: Mapping[int, Array], domain: Domain, rules: Sequence[Rule]
+    nodes: int, frontier: Mapping[int, Array], domain: Domain, rules: Sequence[Rule], most: int
 ) -> tuple[Ids, npt.NDArray[np.int32]]:
-    """Return parent and value of every allowed extension of the nodes, sorted by parent."""
+    """Return parent and value of every allowed extension of the nodes, sorted by parent; `most` at most."""
     radix = domain.radix
     if not rules:
+        if nodes * radix > most:
+            raise TooWideError
         return np.repeat(np.arange(nodes), radix), np.tile(domain.indexes, nodes)
     narrow_first = sorted(rules, key=lambda rule: len(rule.positions))
     step = max(1, CHUNK_CELLS // radix)
@@ -233,6 +228,9 @@ def _extend(
     for first in range(0, nodes, step):
         columns = {position: column[first : first + step] for position, column in frontier.items()}
         parent, value = _allowed(narrow_first, columns, domain, min(step, nodes - first))
+        most -= len(parent)
+        if most < 0:
+            raise TooWideError
         parents.append(parent + first)
         values.append(value)
     if len(parents) == 1:

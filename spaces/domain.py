@@ -95,9 +95,7 @@ def _features(
 
 
 def _scale(values: FloatArray) -> FloatArray:
-    """Put increasing values on [0, 1]: linearly if evenly spaced, else by logarithm if positive, else by
-    rank.
-    """
+    """Put increasing values on [0, 1]: linearly if evenly spaced, else by logarithm if positive, else by rank."""
     if len(values) == 1:
         return np.zeros(1)
     steps = np.diff(values)

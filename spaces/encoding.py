@@ -8,7 +8,7 @@ from spaces.domain import NO_VALUE, Domain, FloatArray, scaled
 from spaces.errors import SpaceError, did_you_mean
 from spaces.explain import plain
 from spaces.node import Array
-from spaces.parameter import Choice, Configuration, Flag, Value, describe_domain, index_of
+from spaces.parameter import Choice, Configuration, Flag, Value, describe_domain, index_of, is_number
 from spaces.valid import Indices
 
 
@@ -40,7 +40,7 @@ def indices_of(domains: Sequence[Domain], configurations: Sequence[Configuration
             if domain is None:
                 errors.append(f"unknown parameter {name!r}{did_you_mean(str(name), by_name)}")
                 continue
-            key = (name, type(value), value)
+            key = (name, type(value), value if isinstance(value, int | float | str) else repr(value))
             if key not in known:
                 known[key] = index_of(domain.parameter, plain(value))
             index = known[key]
@@ -66,13 +66,14 @@ def decoded(domains: Sequence[Domain], indices: Indices) -> list[Configuration]:
 
 
 def _values(domain: Domain, column: Array) -> list[Value]:
-    values = [*domain.values, None]  # the last is that of index -1
-    return [values[index] for index in column.tolist()]
+    values = np.empty(len(domain.values) + 1, dtype=object)  # Python's own values; the last is that of index -1
+    values[:-1] = domain.values
+    column_of_values: list[Value] = values[column].tolist()
+    return column_of_values
 
 
 def costs(domains: Sequence[Domain], configuration: Configuration) -> Mapping[int, FloatArray]:
-    """Return, for every parameter, the squared encoded distance of each of its indexes from `configuration`'s
-    value.
+    """Return, for every parameter, the squared encoded distance of each of its indexes from `configuration`'s value.
 
     A missing required value counts as its default; if it has none, every value is as near as any other.
     """
@@ -98,8 +99,7 @@ def _target(domain: Domain, value: object) -> FloatArray:
     if index is not None:
         return _features(domain, index)
     target = np.zeros(domain.features.shape[1])
-    is_number = isinstance(value, int | float) and not isinstance(domain.parameter, Choice | Flag)
-    if is_number:
+    if is_number(value) and not isinstance(domain.parameter, Choice | Flag):
         target[0] = scaled(domain, float(value))  # type: ignore[arg-type]  # a number: checked above
     return target
 

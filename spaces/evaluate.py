@@ -52,18 +52,11 @@ def _compute(node: Node, columns: Columns) -> Outcome:
     if node.op in _LAZY:
         return _LAZY[node.op](outcomes)
     values = [value for value, _ in outcomes]
-    if _needs_python_numbers(node):
-        values = [np.asarray(value).astype(object) for value in values]
+    if node.exact:
+        # at least one dimension: numpy turns a lone Python number into an int64 again
+        values = [np.atleast_1d(np.asarray(value).astype(object)) for value in values]
     value, own_failure = _STRICT[node.op](node, values)
     return value, _either([failed for _, failed in outcomes] + [own_failure])
-
-
-def _needs_python_numbers(node: Node) -> bool:
-    """Whether int64 could overflow, or a large whole number would be rounded by meeting a float."""
-    if node.wide or any(operand.wide for operand in node.operands):
-        return True
-    meets_float = node.kind == "float" or any(operand.kind == "float" for operand in node.operands)
-    return meets_float and any(operand.beyond_float for operand in node.operands)
 
 
 def _either(failures: Sequence[Failed]) -> Failed:

@@ -27,15 +27,16 @@ def violations(space: Compiled, configuration: Configuration, facts: Mapping[str
                 continue
             index = place
         column = np.array([index], dtype=np.int32)
-        sentence = _existence(space.existence.get(domain.position), domain, column, columns)
+        rule = space.existence.get(domain.position)
+        sentence = _existence(rule, domain, column, columns, configuration.get(name))
         if sentence:
-            found.append(sentence.format(value=repr(configuration.get(name))))
+            found.append(sentence)
         if index != NO_VALUE or domain.may_be_missing:
             columns[domain.position] = column
-    for rule in space.constraints:
-        known = columns.keys() >= set(rule.positions)
-        if known and not bool(np.all(rule.mask(columns))):
-            found.append(broken(rule, space, configuration, facts))
+    for constraint in space.constraints:
+        known = columns.keys() >= set(constraint.positions)
+        if known and not bool(np.all(constraint.mask(columns))):
+            found.append(broken(constraint, space, configuration, facts))
     return found
 
 
@@ -67,7 +68,9 @@ def _unknown_names(space: Compiled, configuration: Configuration) -> list[str]:
     return [f"unknown parameter {name!r}{did_you_mean(str(name), known)}" for name in unknown]
 
 
-def _existence(rule: ExistenceRule | None, domain: Domain, column: Array, columns: Mapping[int, Array]) -> str:
+def _existence(
+    rule: ExistenceRule | None, domain: Domain, column: Array, columns: Mapping[int, Array], value: Value | None
+) -> str:
     """Return a sentence if the parameter has a value where it should not, or none where it should."""
     name, absent = domain.parameter.name, bool(column[0] == NO_VALUE)
     if rule is None:
@@ -79,5 +82,5 @@ def _existence(rule: ExistenceRule | None, domain: Domain, column: Array, column
     if exists and absent and not domain.parameter.optional:
         return f"{name}: has no value, but exists here since {domain.parameter.when}"
     if not exists and not absent:
-        return f"{name}: has the value {{value}}, but exists only when {domain.parameter.when}"
+        return f"{name}: has the value {value!r}, but exists only when {domain.parameter.when}"
     return ""

@@ -20,8 +20,7 @@ class Neighbourhood:
     valid: ValidSet
 
     def of(self, row: Indices) -> Indices:
-        """Return the neighbours (n, p) of the valid `row` (p,), without repeats, nearest kinds of change
-        first.
+        """Return the neighbours (n, p) of the valid `row` (p,), without repeats, nearest kinds of change first.
 
         A neighbour has one parameter changed: one step up or down for an ordered one (to the next value that
         is valid, however far), to any other value for a choice, from unset to any value and back. Where the
@@ -68,7 +67,7 @@ class Neighbourhood:
         elsewhere = np.full(len(domain.features), np.inf)
         elsewhere[row[domain.position]] = 0.0
         found = self.valid.cheapest({**price, domain.position: elsewhere})
-        if found[domain.position] == row[domain.position] and self._all_hold(found):
+        if found[domain.position] == row[domain.position]:
             yield found
 
     def _suspects(self, broken: Sequence[Rule], changed: Domain) -> list[Domain]:
@@ -85,9 +84,6 @@ class Neighbourhood:
 
     def _holds(self, rule: Rule, row: Indices) -> bool:
         return bool(np.all(rule.mask({p: row[p : p + 1] for p in rule.positions})))
-
-    def _all_hold(self, row: Indices) -> bool:
-        return all(self._holds(rule, row) for rule in self.rules)
 
 
 def _changed(row: Indices, position: int, index: int) -> Indices:

@@ -16,12 +16,13 @@ _EXACT_IN_FLOAT = 2**53
 
 @dataclass(slots=True, eq=False)  # not frozen, for speed: never changed once its expression has been read
 class Node:
-    """One operation of an expression.
+    """One operation of an expression; `exact` ones are computed in Python's numbers.
 
     `low` and `high` bound the value (whole numbers and numbers). `needs` are the positions of the parameters
     that are mentioned outside `is_set`, `positions` those of all; `table` holds a parameter's values by
     index, with a filler at the end for index -1. Words are computed with as codes; `words` are the possible
-    ones. `name` is that of a parameter or fact, `start` and `end` are the columns in the text.
+    ones. `name` is that of a parameter or fact, `start` and `end` are the columns in the text. `exact` says
+    that int64 and floats would not do, so that Python's numbers must.
     """
 
     op: str
@@ -38,6 +39,10 @@ class Node:
     name: str = ""
     start: int = 0
     end: int = 0
+    exact: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.exact = self._needs_python_numbers()
 
     @property
     def wide(self) -> bool:
@@ -48,6 +53,13 @@ class Node:
     def beyond_float(self) -> bool:
         """Whether a float could not hold the value exactly."""
         return self.kind == "int" and max(abs(self.low), abs(self.high)) > _EXACT_IN_FLOAT
+
+    def _needs_python_numbers(self) -> bool:
+        """Whether int64 could overflow, or a large whole number would be rounded by meeting a float."""
+        if self.wide or any(operand.wide for operand in self.operands):
+            return True
+        meets_float = self.kind == "float" or any(operand.kind == "float" for operand in self.operands)
+        return meets_float and any(operand.beyond_float for operand in self.operands)
 
     @property
     def is_number(self) -> bool:

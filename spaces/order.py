@@ -1,6 +1,4 @@
-"""In which order parameters are bound: independent groups apart, and within a group the narrowest frontier
-first.
-"""
+"""In which order parameters are bound: independent groups apart, and within a group the narrowest frontier first."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,4 @@
-"""Parameters: what may be set, and to which values. Every domain is finite, so that a duplicate is well
-defined.
-"""
+"""Parameters: what may be set, and to which values. Every domain is finite, so that a duplicate is well defined."""
 
 import keyword
 import math
@@ -103,7 +101,7 @@ class Float(_Common):
 
     def __post_init__(self) -> None:
         errors = _name_errors(self.name)
-        if not (_is_number(self.low) and _is_number(self.high)):
+        if not (is_number(self.low) and is_number(self.high)):
             errors.append(f"{self.name}: low and high must be finite numbers, not {self.low!r} and {self.high!r}")
         else:
             object.__setattr__(self, "low", float(self.low))
@@ -205,7 +203,7 @@ def _is_of_kind(parameter: Parameter, value: object) -> bool:
         return isinstance(value, str)
     if isinstance(parameter, Integer):
         return isinstance(value, int) and not isinstance(value, bool)
-    return _is_number(value)
+    return is_number(value)
 
 
 def _grid_index(parameter: Float, value: float) -> int | None:
@@ -214,8 +212,11 @@ def _grid_index(parameter: Float, value: float) -> int | None:
     return nearest if math.isclose(values[nearest], value, rel_tol=1e-9) else None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def is_number(value: object) -> bool:
+    """Return whether `value` is a number that a float can hold: not NaN, not infinite, not True."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**1000
 
 
 def _rounded(value: float) -> float:

@@ -1,5 +1,4 @@
-"""The valid set of a group of parameters that is too entangled for a diagram: estimated, and sampled nearly
-uniformly.
+"""The valid set of a group of parameters that is too entangled for a diagram: estimated, and sampled nearly uniformly.
 
 Many partial assignments ("particles") are extended side by side, each by one of its allowed values at random,
 weighted by how many it had, and resampled when few carry most of the weight. The product of the mean weights
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spaces.diagram import EmptyError
 from spaces.domain import Domain, FloatArray
 from spaces.node import Array
 from spaces.rule import Rule
@@ -25,7 +23,12 @@ from spaces.rule import Rule
 PARTICLES = 4096
 RUNS = 8  # independent estimates: their spread gives the error
 SWEEPS = 3  # of Gibbs steps over all parameters
+_FORBIDDEN = 1e300  # what an infinite cost counts as: still better than an invalid value
 _SEED = 75  # the estimate of a space's size must not change from call to call
+
+
+class NoneFoundError(Exception):
+    """No particle got through: the space may be empty, or its valid assignments too rare to be met."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,8 @@ class Particles:
         while True:
             for domain in self.order:
                 allowed = _allowed(domain, self.rules, columns)
-                price = np.where(allowed, costs[domain.position][domain.indexes], np.inf)
+                cost = np.minimum(costs[domain.position][domain.indexes], _FORBIDDEN)
+                price = np.where(allowed, cost, np.inf)
                 columns[domain.position] = domain.indexes[np.argmin(price, axis=1)]
             lower = _total(columns, costs)
             if not np.any(lower < total):
@@ -79,13 +83,13 @@ def estimated(order: Sequence[Domain], rules: Sequence[Rule]) -> Particles:
     """Return the particles of the group, with an estimate of its size from independent runs.
 
     Raises:
-        EmptyError: no run found a valid assignment.
+        NoneFoundError: no run found a valid assignment.
     """
     rng = np.random.default_rng(_SEED)
     runs = [_attempt(order, rules, rng) for _ in range(RUNS)]
     found = [(columns, size) for columns, size in runs if columns is not None]
     if not found:
-        raise EmptyError(rules)
+        raise NoneFoundError
     sizes = np.array([size for _, size in runs])
     scale = sizes.max()
     mean = float(np.mean(np.exp(sizes - scale)))
@@ -99,7 +103,7 @@ def _attempt(
 ) -> tuple[dict[int, Array] | None, float]:
     try:
         return _run(order, rules, rng, PARTICLES)
-    except EmptyError:
+    except NoneFoundError:
         return None, -math.inf
 
 
@@ -119,7 +123,7 @@ def _run(
         columns[domain.position] = _pick(domain, allowed, choices, rng)
         weights = weights * choices
         if not weights.any():
-            raise EmptyError(rules)
+            raise NoneFoundError
         if weights.sum() ** 2 < 0.5 * n * (weights**2).sum():
             log_size += math.log(weights.mean())
             columns, weights = _resampled(columns, weights, rng), np.ones(n)

@@ -47,8 +47,7 @@ class ConstraintRule:
 
 @dataclass(frozen=True, eq=False)
 class ExistenceRule:
-    """The parameter at `subject` has a value where its condition holds (or is unset, if `optional`), none
-    elsewhere.
+    """The parameter at `subject` has a value where its condition holds (or is unset, if `optional`), none elsewhere.
 
     A condition that mentions a parameter without a value, or cannot be computed, does not hold.
     """

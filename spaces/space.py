@@ -18,12 +18,16 @@ from spaces.errors import SpaceError
 from spaces.explain import described, violations
 from spaces.neighbourhood import Neighbourhood
 from spaces.parameter import Configuration, Parameter, Value, index_of
-from spaces.particles import Particles
+from spaces.particles import PARTICLES, RUNS, NoneFoundError, Particles
 from spaces.rule import ConstraintRule
 from spaces.valid import LISTABLE_ROWS, EmptyError, Indices, ValidSet, valid_set
 
 FloatArray = npt.NDArray[np.float64]
 
+_NOTHING_FOUND = (
+    f"no valid configuration was found in {RUNS * PARTICLES} random attempts; the constraints tie too many parameters"
+    " together to prove that there is none. Relax them, or give the parameters fewer values"
+)
 _CHUNK_ROWS = 10_000  # configurations decoded at a time when all are iterated over
 
 
@@ -133,9 +137,7 @@ class Space:
         return not self.violations(configuration)
 
     def violations(self, configuration: Configuration) -> list[str]:
-        """Return what is wrong with `configuration`, a sentence each, with the rule, its reason and the
-        values.
-        """
+        """Return what is wrong with `configuration`, a sentence each, with the rule, its reason and the values."""
         return violations(self._ready, configuration, self.facts)
 
     def sample(self, rng: np.random.Generator, n: int) -> list[Configuration]:
@@ -147,8 +149,7 @@ class Space:
         return self.decode(self.sample_indices(rng, n))
 
     def configurations(self) -> Iterator[Configuration]:
-        """Yield all valid configurations in lexicographic order: parameters as declared, "no value" before
-        values.
+        """Yield all valid configurations in lexicographic order: parameters as declared, "no value" before values.
 
         Raises:
             SpaceError: there are too many to list, or none.
@@ -158,8 +159,7 @@ class Space:
             yield from self.decode(rows[first : first + _CHUNK_ROWS])
 
     def neighbours(self, configuration: Configuration) -> list[Configuration]:
-        """Return the valid configurations that differ in one parameter, and in others only as far as that
-        forces.
+        """Return the valid configurations that differ in one parameter, and in others only as far as that forces.
 
         An ordered parameter goes one step up or down, over values that are invalid; a choice to any other
         value; an unset one to any value, and back. Where the adjacent value is invalid by itself (it ends or
@@ -191,8 +191,7 @@ class Space:
         return self.decode(row[None, :])[0]
 
     def encode(self, configurations: Sequence[Configuration]) -> FloatArray:
-        """Return the configurations (n of them) as numbers for a model, (n, d), columns as in
-        `feature_names`.
+        """Return the configurations (n of them) as numbers for a model, (n, d), columns as in `feature_names`.
 
         An ordered parameter is one column from 0 to 1: linear if its values are evenly spaced, by logarithm
         if they are positive, else by rank; a flag is 0 or 1; a choice has a column for each value. One that
@@ -274,6 +273,8 @@ class Space:
             raise SpaceError(_clash(false[:1]))
         try:
             return valid_set(self._ready.domains, self._ready.rules)
+        except NoneFoundError:
+            raise SpaceError(_NOTHING_FOUND) from None
         except EmptyError as error:
             suspects = [rule for rule in error.rules if isinstance(rule, ConstraintRule)]
             background = list(self._ready.existence.values())

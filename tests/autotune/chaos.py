@@ -20,7 +20,10 @@ os.write(log, f"start {sys.argv[2]}\\n".encode())
 child = os.fork()
 if child == 0:
     os.setsid()
+    os.close(1)  # mpirun would wait for whoever can still write
+    os.close(2)
     time.sleep(60)
+    os._exit(0)
 time.sleep(0.2)
 os.write(log, f"end {sys.argv[2]}\\n".encode())
 print("took", 1 + abs(int(sys.argv[2]) - 7))
@@ -31,7 +34,7 @@ objective = "command"
 
 [options]
 argv = ["{python}", "-I", "-S", "{folder}/work.py", "{folder}/launches.log", "{{x}}"]
-ranks = {ranks}
+{ranks}
 success = ["took"]
 metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
 
@@ -62,16 +65,15 @@ class ChaosStudy:
         """Write the program and the study file; with `mpi` the program is started by the MPI start command."""
         (self.folder / "work.py").write_text(_WORK, encoding="utf-8")
         text = _STUDY.format(
-            folder=self.folder, python=sys.executable, trials=self.trials, ranks=1 if mpi else '"none"'
+            folder=self.folder, python=sys.executable, trials=self.trials, ranks="ranks = 1" if mpi else ""
         )
-        text = text if mpi else text.replace('ranks = "none"\n', "")
         (self.folder / "mine.toml").write_text(text, encoding="utf-8")
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start a session of the study."""
-        log = (self.folder / "session.log").open("ab")
         command = [sys.executable, "-m", "autotune", "study", "./mine.toml"]
-        return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        with (self.folder / "session.log").open("ab") as log:
+            return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def trials_json(self) -> list[dict[str, object]]:
         """Return what `autotune trials --json` says; nothing before there is a storage."""

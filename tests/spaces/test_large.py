@@ -116,6 +116,12 @@ def test_particles_find_all_of_a_small_set(monkeypatch):
     assert len(space.sample(np.random.default_rng(0), 100)) == 15
 
 
+def test_says_that_nothing_was_found_where_emptiness_cannot_be_proven(monkeypatch):
+    monkeypatch.setattr("spaces.diagram.MAX_CELLS", 100)
+    with pytest.raises(SpaceError, match="no valid configuration was found in 32768 random attempts"):
+        _ = entangled(6, 100).size
+
+
 def test_limits_are_kept(monkeypatch):
     ready = entangled()._ready
     (group,) = independent_groups(ready.domains, ready.rules)

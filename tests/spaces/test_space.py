@@ -107,6 +107,21 @@ def test_nearest_reads_what_it_can_of_an_invalid_configuration():
     assert space.contains(space.nearest({"np": 10**9, "npool": "many", "mixing": 3, "gpus": 2, "other": 1}))
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400), float("nan"), float("inf"), None, [1], {}, "48", 1j, b"x"])
+def test_strange_values_are_refused_not_stumbled_over(value):
+    space = qe_space()
+    given = {**space.default(), "np": value, "mixing": value}
+    assert not space.contains(given)
+    assert space.contains(space.nearest(given))
+    with pytest.raises(SpaceError, match="is not one of its values"):
+        space.indices([given])
+
+
+def test_braces_in_a_condition_do_no_harm():
+    space = Space([Integer.range("a", 1, 3), Flag("f", when="a in {1, 2}")])
+    assert space.violations({"a": 3, "f": True}) == ["f: has the value True, but exists only when a in {1, 2}"]
+
+
 def test_encoding():
     space = Space(
         [

@@ -112,8 +112,10 @@ def test_all_errors_at_once_with_their_places():
     assert [error.splitlines()[0] for error in caught.value.errors] == [
         "unknown field (did you mean 'high'?) @ space.parameters.np.hihg",
         "required field missing @ space.parameters.np.high",
-        ("type must be one of integer, float, choice, flag, not 'intger' (did you mean 'integer'?)"
-        " @ space.parameters.threads.type"),
+        (
+            "type must be one of integer, float, choice, flag, not 'intger' (did you mean 'integer'?)"
+            " @ space.parameters.threads.type"
+        ),
         "required field missing @ space.parameters.bands.type",
         "unknown name 'core' (did you mean 'cores'?) @ space.parameters.ranks.low",
         "must be a whole number, not 2.5 @ space.parameters.ranks.high",

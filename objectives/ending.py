@@ -1,0 +1,38 @@
+"""How a job ended, as a failure: what is the same for every program."""
+
+import signal
+
+from launchers import EndReason, JobState
+from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, Output, TimedOut
+
+_NO_SPACE = "No space left on device"
+_NO_MEMORY = ("Cannot allocate memory", "Out of memory", "out of memory", "std::bad_alloc", "oom-kill", "MemoryError")
+
+
+def check_ending(output: Output) -> None:
+    """Raise what the end of the job itself says; a program that ended by itself is for its objective to judge.
+
+    Raises:
+        InfrastructureError: nobody knows how the job ended, or it could not be run.
+        TimedOut: it ran into its time limit.
+        OutOfMemory: it said so, or was killed when the machine had no memory left.
+        ApplicationError: it was killed by a signal.
+    """
+    status = output.status
+    text = output.stderr[-10_000:]
+    if status.state is not JobState.ENDED or status.reason in {EndReason.NOT_STARTED, EndReason.CANCELLED}:
+        msg = status.message or "the job was lost: nobody knows how it ended"
+        raise InfrastructureError(msg, code="lost")
+    if status.reason is EndReason.TIMED_OUT:
+        msg = f"was stopped at its time limit after {status.usage.elapsed_s:.1f} s"
+        raise TimedOut(msg, code="time-limit")
+    if status.exit_code == 0:
+        return
+    if _NO_SPACE in text:
+        raise InfrastructureError(_NO_SPACE, code="disk-full")
+    if any(words in text for words in _NO_MEMORY) or "lack of memory" in status.message:
+        raise OutOfMemory(status.message or "ran out of memory", code="out-of-memory")
+    if status.exit_code is not None and status.exit_code < 0:
+        name = signal.Signals(-status.exit_code).name
+        msg = f"was killed by signal {-status.exit_code} ({name})"
+        raise ApplicationError(msg, code="signal")

@@ -1,0 +1,32 @@
+"""The objectives by name. Each is imported when it is asked for, so that none costs the others time."""
+
+import difflib
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from objectives.base import Plan, PlanError, RunJob
+
+OBJECTIVES = {"qe": "objectives.qe.plan", "command": "objectives.command"}
+"""Name -> module with a function `plan`."""
+
+
+def plan(
+    name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path
+) -> Plan:
+    """Make the objective called `name` ready to be tuned on this machine; it may make a dry run in `folder`.
+
+    `machine` holds the machine's facts: `cores`, `nodes`, `cores_per_node`, `sockets`, `memory_bytes`.
+
+    Raises:
+        PlanError: there is no such objective, its options have errors, or the program cannot be tuned here.
+    """
+    if name not in OBJECTIVES:
+        close = difflib.get_close_matches(name, OBJECTIVES, n=1)
+        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+        msg = f"no objective is called {name!r}{suggestion}; known: {', '.join(OBJECTIVES)}"
+        raise PlanError(msg)
+    module = importlib.import_module(OBJECTIVES[name])
+    planned: Plan = module.plan(options, machine=machine, run_job=run_job, folder=folder)
+    return planned

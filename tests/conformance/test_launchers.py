@@ -1,0 +1,316 @@
+"""What every launcher must do, whatever starts its jobs: the behaviour that a user would miss."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from launchers import STDERR, STDOUT, EndReason, Job, JobState, Launcher, LaunchError, LineReader, Resources
+from launchers.local import LocalLauncher
+from launchers.run import run
+from tests.launchers.jobs import (
+    STUBBORN,
+    left_in,
+    python,
+    supervisors_in,
+    wait_for,
+    wait_for_end,
+    wait_for_output,
+)
+
+MakeLauncher = Callable[[], Launcher]
+
+LAUNCHERS = [pytest.param(lambda: LocalLauncher(grace_s=0.2), id="local")]
+
+
+@pytest.fixture(params=LAUNCHERS)
+def make(request: pytest.FixtureRequest) -> MakeLauncher:
+    return request.param
+
+
+@pytest.fixture
+def launcher(make: MakeLauncher) -> Launcher:
+    return make()
+
+
+@pytest.fixture
+def folder(tmp_path: Path):
+    yield tmp_path
+    assert left_in(tmp_path) == []
+    wait_for(lambda: not supervisors_in(tmp_path))
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_the_exit_code_is_told(launcher, folder, code):
+    status = run(launcher, Job(("sh", "-c", f"exit {code}"), folder))
+    assert (status.state, status.reason, status.exit_code) == (JobState.ENDED, EndReason.EXITED, code)
+
+
+def test_a_signal_is_told_as_a_negative_exit_code(launcher, folder):
+    status = run(launcher, Job(("sh", "-c", "kill -SEGV $$"), folder))
+    assert (status.reason, status.exit_code) == (EndReason.EXITED, -signal.SIGSEGV)
+
+
+def test_both_outputs_are_kept(launcher, folder):
+    run(launcher, Job(("sh", "-c", "echo out; echo err >&2"), folder))
+    assert (folder / STDOUT).read_text() == "out\n"
+    assert (folder / STDERR).read_text() == "err\n"
+
+
+def test_a_job_without_output_has_empty_files(launcher, folder):
+    run(launcher, Job(("true",), folder))
+    assert (folder / STDOUT).read_bytes() == (folder / STDERR).read_bytes() == b""
+
+
+def test_output_is_kept_byte_by_byte(launcher, folder):
+    lines: list[str] = []
+    run(launcher, Job(("printf", r"\377\376 ok\r\n\n\303\274 no end"), folder), lines.append)
+    assert (folder / STDOUT).read_bytes() == b"\xff\xfe ok\r\n\n\xc3\xbc no end"
+    assert lines == ["�� ok", "", "ü no end"]
+
+
+def test_much_output_is_kept(launcher, folder):
+    size = 50 * 2**20
+    status = run(launcher, Job(("head", "-c", str(size), "/dev/zero"), folder))
+    assert status.exit_code == 0
+    assert (folder / STDOUT).stat().st_size == size
+
+
+def test_lines_come_while_the_job_runs(launcher, folder):
+    seen: list[str] = []
+
+    def on_line(line: str) -> None:
+        seen.append(line)
+        (folder / f"go-{line}").touch()  # the job waits for it: were lines held back, it would never end
+
+    code = "for i in 1 2 3; do echo $i; until [ -e go-$i ]; do sleep 0.01; done; done"
+    status = run(launcher, Job(("sh", "-c", code), folder), on_line)
+    assert status.exit_code == 0
+    assert seen == ["1", "2", "3"]
+
+
+def test_a_reader_of_lines_may_stop_the_job(launcher, folder):
+    seen: list[str] = []
+
+    def on_line(line: str) -> bool:
+        seen.append(line)
+        return line == "2"
+
+    status = run(launcher, Job(("sh", "-c", "seq 4; sleep 1000"), folder), on_line)
+    assert status.reason is EndReason.CANCELLED
+    assert seen == ["1", "2"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_error_of_the_reader_ends_the_job(launcher, folder, error):
+    def on_line(line: str) -> None:
+        raise error(line)
+
+    with pytest.raises(error, match="ready"):
+        run(launcher, Job(python(STUBBORN % 1000), folder), on_line)
+    assert left_in(folder) == []
+
+
+def test_arguments_reach_the_program_unchanged(launcher, folder):
+    words = ("a b", "'q' \"q\"", "new\nline", "ü€", "", "*", "$HOME", "-x", "back\\slash")
+    run(launcher, Job(("printf", "%s|", *words), folder))
+    assert (folder / STDOUT).read_text() == "|".join(words) + "|"
+
+
+@pytest.mark.parametrize(
+    "name", ["with blanks", 'it\'s "quoted"', "new\nline", "ümlaut:and:colons", "$HOME; exit 1", "-n"]
+)
+def test_folders_may_have_any_name(launcher, folder, name):
+    strange = folder / name
+    strange.mkdir()
+    status = run(launcher, Job(("sh", "-c", "echo here > file; pwd"), strange))
+    assert status.exit_code == 0
+    assert (strange / "file").read_text() == "here\n"
+
+
+def test_the_time_limit_ends_the_whole_tree(launcher, folder):
+    status = run(launcher, Job(python(STUBBORN % 1000), folder, time_limit_s=0.5))
+    assert status.reason is EndReason.TIMED_OUT
+    assert "0.5 s" in status.message
+    assert left_in(folder) == []
+
+
+def test_a_job_that_ends_leaves_no_process(launcher, folder):
+    status = run(launcher, Job(python(STUBBORN % 0.5), folder))
+    assert (status.reason, status.exit_code) == (EndReason.EXITED, 0)
+    assert left_in(folder) == []
+
+
+def test_cancelling_ends_what_left_and_does_not_listen(launcher, folder):
+    job = Job(python(STUBBORN % 1000), folder)
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    launcher.cancel(job_id)
+    assert left_in(folder) == []
+    status = launcher.poll([job_id])[job_id]
+    assert (status.state, status.reason) == (JobState.ENDED, EndReason.CANCELLED)
+
+
+def test_a_cancelled_job_may_end_well(launcher, folder):
+    code = "trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.01; done"
+    job = Job(("sh", "-c", code), folder)
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    launcher.cancel(job_id)
+    status = launcher.poll([job_id])[job_id]
+    assert (status.reason, status.exit_code) == (EndReason.CANCELLED, 7)
+    assert "saved" in (folder / STDOUT).read_text()
+
+
+def test_cancelling_a_job_that_ended_changes_nothing(launcher, folder):
+    job_id = launcher.submit(Job(("sh", "-c", "exit 3"), folder))
+    before = wait_for_end(launcher, job_id)
+    launcher.cancel(job_id)
+    launcher.cancel(job_id)
+    assert launcher.poll([job_id])[job_id] == before
+
+
+def test_many_jobs_are_polled_at_once(launcher, folder):
+    ids = []
+    for number in range(8):
+        place = folder / str(number)
+        place.mkdir()
+        ids.append(launcher.submit(Job(("sh", "-c", f"exit {number}"), place)))
+    wait_for(lambda: all(status.state is JobState.ENDED for status in launcher.poll(ids).values()))
+    assert [launcher.poll(ids)[job_id].exit_code for job_id in ids] == list(range(8))
+    assert dict(launcher.poll([])) == {}
+
+
+def test_another_launcher_can_poll_and_cancel(make, folder):
+    job = Job(python(STUBBORN % 1000), folder)
+    job_id = make().submit(job)
+    wait_for_output(job)
+    other = make()
+    assert other.poll([job_id])[job_id].state is JobState.RUNNING
+    other.cancel(job_id)
+    assert make().poll([job_id])[job_id].reason is EndReason.CANCELLED
+
+
+def test_nothing_of_the_callers_environment_leaks(launcher, folder, monkeypatch):
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "SECRET", "SLURM_JWT", "OMPI_COMM_WORLD_RANK", "RAY_JOB_ID"):
+        monkeypatch.setenv(name, "leaked")
+    run(launcher, Job(("env",), folder, environment={"GIVEN": "a b\nc"}))
+    output = (folder / STDOUT).read_text()
+    assert "leaked" not in output
+    assert "OMP_NUM_THREADS=1\n" in output
+    assert "GIVEN=a b\nc\n" in output
+
+
+def test_the_jobs_own_environment_wins(launcher, folder, monkeypatch):
+    monkeypatch.setenv("UCX_TLS", "tcp")
+    monkeypatch.setenv("HOME", "/nowhere")
+    run(
+        launcher,
+        Job(("sh", "-c", "echo $OMP_NUM_THREADS $UCX_TLS $HOME"), folder, environment={"OMP_NUM_THREADS": "4"}),
+    )
+    assert (folder / STDOUT).read_text() == "4 tcp /nowhere\n"
+
+
+def test_a_job_has_no_input_and_no_terminal(launcher, folder):
+    code = "import os, sys; print(sys.stdin.read() == '', os.getsid(0) == os.getpid())"
+    run(launcher, Job(python(code), folder))
+    assert (folder / STDOUT).read_text() == "True True\n"
+
+
+def test_signals_are_not_inherited(launcher, folder):
+    run(launcher, Job(("grep", "-E", "SigIgn|SigBlk", "/proc/self/status"), folder))
+    assert [int(line.split()[1], 16) for line in (folder / STDOUT).read_text().splitlines()] == [0, 0]
+
+
+@pytest.mark.parametrize("cpu", sorted(os.sched_getaffinity(0))[-2:])
+def test_a_job_keeps_to_its_cores(launcher, folder, cpu):
+    code = "import os, subprocess, sys; print(os.sched_getaffinity(0)); "
+    code += "sys.stdout.flush(); subprocess.run(['grep', 'Cpus_allowed_list', '/proc/self/status'], check=True)"
+    run(launcher, Job(python(code), folder, resources=Resources(cpus=(cpu,))))
+    assert (folder / STDOUT).read_text() == f"{{{cpu}}}\nCpus_allowed_list:\t{cpu}\n"
+
+
+def test_cpu_time_is_that_of_the_whole_tree(launcher, folder):
+    burn = "import time\nwhile time.process_time() < 0.4: pass\n"
+    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-S', '-c', {burn!r}], check=True)\n{burn}"
+    usage = run(launcher, Job(python(code), folder)).usage
+    assert 0.8 <= usage.cpu_s < 3.0
+    assert usage.elapsed_s >= usage.cpu_s / len(os.sched_getaffinity(0)) - 0.05
+
+
+def test_memory_is_that_of_the_whole_tree(launcher, folder):
+    hold = "import time; block = bytearray(b'x') * (80 * 2**20); print('ready', flush=True); time.sleep(1.5)"
+    start = f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-S', '-c', {hold!r}])"
+    code = f"{start}\n{hold}; child.wait()"
+    peak = run(launcher, Job(python(code), folder)).usage.peak_memory_bytes
+    assert 160 * 2**20 <= peak <= 200 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("no-such-program",), "no-such-program was not found"),
+        (("./missing",), "there is no program"),
+        (("./data",), "is not executable"),
+        (("./nonsense",), "no program for this machine"),
+        ((), "has no command"),
+        (("echo", "zero\0byte"), "zero byte"),
+    ],
+)
+def test_what_cannot_be_started_is_said(launcher, folder, argv, says):
+    (folder / "data").write_text("no program")
+    (folder / "nonsense").write_bytes(b"\1\2\3")
+    (folder / "nonsense").chmod(0o755)
+    with pytest.raises(LaunchError, match=says):
+        launcher.submit(Job(argv, folder))
+
+
+def test_a_folder_that_is_not_there_is_said(launcher, folder):
+    with pytest.raises(LaunchError, match="is not there"):
+        launcher.submit(Job(("true",), folder / "missing"))
+
+
+def test_a_program_is_found_on_the_jobs_own_path(launcher, folder):
+    (folder / "bin").mkdir()
+    (folder / "bin" / "mine").write_text("#!/bin/sh\necho mine\n")
+    (folder / "bin" / "mine").chmod(0o755)
+    run(launcher, Job(("mine",), folder, environment={"PATH": f"{folder}/bin"}))
+    assert (folder / STDOUT).read_text() == "mine\n"
+
+
+def test_a_folder_may_be_used_again(launcher, folder):
+    assert run(launcher, Job(("sh", "-c", "echo a long line; exit 1"), folder)).exit_code == 1
+    assert run(launcher, Job(("sh", "-c", "echo b"), folder)).exit_code == 0
+    assert (folder / STDOUT).read_text() == "b\n"
+
+
+def test_the_end_of_the_launching_process_ends_its_jobs(make, folder):
+    code = (
+        "import sys, time; from pathlib import Path; from launchers import Job\n"
+        "from launchers.local import LocalLauncher\n"
+        f"LocalLauncher().submit(Job({python(STUBBORN % 1000)!r}, Path(sys.argv[1])))\n"
+        "time.sleep(1000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, folder], cwd=Path(__file__).parents[2]) as process:
+        wait_for_output(Job((), folder))
+        assert left_in(folder)
+        process.kill()
+    wait_for(lambda: not left_in(folder))
+
+
+def test_lines_that_were_read_are_not_read_again(tmp_path):
+    path = tmp_path / "lines"
+    reader = LineReader(path)
+    assert reader.new_lines() == []
+    path.write_bytes(b"one\ntw")
+    assert reader.new_lines() == ["one"]
+    with path.open("ab") as file:
+        file.write(b"o\nthree")
+    assert reader.new_lines() == ["two"]
+    assert reader.new_lines(ended=True) == ["three"]
+    assert reader.new_lines(ended=True) == []

@@ -1,0 +1,81 @@
+"""What tests of launchers need: programs to run, and a look at what is left of them."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from launchers import STDOUT, Job, JobState, JobStatus, Launcher
+from launchers.processes import JOB_VARIABLE, marked, own_processes
+from launchers.supervisor import start_time
+
+# Generous: a slow machine must not fail a test, only a job that hangs.
+DEADLINE_S = 60.0
+
+# Starts a process that leaves its session, its parent and its process group, and does not mind being asked to end.
+STUBBORN = """
+import os, signal, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        open("grandchild", "w").write(str(os.getpid()))
+        print("ready", flush=True)
+        time.sleep(1000)
+    os._exit(0)
+time.sleep(%s)
+"""
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-S", "-c", code)
+
+
+def wait_for(what: Callable[[], object]) -> None:
+    give_up_at = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < give_up_at, "waited in vain"
+        time.sleep(0.01)
+
+
+def wait_for_end(launcher: Launcher, job_id: str) -> JobStatus:
+    def ended() -> bool:
+        return launcher.poll([job_id])[job_id].state in {JobState.ENDED, JobState.LOST}
+
+    wait_for(ended)
+    return launcher.poll([job_id])[job_id]
+
+
+def wait_for_output(job: Job, text: str = "ready") -> None:
+    wait_for(lambda: (job.folder / STDOUT).exists() and text in (job.folder / STDOUT).read_text(errors="replace"))
+
+
+def left_in(folder: Path) -> list[int]:
+    """Return the living processes that work in `folder` or below it, whoever their parents are."""
+    root = folder.resolve()
+    found = []
+    for pid in own_processes():
+        try:
+            place = Path(f"/proc/{pid}/cwd").readlink()
+        except OSError:
+            continue
+        if place.is_relative_to(root) and start_time(pid) is not None:
+            found.append(pid)
+    return found
+
+
+def supervisors_in(folder: Path) -> list[int]:
+    """Return the supervisors of jobs in `folder`; each goes a moment after it has told how its job ended."""
+    root = folder.resolve()
+    return list(marked(JOB_VARIABLE, lambda mark: Path(mark.partition(":")[2]).is_relative_to(root)))
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def supervisor_of(job_id: str) -> int:
+    return int(job_id.split(":")[1])

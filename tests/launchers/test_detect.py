@@ -1,0 +1,73 @@
+import pytest
+
+from launchers.detect import detect, flavour_of, may_read_memory
+from launchers.mpi import MpiFlavour, MpiKind
+
+# As printed by the programs themselves.
+VERSIONS = [
+    (
+        "mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n",
+        MpiKind.OPEN_MPI,
+        (4, 1, 4),
+    ),
+    (
+        "mpirun (Open MPI) 5.0.11\n\nReport bugs to https://www.open-mpi.org/community/help/\n",
+        MpiKind.OPEN_MPI,
+        (5, 0, 11),
+    ),
+    ("mpirun (Open MPI) 4.1.7rc1\n", MpiKind.OPEN_MPI, (4, 1, 7)),
+    ("mpiexec (OpenRTE) 4.0.3\n", MpiKind.OPEN_MPI, (4, 0, 3)),
+    (
+        "HYDRA build details:\n    Version:                                 4.0.2\n"
+        "    Release Date:                            Thu Apr  7 12:34:45 CDT 2022\n",
+        MpiKind.MPICH,
+        (4, 0, 2),
+    ),
+    (
+        "Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b44796a)\n"
+        "Copyright 2003-2026, Intel Corporation.\n",
+        MpiKind.INTEL_MPI,
+        (2021, 18, 1),
+    ),
+    ("slurm 23.02.7\n", MpiKind.SRUN, (23, 2, 7)),
+    ("slurm-wlm 22.05.8\n", MpiKind.SRUN, (22, 5, 8)),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "version"), VERSIONS)
+def test_versions_are_read(text, kind, version):
+    assert flavour_of(text, "/opt/bin/x") == MpiFlavour(kind, version, "/opt/bin/x")
+
+
+@pytest.mark.parametrize("text", ["", "mpirun: command not found", "Open MPI", "\ufffd\n"])
+def test_unknown_text_is_no_flavour(text):
+    assert flavour_of(text) is None
+
+
+def command(folder, name, text):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
+    (folder / name).chmod(0o755)
+
+
+def test_the_first_known_command_is_found(tmp_path):
+    command(tmp_path / "a b", "mpirun", "a wrapper of our site")
+    command(tmp_path / "a b", "mpiexec", VERSIONS[4][0])
+    command(tmp_path / "a b", "srun", VERSIONS[6][0])
+    found = detect(f"{tmp_path}/a b")
+    assert found is not None
+    assert (found.kind, found.version, found.path) == (MpiKind.MPICH, (4, 0, 2), f"{tmp_path}/a b/mpiexec")
+
+
+def test_a_command_that_cannot_run_is_passed_over(tmp_path):
+    command(tmp_path, "mpirun", "")
+    (tmp_path / "mpirun").write_bytes(b"\1\2")
+    assert detect(str(tmp_path)) is None
+
+
+def test_no_command_is_no_flavour(tmp_path):
+    assert detect(str(tmp_path)) is None
+
+
+def test_whether_memory_may_be_read_is_known():
+    assert may_read_memory() in {True, False}

@@ -1,0 +1,266 @@
+"""What is special about jobs on this machine: their supervisors, and what happens when those are killed."""
+
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from launchers import STDOUT, EndReason, Job, JobState, LaunchError, MpiStart, Resources
+from launchers.local import LocalLauncher, online_cpus, sweep
+from launchers.mpi import MpiFlavour, MpiKind
+from launchers.processes import JOB_VARIABLE, mark_of
+from launchers.run import run
+from launchers.supervisor import descendants, memory_bytes, start_time
+from tests.launchers.jobs import (
+    STUBBORN,
+    kill,
+    left_in,
+    python,
+    supervisor_of,
+    supervisors_in,
+    wait_for,
+    wait_for_end,
+    wait_for_output,
+)
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    yield tmp_path
+    assert left_in(tmp_path) == []
+    wait_for(lambda: not supervisors_in(tmp_path))
+
+
+def stubborn_job(folder: Path) -> Job:
+    return Job(python(STUBBORN % 1000), folder)
+
+
+def test_a_killed_supervisor_leaves_a_lost_job_and_no_process(folder):
+    launcher = LocalLauncher()
+    job = stubborn_job(folder)
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    kill(supervisor_of(job_id))
+    status = wait_for_end(launcher, job_id)
+    assert status.state is JobState.LOST
+    assert "left no status" in status.message
+    assert left_in(folder) == []
+
+
+def test_cancelling_a_job_without_supervisor_ends_the_rest(folder):
+    launcher = LocalLauncher()
+    job = stubborn_job(folder)
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    kill(supervisor_of(job_id))
+    launcher.cancel(job_id)
+    assert left_in(folder) == []
+
+
+def test_a_stopped_supervisor_does_not_stop_a_cancel(folder, monkeypatch):
+    monkeypatch.setattr("launchers.local._PATIENCE_S", 0.5)
+    launcher = LocalLauncher(grace_s=0.1)
+    job = stubborn_job(folder)
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    os.kill(supervisor_of(job_id), 19)
+    launcher.cancel(job_id)
+    assert left_in(folder) == []
+
+
+def submit_elsewhere(folders: list[Path]) -> "subprocess.Popen[bytes]":
+    """Submit a stubborn job in each folder from another process."""
+    code = (
+        "import sys, time; from pathlib import Path; from launchers import Job\n"
+        "from launchers.local import LocalLauncher\n"
+        f"for folder in sys.argv[1:]: LocalLauncher().submit(Job({python(STUBBORN % 1000)!r}, Path(folder)))\n"
+        "time.sleep(1000)"
+    )
+    return subprocess.Popen([sys.executable, "-c", code, *folders], cwd=REPOSITORY)
+
+
+def test_a_sweep_ends_what_a_killed_study_left(folder):
+    runs = [folder / name for name in ("a", "it's\nb", "c")]
+    other = folder / "other"
+    for place in (*runs, other):
+        place.mkdir()
+    mine = LocalLauncher()
+    spared = stubborn_job(other)
+    spared_id = mine.submit(spared)
+    with submit_elsewhere(runs) as process:
+        for place in runs:
+            wait_for_output(replace(spared, folder=place))
+        supervisors = [pid for place in runs for pid in supervisors_in(place) if _is_supervisor(pid)]
+        assert len(supervisors) == 3
+        # The worst case: all who could have tidied up are killed first.
+        for pid in (process.pid, *supervisors[:2]):
+            kill(pid)
+    assert sum(sweep(place) for place in runs) >= 2
+    assert [left_in(place) for place in runs] == [[], [], []]
+    assert sweep(runs[0]) == 0
+    assert mine.poll([spared_id])[spared_id].state is JobState.RUNNING
+    assert sweep(folder) == 1
+    assert mine.poll([spared_id])[spared_id].reason is EndReason.CANCELLED
+
+
+def test_a_sweep_keeps_to_its_folder(folder):
+    for name in ("run", "run-2"):
+        (folder / name).mkdir()
+    launcher = LocalLauncher()
+    job = stubborn_job(folder / "run-2")
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    assert sweep(folder / "run") == 0
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    launcher.cancel(job_id)
+
+
+def _is_supervisor(pid: int) -> bool:
+    return b"supervisor.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_a_child_of_the_launching_process_does_not_keep_its_jobs_alive(folder):
+    code = (
+        "import os, sys, time; from pathlib import Path; from launchers import Job\n"
+        "from launchers.local import LocalLauncher\n"
+        f"LocalLauncher().submit(Job({python(STUBBORN % 1000)!r}, Path(sys.argv[1])))\n"
+        "child = os.fork()\n"  # it has a copy of the pipe that tells the supervisor that the process lives
+        "Path(sys.argv[1], 'child').write_text(str(child)) if child else None\n"
+        "time.sleep(1000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, folder], cwd=REPOSITORY) as process:
+        wait_for(lambda: (folder / "child").exists() and (folder / "child").read_text())
+        wait_for_output(Job((), folder))
+        process.kill()
+    try:
+        wait_for(lambda: not left_in(folder))
+    finally:
+        kill(int((folder / "child").read_text()))
+
+
+def test_a_process_takes_what_it_started_along(folder):
+    code = (
+        "import subprocess, sys, time; from launchers.local import end_with_this_process\n"
+        "end_with_this_process(); end_with_this_process()\n"
+        f"subprocess.Popen({python(STUBBORN % 1000)!r}, cwd=sys.argv[1], stdout=open(sys.argv[1] + '/stdout', 'w'))\n"
+        "time.sleep(1000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, folder], cwd=REPOSITORY) as process:
+        wait_for_output(Job((), folder))
+        process.kill()
+    wait_for(lambda: not left_in(folder))
+
+
+def test_a_job_that_cannot_write_its_output_is_reported(folder):
+    (folder / STDOUT).symlink_to("/dev/full")
+    status = run(LocalLauncher(), Job(("sh", "-c", "echo text"), folder))
+    assert status.reason is EndReason.EXITED
+    assert status.exit_code
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_full_disk_does_not_hide_how_a_job_ended(folder):
+    disk = folder / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", disk], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        status = run(LocalLauncher(), Job(("sh", "-c", "cat /dev/zero; exit 5"), disk))
+        assert os.statvfs(disk).f_bfree == 0
+        assert (status.state, status.exit_code) == (JobState.ENDED, 5)
+    finally:
+        wait_for(lambda: not supervisors_in(disk))
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_removed_folder_is_a_lost_job(folder):
+    place = folder / "place"
+    place.mkdir()
+    job_id = LocalLauncher().submit(Job(("sh", "-c", "rm -r ../place"), place))
+    assert wait_for_end(LocalLauncher(), job_id).state is JobState.LOST
+
+
+def test_two_jobs_cannot_share_a_folder(folder):
+    launcher = LocalLauncher(grace_s=0.1)
+    job = stubborn_job(folder)
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    with pytest.raises(LaunchError, match="another job is running in this folder"):
+        launcher.submit(job)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    launcher.cancel(job_id)
+
+
+def test_cores_that_are_not_there_are_said(folder):
+    with pytest.raises(LaunchError, match=r"the cores \[4000\] cannot be used here, usable are"):
+        LocalLauncher().submit(Job(("true",), folder, resources=Resources(cpus=(4000,))))
+
+
+def test_ranks_need_a_start_command(folder):
+    with pytest.raises(LaunchError, match=r"needs MPI.*module load"):
+        LocalLauncher().submit(Job(("true",), folder, mpi=MpiStart(2)))
+
+
+def test_one_machine_is_one_node(folder):
+    with pytest.raises(LaunchError, match="2 nodes"):
+        LocalLauncher().submit(Job(("true",), folder, resources=Resources(nodes=2)))
+
+
+@pytest.mark.parametrize("job_id", ["", "7.pbshost", "local:x:y:z", "local:1"])
+def test_ids_of_others_are_refused(job_id):
+    with pytest.raises(ValueError, match="not the id of a local job"):
+        LocalLauncher().poll([job_id])
+
+
+def test_a_number_that_is_another_process_by_now_is_not_the_job(folder):
+    job_id = f"local:{os.getpid()}:token:{folder}"
+    assert LocalLauncher().poll([job_id])[job_id].state is JobState.LOST
+
+
+def test_a_launcher_travels_to_workers():
+    launcher = LocalLauncher(MpiFlavour(MpiKind.MPICH, (4, 0)), grace_s=1.0)
+    assert pickle.loads(pickle.dumps(launcher)) == launcher
+
+
+def test_a_job_is_shown_as_a_line_for_a_shell(folder):
+    place = folder / "it's here"
+    place.mkdir()
+    job = Job(("printf", "%s %s", "$A", "b c"), place, environment={"A": "x y"})
+    shown = LocalLauncher().shown(job)
+    assert shown.startswith(f"cd '{folder}/it'\"'\"'s here' && env 'A=x y' OMP_NUM_THREADS=1 printf")
+    assert subprocess.run(["sh", "-c", shown], check=True, capture_output=True, text=True).stdout == "$A b c"
+
+
+def test_the_mark_of_a_process_is_the_one_it_was_started_with(folder):
+    job_id = LocalLauncher().submit(stubborn_job(folder))
+    assert mark_of(supervisor_of(job_id), JOB_VARIABLE) == job_id.split(":", 2)[2]
+    LocalLauncher(grace_s=0.1).cancel(job_id)
+    assert mark_of(2**22 + 1, JOB_VARIABLE) is None
+
+
+@pytest.mark.parametrize("lists_children", [True, False])
+def test_descendants_are_found_on_any_kernel(monkeypatch, lists_children):
+    monkeypatch.setattr("launchers.supervisor._LISTS_CHILDREN", lists_children)
+    with subprocess.Popen(["sh", "-c", "sleep 1000 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        assert {process.pid, child} <= set(descendants(os.getpid()))
+        assert descendants(process.pid) == [child]
+        assert memory_bytes([process.pid, child]) > 0
+        process.kill()
+        kill(child)
+    assert start_time(process.pid) is None
+    assert memory_bytes([process.pid]) == 0
+
+
+def test_the_machines_cores_include_those_that_can_be_used():
+    assert online_cpus() >= os.sched_getaffinity(0)

@@ -1,0 +1,190 @@
+"""The exact commands that start ranks, in three shapes: full, minimal, none; for a whole machine and for a part of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from launchers import Job, MpiStart, Resources
+from launchers.mpi import (
+    CannotStartRanksError,
+    MpiFlavour,
+    MpiKind,
+    flavour_record,
+    mpi_argv,
+    mpi_environment,
+    notes,
+    script_flavour,
+)
+
+OPEN_MPI_4 = MpiFlavour(MpiKind.OPEN_MPI, (4, 1, 4))
+OPEN_MPI_5 = MpiFlavour(MpiKind.OPEN_MPI, (5, 0, 11))
+MPICH = MpiFlavour(MpiKind.MPICH, (4, 0, 2), "mpiexec")
+INTEL_MPI = MpiFlavour(MpiKind.INTEL_MPI, (2021, 18, 1))
+SRUN = MpiFlavour(MpiKind.SRUN, (22, 5, 8), "srun")
+FLAVOURS = [OPEN_MPI_4, OPEN_MPI_5, MPICH, INTEL_MPI, SRUN]
+
+ONLINE = range(8)
+PROGRAM = ("pw.x", "-inp", "in put.in")
+
+
+def job(ranks: int, *, cores: int = 8, cpus: tuple[int, ...] = (), **start: str | tuple[str, ...]) -> Job:
+    return Job(PROGRAM, Path("/run"), mpi=MpiStart(ranks, **start), resources=Resources(cores=cores, cpus=cpus))
+
+
+def command(flavour: MpiFlavour, wanted: Job, online=()) -> str:
+    argv = mpi_argv(flavour, wanted, online=online)
+    assert tuple(argv[-len(PROGRAM) :]) == PROGRAM
+    return " ".join(argv[: -len(PROGRAM)])
+
+
+SRUN_HEAD = "srun --nodes=1 --ntasks={} --export=ALL --kill-on-bad-exit=1"
+
+# flavour, job, with the machine's own cores known or not, command
+GOLDEN = [
+    # minimal: nothing is asked for, as in a job script
+    (OPEN_MPI_4, job(8), (), "mpirun -np 8"),
+    (OPEN_MPI_5, job(8), (), "mpirun -np 8"),
+    (MPICH, job(8), (), "mpiexec -n 8"),
+    (INTEL_MPI, job(8), (), "mpirun -n 8"),
+    (SRUN, job(8), (), SRUN_HEAD.format(8) + " --cpus-per-task=1"),
+    # full
+    (
+        OPEN_MPI_4,
+        job(4, bind_to="core", map_by="socket", options=("--hostfile", "a b")),
+        (),
+        "mpirun -np 4 --map-by socket --bind-to core --hostfile a b",
+    ),
+    (OPEN_MPI_5, job(4, bind_to="core", map_by="numa"), (), "mpirun -np 4 --map-by numa --bind-to core"),
+    (
+        MPICH,
+        job(4, bind_to="core", map_by="socket", options=("-launcher", "ssh")),
+        (),
+        "mpiexec -n 4 -bind-to core -map-by socket -launcher ssh",
+    ),
+    (
+        INTEL_MPI,
+        job(4, bind_to="core", map_by="scatter"),
+        (),
+        "mpirun -n 4 -genv I_MPI_PIN_DOMAIN core -genv I_MPI_PIN_ORDER scatter",
+    ),
+    (
+        SRUN,
+        job(4, bind_to="socket", map_by="block:cyclic", options=("--mpi=pmix",)),
+        (),
+        SRUN_HEAD.format(4) + " --cpus-per-task=2 --distribution=block:cyclic --cpu-bind=sockets --mpi=pmix",
+    ),
+    # several threads a rank: Open MPI would bind them all to one core
+    (OPEN_MPI_4, job(2), (), "mpirun -np 2 --map-by slot:PE=4"),
+    (OPEN_MPI_4, job(2, map_by="socket"), (), "mpirun -np 2 --map-by socket:PE=4"),
+    (OPEN_MPI_4, job(2, bind_to="none"), (), "mpirun -np 2 --bind-to none"),
+    # the whole machine, by its core numbers
+    (OPEN_MPI_4, job(8, cpus=tuple(ONLINE)), ONLINE, "mpirun -np 8"),
+    (MPICH, job(8, cpus=tuple(ONLINE), bind_to="core"), ONLINE, "mpiexec -n 8 -bind-to core"),
+    # any core of a shared machine
+    (OPEN_MPI_4, job(2), ONLINE, "mpirun -np 2 --bind-to none"),
+    (OPEN_MPI_5, job(2, bind_to="socket"), ONLINE, "mpirun -np 2 --bind-to socket"),
+    # a part of the machine
+    (OPEN_MPI_4, job(2, cpus=(2, 3)), ONLINE, "mpirun -np 2 --bind-to none"),
+    (OPEN_MPI_5, job(2, cpus=(2, 3)), ONLINE, "mpirun -np 2 --bind-to none"),
+    (OPEN_MPI_4, job(2, cpus=(3, 2), bind_to="core"), ONLINE, "mpirun -np 2 --cpu-set 2,3 --bind-to core"),
+    (
+        OPEN_MPI_5,
+        job(2, cpus=(2, 3), bind_to="core"),
+        ONLINE,
+        "mpirun -np 2 --map-by pe-list=2,3:ordered --bind-to core",
+    ),
+    (OPEN_MPI_4, job(1, cpus=(2, 3)), ONLINE, "mpirun -np 1 --bind-to none"),
+    (MPICH, job(2, cpus=(2, 3)), ONLINE, "mpiexec -n 2 -bind-to user:2,3"),
+    (MPICH, job(2, cpus=(2, 3, 6, 7)), ONLINE, "mpiexec -n 2 -bind-to user:2+3,6+7"),
+    (MPICH, job(2, cpus=(2, 3), bind_to="none"), ONLINE, "mpiexec -n 2 -bind-to none"),
+    (INTEL_MPI, job(2, cpus=(2, 3, 6, 7)), ONLINE, "mpirun -n 2 -genv I_MPI_PIN_DOMAIN [0xc,0xc0]"),
+    (
+        SRUN,
+        job(2, cpus=(2, 3)),
+        ONLINE,
+        SRUN_HEAD.format(2) + " --cpus-per-task=1 --overlap --cpu-bind=mask_cpu:0x4,0x8",
+    ),
+    # more ranks than cores
+    (
+        OPEN_MPI_4,
+        job(4, cpus=(2, 3), bind_to="core"),
+        ONLINE,
+        "mpirun -np 4 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1",
+    ),
+    (
+        OPEN_MPI_5,
+        job(16),
+        (),
+        "mpirun -np 16 --map-by :OVERSUBSCRIBE --bind-to none --mca mpi_yield_when_idle 1",
+    ),
+    (MPICH, job(4, cpus=(2, 3)), ONLINE, "mpiexec -n 4 -bind-to none"),
+    (INTEL_MPI, job(4, cpus=(2, 3)), ONLINE, "mpirun -n 4 -genv I_MPI_PIN 0"),
+    (SRUN, job(4, cpus=(2, 3)), ONLINE, SRUN_HEAD.format(4) + " --overcommit --cpu-bind=none"),
+]
+
+
+@pytest.mark.parametrize(("flavour", "wanted", "online", "expected"), GOLDEN, ids=[row[3] for row in GOLDEN])
+def test_commands(flavour, wanted, online, expected):
+    assert command(flavour, wanted, online) == expected
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
+def test_a_program_without_ranks_is_started_as_it_is(flavour):
+    assert mpi_argv(flavour, replace(job(1), mpi=None), online=ONLINE) == list(PROGRAM)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
+@pytest.mark.parametrize("word", ["a b", "'\"", "new\nline", "ü", "", "*", "$(exit 1)", "--bind-to"])
+def test_words_are_passed_as_they_are(flavour, word):
+    strange = replace(job(8), argv=("/opt/with blank/pw.x", word))
+    assert mpi_argv(replace(flavour, path="/opt/an mpi/mpirun"), strange)[-2:] == ["/opt/with blank/pw.x", word]
+    assert mpi_argv(replace(flavour, path="/opt/an mpi/mpirun"), strange)[0] == "/opt/an mpi/mpirun"
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
+@pytest.mark.parametrize("ranks", [0, -1])
+def test_a_job_has_ranks(flavour, ranks):
+    with pytest.raises(CannotStartRanksError, match="must be 1 or more"):
+        mpi_argv(flavour, job(ranks))
+
+
+@pytest.mark.parametrize("flavour", [OPEN_MPI_4, OPEN_MPI_5], ids=str)
+@pytest.mark.parametrize("start", [{"map_by": "socket"}, {}])
+def test_a_binding_that_would_leave_the_jobs_cores_is_refused(flavour, start):
+    wanted = job(1, cpus=(2, 3), bind_to="core", **start)
+    with pytest.raises(CannotStartRanksError, match=r"to the cores \[2, 3\] of this job; use bind_to = 'none'"):
+        mpi_argv(flavour, wanted, online=ONLINE)
+
+
+def test_root_is_allowed_only_when_it_is_root():
+    assert mpi_environment(OPEN_MPI_4, user_id=1000) == {}
+    assert mpi_environment(MPICH, user_id=0) == {}
+    assert mpi_environment(OPEN_MPI_4, user_id=0) == {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+    assert mpi_environment(OPEN_MPI_5, user_id=0).keys() >= {"PRTE_ALLOW_RUN_AS_ROOT"}
+
+
+def test_containers_that_forbid_single_copies_are_told_so():
+    in_container = replace(OPEN_MPI_4, single_copy=False)
+    assert mpi_environment(in_container, user_id=1) == {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+    assert mpi_environment(replace(OPEN_MPI_5, single_copy=False), user_id=1) == {"OMPI_MCA_smsc": "^cma"}
+    assert any("container" in note for note in notes(in_container, user_id=1))
+
+
+def test_what_is_done_for_root_is_said():
+    assert notes(OPEN_MPI_4, user_id=0)[0] == "ranks are started with Open MPI 4.1.4 (mpirun)"
+    assert any("root" in note for note in notes(OPEN_MPI_4, user_id=0))
+    assert not any("root" in note for note in notes(OPEN_MPI_4, user_id=1))
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
+def test_a_script_uses_the_flavour_of_the_run_by_its_plain_name(flavour):
+    installed = replace(flavour, path=f"/opt/some where/bin/{flavour.path}")
+    assert script_flavour({"flavour": flavour_record(installed)}) == flavour
+
+
+def test_a_script_without_a_record_uses_open_mpi():
+    assert script_flavour({}) == MpiFlavour(MpiKind.OPEN_MPI)
