@@ -18,16 +18,15 @@ class StudyLock:
         self._descriptor = descriptor
 
     @classmethod
-    def acquire(cls, folder: Path, study: str) -> Self:
-        """Take the lock of `study`, whose state is kept in `folder`.
+    def acquire(cls, path: Path, study: str) -> Self:
+        """Take the lock file `path` of `study`.
 
         Raises:
             BusyError: another process works on the study; says which.
             StorageError: the lock file cannot be written.
         """
-        path = folder / f"{study}.lock"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             msg = f"cannot write {path}: {error.strerror}; use --storage to keep the study elsewhere"

@@ -75,11 +75,11 @@ def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
     parameters: tuple[Parameter, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     try:
-        parameters = parameters_from_tables(study.space.parameters, facts, "space.parameters")
+        parameters = parameters_from_tables(study.space.parameters, facts)
     except SpaceError as error:
         errors.extend(error.errors)
     try:
-        constraints = constraints_from_tables(study.space.constraints, "space.constraints")
+        constraints = constraints_from_tables(study.space.constraints)
     except SpaceError as error:
         errors.extend(error.errors)
     if not errors:

@@ -17,7 +17,7 @@ from autotune.prepare import prepare
 from autotune.runner import Bench, StudyRunner
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
-from autotune.storage_url import state_folder
+from autotune.storage_url import lock_path, state_folder
 from autotune.studyfile import StudyFile
 from autotune.summary import Summary, summarise
 from launchers import Launcher
@@ -83,7 +83,7 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
 
 @contextmanager
 def _held(place: Place) -> Iterator[None]:
-    lock = StudyLock.acquire(state_folder(place.url), place.name)
+    lock = StudyLock.acquire(lock_path(place.url, place.name), place.name)
     try:
         claim = CoreClaim.claim(place.machine.cpus)
         try:

@@ -26,6 +26,12 @@ def shown(url: str) -> str:
     return f"{scheme}{separator}{user}:***@{host}"
 
 
+def lock_path(url: str, study: str) -> Path:
+    """Return the lock file of a study: beside its SQLite file, else in the current folder."""
+    path = sqlite_path(url)
+    return state_folder(url) / f"{path.name if path else 'autotune'}.{study}.lock"
+
+
 def state_folder(url: str) -> Path:
     """Return where a study keeps its locks and its runs: beside a SQLite file, else in the current folder."""
     path = sqlite_path(url)

@@ -13,10 +13,10 @@ def check_ending(output: Output) -> None:
     """Raise what the end of the job itself says; a program that ended by itself is for its objective to judge.
 
     Raises:
-        InfrastructureError: nobody knows how the job ended, or it could not be run.
+        InfrastructureError: nobody knows how the job ended, it could not be run, or it was killed from outside.
         TimedOut: it ran into its time limit.
         OutOfMemory: it said so, or was killed when the machine had no memory left.
-        ApplicationError: it was killed by a signal.
+        ApplicationError: it died of a signal.
     """
     status = output.status
     text = output.stderr[-10_000:]
@@ -32,6 +32,10 @@ def check_ending(output: Output) -> None:
         raise InfrastructureError(_NO_SPACE, code="disk-full")
     if any(words in text for words in _NO_MEMORY) or "lack of memory" in status.message:
         raise OutOfMemory(status.message or "ran out of memory", code="out-of-memory")
+    if status.exit_code == -signal.SIGKILL:
+        # No program does that to itself, and the machine had memory left: an operator, or another program's clean-up.
+        msg = "was killed from outside (SIGKILL)"
+        raise InfrastructureError(msg, code="killed")
     if status.exit_code is not None and status.exit_code < 0:
         name = signal.Signals(-status.exit_code).name
         msg = f"was killed by signal {-status.exit_code} ({name})"

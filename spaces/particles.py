@@ -21,9 +21,11 @@ from spaces.node import Array
 from spaces.rule import Rule
 
 PARTICLES = 4096
+MORE = 8  # times as many where the first estimates lie far apart, or nothing is found
 RUNS = 8  # independent estimates: their spread gives the error
 SWEEPS = 3  # of Gibbs steps over all parameters
 _FORBIDDEN = 1e300  # what an infinite cost counts as: still better than an invalid value
+_TOO_VAGUE = 0.1
 _SEED = 75  # the estimate of a space's size must not change from call to call
 
 
@@ -82,27 +84,38 @@ class Particles:
 def estimated(order: Sequence[Domain], rules: Sequence[Rule]) -> Particles:
     """Return the particles of the group, with an estimate of its size from independent runs.
 
+    Runs whose estimates lie far apart are repeated once with more particles.
+
     Raises:
         NoneFoundError: no run found a valid assignment.
     """
-    rng = np.random.default_rng(_SEED)
-    runs = [_attempt(order, rules, rng) for _ in range(RUNS)]
-    found = [(columns, size) for columns, size in runs if columns is not None]
-    if not found:
+    found = _estimated(order, rules, PARTICLES)
+    if found is None or found.relative_error > _TOO_VAGUE:
+        found = _estimated(order, rules, MORE * PARTICLES)
+    if found is None:
         raise NoneFoundError
-    sizes = np.array([size for _, size in runs])
-    scale = sizes.max()
-    mean = float(np.mean(np.exp(sizes - scale)))
-    spread = float(np.std(np.exp(sizes - scale), ddof=1)) / math.sqrt(RUNS) / mean
+    return found
+
+
+def _estimated(order: Sequence[Domain], rules: Sequence[Rule], n: int) -> Particles | None:
+    rng = np.random.default_rng(_SEED)
+    runs = [_attempt(order, rules, rng, n) for _ in range(RUNS)]
+    pool = next((columns for columns, _ in runs if columns is not None), None)
+    if pool is None:
+        return None
+    log_sizes = np.array([log_size for _, log_size in runs])
+    scale = log_sizes.max()
+    mean = float(np.mean(np.exp(log_sizes - scale)))
+    error = float(np.std(np.exp(log_sizes - scale), ddof=1)) / math.sqrt(RUNS) / mean
     estimate = math.exp(min(scale + math.log(mean), 700.0))
-    return Particles(tuple(order), tuple(rules), estimate, spread, found[0][0])
+    return Particles(tuple(order), tuple(rules), estimate, error, pool)
 
 
 def _attempt(
-    order: Sequence[Domain], rules: Sequence[Rule], rng: np.random.Generator
+    order: Sequence[Domain], rules: Sequence[Rule], rng: np.random.Generator, n: int
 ) -> tuple[dict[int, Array] | None, float]:
     try:
-        return _run(order, rules, rng, PARTICLES)
+        return _run(order, rules, rng, n)
     except NoneFoundError:
         return None, -math.inf
 

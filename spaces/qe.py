@@ -16,6 +16,8 @@ MIXING_MODES = ("plain", "TF", "local-TF")
 STARTING_WAVEFUNCTIONS = ("atomic+random", "atomic", "random")
 SCRATCH_LEVELS = ("medium", "nowf", "none")
 
+_BOUND_ANYWAY = 2  # up to so many ranks are bound to a core each by Open MPI itself
+
 
 @dataclass(frozen=True)
 class QeFacts:
@@ -149,8 +151,7 @@ def _threads_and_libraries(facts: QeFacts) -> list[Parameter]:
 def _placement(facts: QeFacts, ranks: tuple[int, ...]) -> list[Parameter]:
     found: list[Parameter] = []
     if facts.cores_per_node > 1:
-        # One or two ranks are bound to a core each anyway, by Open MPI.
-        choices = ("none", "core") if ranks[-1] > 2 else ("none",)
+        choices = ("none", "core") if ranks[-1] > _BOUND_ANYWAY else ("none",)
         found.append(Choice("bind_to", choices, optional=True, help="what each rank is bound to"))
     if facts.sockets > 1:
         words = "over what the ranks are dealt out in turn"
@@ -222,22 +223,10 @@ _RULES: tuple[tuple[frozenset[str], Constraint], ...] = tuple(
             "with fewer than four ranks there is only the serial algorithm",
         ),
         (
-            "bind_to threads",
-            "threads are not bound to one core",
-            "threads == 1 or bind_to != 'core'",
-            "the threads of a rank that is bound to one core take turns on it",
-        ),
-        (
             "map_by bind_to",
             "a mapping needs a binding",
             "not is_set(map_by) or bind_to != 'none'",
             "where a rank starts means nothing if it may move",
-        ),
-        (
-            "diagonalization diago_david_ndim",
-            "the workspace is Davidson's",
-            "not is_set(diago_david_ndim) or diagonalization == 'david'",
-            "only the Davidson method has this workspace",
         ),
     )
 )
@@ -256,11 +245,8 @@ def _machine_rules(facts: QeFacts, names: set[str]) -> tuple[Constraint, ...]:
         rules.append(Constraint("whole nodes", rule, "beyond one node, nodes are used whole"))
     if "threads" in names:
         rules.extend(_thread_rules(facts))
-    if "diago_david_ndim" in names and facts.inputs.get("diagonalization", "david") != "david":
-        rule = "not is_set(diago_david_ndim) or is_set(diagonalization)"
-        rules.append(
-            Constraint("the input's method is not Davidson's", rule, "only the Davidson method has this workspace")
-        )
+    if "diago_david_ndim" in names:
+        rules.extend(_davidson_rules(facts))
     return tuple(rules)
 
 
@@ -277,6 +263,17 @@ def _thread_rules(facts: QeFacts) -> list[Constraint]:
         Constraint("threads stay on a node", "threads <= cores_per_node", "the threads of a rank share memory")
     )
     return rules
+
+
+def _davidson_rules(facts: QeFacts) -> list[Constraint]:
+    words = "only the Davidson method has this workspace"
+    if facts.inputs.get("diagonalization", "david") == "david":
+        rule = "not is_set(diago_david_ndim) or not is_set(diagonalization)"
+        return [Constraint("the workspace is Davidson's", rule, words)]
+    return [
+        Constraint("the workspace needs Davidson", "not is_set(diago_david_ndim) or is_set(diagonalization)", words),
+        Constraint("the workspace is Davidson's", "not is_set(diago_david_ndim) or diagonalization == 'david'", words),
+    ]
 
 
 def _divisors(ranks: tuple[int, ...], limit: int) -> tuple[int, ...]:

@@ -18,15 +18,15 @@ from spaces.errors import SpaceError
 from spaces.explain import described, violations
 from spaces.neighbourhood import Neighbourhood
 from spaces.parameter import Configuration, Parameter, Value, index_of
-from spaces.particles import PARTICLES, RUNS, NoneFoundError, Particles
+from spaces.particles import MORE, PARTICLES, RUNS, NoneFoundError, Particles
 from spaces.rule import ConstraintRule
 from spaces.valid import LISTABLE_ROWS, EmptyError, Indices, ValidSet, valid_set
 
 FloatArray = npt.NDArray[np.float64]
 
 _NOTHING_FOUND = (
-    f"no valid configuration was found in {RUNS * PARTICLES} random attempts; the constraints tie too many parameters"
-    " together to prove that there is none. Relax them, or give the parameters fewer values"
+    f"no valid configuration was found in {RUNS * (1 + MORE) * PARTICLES} random attempts; the constraints tie"
+    " too many parameters together to prove that there is none. Relax them, or give the parameters fewer values"
 )
 _CHUNK_ROWS = 10_000  # configurations decoded at a time when all are iterated over
 

@@ -5,9 +5,10 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 import typer
-from objectives.qe.blas import detect_blas
+from objectives.qe import blas as blas_libraries
 from rich.table import Table
 
 from autotune.cli.common import AsJson, output, print_json
@@ -74,11 +75,16 @@ def look(program: Program, which: Callable[[str], str | None] = shutil.which) ->
     return Finding(program, path, next(iter(asked.stdout.splitlines()), ""))
 
 
+def _blas_names() -> list[str]:
+    program = shutil.which("pw.x")
+    return [library.name for library in blas_libraries.find(Path(program))] if program else []
+
+
 def doctor(as_json: AsJson = False) -> None:
     """Say what is installed and what is missing, and describe the machine."""
     machine = this_machine()
     findings = [look(program) for program in PROGRAMS]
-    blas = [library.name for library in detect_blas()]
+    blas = _blas_names()
     libraries = {name: version(name) for name in _LIBRARIES}
     missing = [finding for finding in findings if finding.path is None and finding.program.needed]
     if as_json:

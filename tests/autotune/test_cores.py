@@ -36,7 +36,7 @@ def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path):
 HOLD = """
 import sys, pathlib
 from autotune.lock import StudyLock
-lock = StudyLock.acquire(pathlib.Path(sys.argv[1]), "qe")
+lock = StudyLock.acquire(pathlib.Path(sys.argv[1]) / "qe.lock", "qe")
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -49,8 +49,8 @@ def test_a_study_has_one_coordinator_and_a_killed_one_holds_nothing(tmp_path):
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(BusyError, match=f"process {holder.pid}"):
-            StudyLock.acquire(tmp_path, "qe")
-        StudyLock.acquire(tmp_path, "other").release()
+            StudyLock.acquire(tmp_path / "qe.lock", "qe")
+        StudyLock.acquire(tmp_path / "other.lock", "other").release()
         holder.kill()
         holder.wait()
-    StudyLock.acquire(tmp_path, "qe").release()
+    StudyLock.acquire(tmp_path / "qe.lock", "qe").release()

@@ -3,6 +3,14 @@ import pytest
 from launchers.detect import detect, flavour_of, may_read_memory
 from launchers.mpi import MpiFlavour, MpiKind
 
+HYDRA = """HYDRA build details:
+    Version:                                 4.0.2
+    Release Date:                            Thu Apr  7 12:34:45 CDT 2022
+"""
+INTEL = """Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b44796a)
+Copyright 2003-2026, Intel Corporation.
+"""
+
 # As printed by the programs themselves.
 VERSIONS = [
     (
@@ -17,18 +25,8 @@ VERSIONS = [
     ),
     ("mpirun (Open MPI) 4.1.7rc1\n", MpiKind.OPEN_MPI, (4, 1, 7)),
     ("mpiexec (OpenRTE) 4.0.3\n", MpiKind.OPEN_MPI, (4, 0, 3)),
-    (
-        "HYDRA build details:\n    Version:                                 4.0.2\n"
-        "    Release Date:                            Thu Apr  7 12:34:45 CDT 2022\n",
-        MpiKind.MPICH,
-        (4, 0, 2),
-    ),
-    (
-        "Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b44796a)\n"
-        "Copyright 2003-2026, Intel Corporation.\n",
-        MpiKind.INTEL_MPI,
-        (2021, 18, 1),
-    ),
+    (HYDRA, MpiKind.MPICH, (4, 0, 2)),
+    (INTEL, MpiKind.INTEL_MPI, (2021, 18, 1)),
     ("slurm 23.02.7\n", MpiKind.SRUN, (23, 2, 7)),
     ("slurm-wlm 22.05.8\n", MpiKind.SRUN, (22, 5, 8)),
 ]

@@ -18,7 +18,7 @@ from launchers.environment import inherited, job_environment
             "CONDA_PREFIX",
         ),
         *("OMPI_MCA_pml", "OPAL_PREFIX", "UCX_TLS", "I_MPI_ROOT", "FI_PROVIDER", "SLURM_JOB_ID", "PBS_NODEFILE"),
-        *("CUDA_VISIBLE_DEVICES", "OMPI_MCA_btl_vader_single_copy_mechanism"),
+        *("CONDA_PREFIX", "CUDA_VISIBLE_DEVICES", "OMPI_MCA_btl_vader_single_copy_mechanism"),
     ],
 )
 def test_what_programs_of_a_cluster_need_is_kept(name):

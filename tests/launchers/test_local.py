@@ -99,7 +99,8 @@ def test_a_sweep_ends_what_a_killed_study_left(folder):
         supervisors = [pid for place in runs for pid in supervisors_in(place) if _is_supervisor(pid)]
         assert len(supervisors) == 3
         # The worst case: all who could have tidied up are killed first.
-        for pid in (process.pid, *supervisors[:2]):
+        # (The supervisors before the process: they would notice its end.)
+        for pid in (*supervisors[:2], process.pid):
             kill(pid)
     assert sum(sweep(place) for place in runs) >= 2
     assert [left_in(place) for place in runs] == [[], [], []]

@@ -1,4 +1,4 @@
-"""The exact commands that start ranks, in three shapes: full, minimal, none; for a whole machine and for a part of it."""
+"""The exact commands that start ranks, in three shapes: full, minimal, none; for a whole machine and a part of it."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -19,12 +19,11 @@ pytestmark = [
 
 CORES = sorted(os.sched_getaffinity(0))
 SHOW = "import os; print(sorted(os.sched_getaffinity(0)), flush=True)"
-# Waits for a file beside its folder's, so that jobs are sure to run at the same time.
-SHOW_AND_WAIT = (
-    SHOW
-    + "; import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\n"
-    + "print('done', flush=True)"
-)
+# Waits for a file, so that jobs are sure to run at the same time.
+SHOW_AND_WAIT = f"""{SHOW}
+import pathlib, time
+while not pathlib.Path('go').exists(): time.sleep(0.01)
+"""
 
 
 @pytest.fixture
@@ -90,7 +89,8 @@ def test_usage_is_that_of_the_ranks(launcher, folder):
 
 
 def test_cancelling_ends_the_ranks(launcher, folder):
-    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(1000)"
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    code = f"{deaf}; print('ready', flush=True); time.sleep(1000)"
     job = Job(python(code), folder, mpi=MpiStart(2), resources=Resources(cores=2))
     job_id = launcher.submit(job)
     wait_for(lambda: (folder / STDOUT).read_text().count("ready") == 2)

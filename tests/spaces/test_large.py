@@ -118,7 +118,7 @@ def test_particles_find_all_of_a_small_set(monkeypatch):
 
 def test_says_that_nothing_was_found_where_emptiness_cannot_be_proven(monkeypatch):
     monkeypatch.setattr("spaces.diagram.MAX_CELLS", 100)
-    with pytest.raises(SpaceError, match="no valid configuration was found in 32768 random attempts"):
+    with pytest.raises(SpaceError, match="no valid configuration was found in 294912 random attempts"):
         _ = entangled(6, 100).size
 
 
