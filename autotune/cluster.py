@@ -18,12 +18,12 @@ os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
-from launchers.local import end_with_this_process
 from ray.exceptions import RayError, RayTaskError
 
 from autotune.outcome import Outcome
 from autotune.trial import Task, run_task
 from launchers import Launcher
+from launchers.local import end_with_this_process
 from objectives.base import FailureKind
 
 # Trials pass small values only; Ray's default is a third of the machine's memory.

@@ -1,12 +1,13 @@
 """The winner as a job script, for PBS, Slurm, or a plain shell."""
 
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from launchers.mpi import MpiFlavour, mpi_argv
+from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
 
 from autotune.display import shown
 from autotune.records import TrialRecord
@@ -79,7 +80,8 @@ FORMATS: Mapping[str, Callable[[JobScript], str]] = {"pbs": pbs, "slurm": slurm,
 def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
     job = _job(script)
     folder = job["folder"]
-    exports = [f"export {name}={_quoted(value, folder)}" for name, value in sorted(job["environment"].items())]
+    environment = job["environment"] | (mpi_environment(script.mpi, user_id=os.geteuid()) if job["mpi"] else {})
+    exports = [f"export {name}={_quoted(value, folder)}" for name, value in sorted(environment.items())]
     command = mpi_argv(script.mpi, job_from_description(job))
     lines = [
         "#!/bin/bash",

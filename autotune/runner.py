@@ -20,7 +20,8 @@ from autotune.search.store import StudyStore
 from autotune.studyfile import BudgetSection
 from autotune.trial import Task, describe_job
 from launchers import STDOUT, LineReader
-from objectives.base import Context, FailureKind, Objective, Progress
+from launchers.mpi import MpiFlavour
+from objectives.base import Context, FailureKind, Objective, Progress, ProgressReader
 from spaces import Configuration, Space
 
 _TICK_S = 0.25
@@ -45,6 +46,7 @@ class Bench:
     pool: CorePool
     runs: Path
     display: Display
+    flavour: MpiFlavour | None = None
     run_time_limit_s: float | None = None
     retries: int = 2
 
@@ -67,6 +69,7 @@ class _InFlight:
     task: Task
     configuration: Configuration
     lines: LineReader
+    read: ProgressReader
     since: float = field(default_factory=time.monotonic)
     progress: Progress | None = None
 
@@ -144,7 +147,7 @@ class StudyRunner:
     def _prepare(self, record: TrialRecord) -> Task:
         self._trials[record.number] = record
         task = self._bench.task(record.number, record.configuration, f"{record.number:05d}")
-        self._store.lease(record.number, describe_job(task.job))
+        self._store.lease(record.number, describe_job(task.job, self._bench.flavour))
         return task
 
     def _launch(self, task: Task) -> bool:
@@ -155,7 +158,9 @@ class StudyRunner:
         answer = reference.outcome.answer if reference and reference.outcome else None
         placed = replace(placed, reference=answer)
         lines = LineReader(task.job.folder / STDOUT)
-        self._in_flight[task.number] = _InFlight(placed, self._trials[task.number].configuration, lines)
+        self._in_flight[task.number] = _InFlight(
+            placed, self._trials[task.number].configuration, lines, self._bench.objective.progress_reader()
+        )
         self._bench.executor.submit(placed)
         return True
 
@@ -216,7 +221,7 @@ class StudyRunner:
         """Return how the study stands now."""
         trials = list(self._trials.values())
         for flight in self._in_flight.values():
-            _follow(flight, self._bench.objective)
+            _follow(flight)
         running = tuple(
             Running(number, flight.configuration, time.monotonic() - flight.since, flight.progress)
             for number, flight in self._in_flight.items()
@@ -243,7 +248,7 @@ def why_nothing_worked(ended: list[TrialRecord]) -> str:
     return "\n".join([f"all of the first {len(ended)} runs failed:", *lines])
 
 
-def _follow(flight: _InFlight, objective: Objective) -> None:
+def _follow(flight: _InFlight) -> None:
     with suppress(OSError):
         for line in flight.lines.new_lines():
-            flight.progress = objective.progress(line) or flight.progress
+            flight.progress = flight.read(line) or flight.progress

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from launchers.local import sweep
-
 from autotune.cluster import RayExecutor, local_cluster
 from autotune.confirm import confirm
 from autotune.cores import CoreClaim, CorePool
@@ -20,7 +18,7 @@ from autotune.search.store import StudyStore
 from autotune.storage_url import lock_path, state_folder
 from autotune.studyfile import StudyFile
 from autotune.summary import Summary, summarise
-from launchers import Launcher
+from launchers.local import LocalLauncher, sweep
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Place:
     name: str
     runs: Path
     machine: Machine
-    launcher: Launcher
+    launcher: LocalLauncher
 
 
 def default_runs(url: str, name: str) -> Path:
@@ -49,7 +47,7 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
         sweep(place.runs)
         display.line(f"machine: {place.machine}")
         prepared = prepare(study, place.machine, place.launcher, place.runs / "plan")
-        for note in prepared.plan.notes:
+        for note in (*place.launcher.notes(), *prepared.plan.notes):
             display.line(note)
         size = prepared.space.size
         about = "" if size.exact else "about "
@@ -69,6 +67,7 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
                 pool=CorePool(place.machine.cpus),
                 runs=place.runs,
                 display=display,
+                flavour=place.launcher.flavour,
                 run_time_limit_s=study.budget.run_time_limit_s,
                 retries=study.budget.infrastructure_retries,
             )

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from launchers.mpi import MpiFlavour, flavour_record
 from launchers.run import run
 
 from autotune.outcome import Outcome
@@ -34,7 +35,10 @@ def run_task(task: Task, launcher: Launcher) -> Outcome:
     try:
         output = run_job(task.job, launcher)
     except LaunchError as error:
-        return _failed(task, FailureKind.INFRASTRUCTURE_ERROR, "not-started", str(error))
+        # Deterministic, unlike a node that dies: the same job would be refused again.
+        return Outcome(
+            failure=FailureKind.APPLICATION_ERROR, code="not-started", message=str(error), attempts=task.attempt
+        )
     usage = output.status.usage
     try:
         measurement = task.objective.measure(output)
@@ -93,8 +97,8 @@ def clean(folder: Path) -> None:
             entry.unlink(missing_ok=True)
 
 
-def describe_job(job: Job) -> dict[str, Any]:
-    """Return what is needed to run the job again, JSON-able: its command, environment and input files."""
+def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
+    """Return what is needed to run the job again, JSON-able: command, environment, input files, start of the ranks."""
     files = {
         entry.name: entry.read_text(encoding="utf-8", errors="replace")
         for entry in sorted(job.folder.iterdir())
@@ -104,6 +108,7 @@ def describe_job(job: Job) -> dict[str, Any]:
         "argv": list(job.argv),
         "environment": dict(job.environment),
         "mpi": asdict(job.mpi) if job.mpi else None,
+        "flavour": flavour_record(flavour) if job.mpi and flavour else None,
         "resources": asdict(job.resources),
         "folder": os.fspath(job.folder),
         "files": files,
@@ -120,10 +125,6 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
         resources=Resources(**{**stored["resources"], "cpus": tuple(stored["resources"]["cpus"])}),
     )
-
-
-def _failed(task: Task, kind: FailureKind, code: str, message: str) -> Outcome:
-    return Outcome(failure=kind, code=code, message=message, attempts=task.attempt)
 
 
 def _text(path: Path) -> str:

@@ -115,6 +115,10 @@ class Context:
     time_limit_s: float | None = None
 
 
+ProgressReader = Callable[[str], Progress | None]
+"""Reads the live output of one run line by line; a line may complete a sign that earlier ones began."""
+
+
 class Objective(Protocol):
     """Pure on both sides, so that it is tested without running anything. The first metric is the one optimised."""
 
@@ -125,8 +129,8 @@ class Objective(Protocol):
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the job for `configuration`; its input files are written into `context.folder`."""
 
-    def progress(self, line: str) -> Progress | None:
-        """Read one line of live output."""
+    def progress_reader(self) -> ProgressReader:
+        """Return a reader for the live output of one run."""
 
     def measure(self, output: Output) -> Measurement:
         """Check that the run is valid, then read its metrics.

@@ -22,6 +22,7 @@ from objectives.base import (
     Plan,
     PlanError,
     Progress,
+    ProgressReader,
     RunJob,
 )
 from objectives.ending import check_ending
@@ -102,23 +103,30 @@ class CommandObjective:
             time_limit_s=context.time_limit_s,
         )
 
-    def progress(self, line: str) -> Progress | None:
-        """Return the number that the progress pattern finds in the line."""
-        match = re.search(self.options.progress, line) if self.options.progress else None
-        step = _float(match) if match else None
-        return Progress(int(step)) if step is not None and abs(step) < 2**53 else None
+    def progress_reader(self) -> ProgressReader:
+        """Return a reader of the number that the progress pattern finds in a line."""
+
+        def read(line: str) -> Progress | None:
+            match = re.search(self.options.progress, line) if self.options.progress else None
+            step = _float(match) if match else None
+            return Progress(int(step)) if step is not None and abs(step) < 2**53 else None
+
+        return read
 
     def measure(self, output: Output) -> Measurement:
         """Check the run, then read its figures."""
         check_ending(output)
         self._check(output)
         figures = {m.name: _figure(m.name, m.pattern, output.stdout) for m in self.options.metrics}
-        answer = self.options.answer
         return Measurement(
-            metrics=figures or {ELAPSED.name: output.status.usage.elapsed_s},
-            answer=answer
-            and Answer(answer.name, _figure(answer.name, answer.pattern, output.stdout), answer.tolerance, answer.unit),
+            metrics=figures or {ELAPSED.name: output.status.usage.elapsed_s}, answer=self._answer(output.stdout)
         )
+
+    def _answer(self, text: str) -> Answer | None:
+        wanted = self.options.answer
+        if wanted is None:
+            return None
+        return Answer(wanted.name, _figure(wanted.name, wanted.pattern, text), wanted.tolerance, wanted.unit)
 
     def _check(self, output: Output) -> None:
         text = f"{output.stdout}\n{output.stderr}"

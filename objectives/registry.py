@@ -12,9 +12,7 @@ OBJECTIVES = {"qe": "objectives.qe.plan", "command": "objectives.command"}
 """Name -> module with a function `plan`."""
 
 
-def plan(
-    name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path
-) -> Plan:
+def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
     """Make the objective called `name` ready to be tuned on this machine; it may make a dry run in `folder`.
 
     `machine` holds the machine's facts: `cores`, `nodes`, `cores_per_node`, `sockets`, `memory_bytes`.

@@ -35,7 +35,7 @@ def output() -> Console:
 
 def errors() -> Console:
     """Return the console for errors and progress."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def print_json(value: object) -> None:

@@ -158,6 +158,8 @@ def _dry_run(chosen: StudyFile, machine: Machine) -> None:
             folder = Path(scratch) / f"{number}"
             folder.mkdir()
             job = prepared.plan.objective.job(configuration, Context(folder))
+            cpus = machine.cpus[: job.resources.cores]
+            job = replace(job, resources=replace(job.resources, cpus=cpus))
             output().print(f"# trial {number}: {shown(configuration)}", markup=False)
             output().print(launcher.shown(job).replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
         if count < chosen.budget.trials:

@@ -23,7 +23,7 @@ from spaces import Configuration, Space
 
 Rows = NDArray[np.int32]
 
-# All of a valid set up to this size is scored; of a larger one a sample of this size. 
+# All of a valid set up to this size is scored; of a larger one a sample of this size.
 _SCORED = 2_000
 # Neighbours of that many of the best are scored too, so that the search can refine where sampling is thin.
 _REFINED = 5

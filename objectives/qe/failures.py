@@ -64,7 +64,11 @@ _SYSTEM = (
     _rule(r"has detected an attempt to run as root", InfrastructureError, "root-refused"),
     _rule(r"binding more processes than cpus|bind(?:ing)? (?:was )?requested[^\n]*", ApplicationError, "binding"),
     _rule(r"No components were able to be opened in the \w+ framework[^\n]*", ApplicationError, "mpi-component"),
-    _rule(r"unable to find the specified executable[^\n]*|could not access[^\n]*executable", InfrastructureError, "not-found"),
+    _rule(
+        r"unable to find the specified executable[^\n]*|could not access[^\n]*executable",
+        InfrastructureError,
+        "not-found",
+    ),
     _rule(
         r"cannot allocate memory|error allocating \d+ bytes|out of memory|std::bad_alloc|insufficient virtual memory"
         r"|allocation would exceed memory limit|oom[-_ ]kill\w*[^\n]*|exceeded memory limit|memory allocation failed",
@@ -85,7 +89,11 @@ _ROUTINES = (
     _rule(r"no plane waves found|processes with no planes", ApplicationError, "too-many-ranks"),
     _rule(r"allocat\w* .*(?:memory|fail)|cannot allocate", OutOfMemory, "out-of-memory"),
     _rule(r"davcio|error (?:writing|opening)|write_rhog|error while writing", InfrastructureError, "file-not-written"),
-    _rule(r"cdiaghg|rdiaghg|eigenvectors failed|S matrix not positive|problems computing cholesky", ApplicationError, "diagonalization"),
+    _rule(
+        r"cdiaghg|rdiaghg|eigenvectors failed|S matrix not positive|problems computing cholesky",
+        ApplicationError,
+        "diagonalization",
+    ),
 )
 
 
@@ -143,7 +151,9 @@ def _missing(parsed: PwOutput) -> list[str]:
 def _from_status(output: Output) -> RunFailure | None:
     status = output.status
     if status.reason is EndReason.TIMED_OUT:
-        return TimedOut(status.message or f"stopped at its time limit after {status.usage.elapsed_s:.1f} s", "qe.timed-out")
+        return TimedOut(
+            status.message or f"stopped at its time limit after {status.usage.elapsed_s:.1f} s", "qe.timed-out"
+        )
     if status.reason is EndReason.NOT_STARTED:
         return InfrastructureError(status.message or "the job was not started", "qe.not-started")
     if status.reason is EndReason.CANCELLED:
@@ -215,7 +225,9 @@ def _from_absence(output: Output, parsed: PwOutput) -> RunFailure | None:
     missing = _missing(parsed)
     if missing:
         said = _last_words(output.stderr)
-        return ApplicationError(f"the output lacks {', '.join(missing)}" + (f": {said}" if said else ""), "qe.incomplete")
+        return ApplicationError(
+            f"the output lacks {', '.join(missing)}" + (f": {said}" if said else ""), "qe.incomplete"
+        )
     if output.status.exit_code not in (0, None):
         return ApplicationError(f"exit code {output.status.exit_code} after a complete run", "qe.exit-code")
     return None

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
+_COUNT = r"\d{1,9}"  # more digits than that are no count, whatever a broken file says
 _SECONDS = r"\d+\.\d*|\.\d+"
-_DURATION = rf"(?:(\d{1,9})\s*d)?\s*(?:(\d{1,9})\s*h)?\s*(?:(\d{1,9})\s*m(?!s))?\s*(?:({_SECONDS}|\d+)\s*s)?"
+_DURATION = rf"(?:({_COUNT})\s*d)?\s*(?:({_COUNT})\s*h)?\s*(?:({_COUNT})\s*m(?!s))?\s*(?:({_SECONDS}|\d+)\s*s)?"
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][-+]?\d+)?"
 
-_TIMER = re.compile(rf"^\s*(\S.*?)\s*:\s*(?=[\d.]){_DURATION}\s*CPU\s+(?=[\d.]){_DURATION}\s*WALL(?:\s*\(\s*(\d{1,9})\s+calls\))?\s*$")
+_TIMER = re.compile(
+    rf"^\s*(\S.*?)\s*:\s*(?=[\d.]){_DURATION}\s*CPU\s+(?=[\d.]){_DURATION}\s*WALL(?:\s*\(\s*({_COUNT})\s+calls\))?\s*$"
+)
 _ITERATION = re.compile(r"^\s*iteration\s*#\s*(\d{1,9})\b")
 _TIME_SO_FAR = re.compile(rf"^\s*total cpu time spent up to now is\s*({_NUMBER})\s*secs")
 _ENERGY = re.compile(rf"^(!?)\s*total energy\s*=\s*({_NUMBER})\s*Ry")
@@ -21,7 +24,7 @@ _CONVERGED = re.compile(r"^\s*convergence has been achieved in\s*(\d{1,9})\s*ite
 _NOT_CONVERGED = re.compile(r"^\s*convergence NOT achieved after\s*(\d{1,9})\s*iterations")
 _VERSION = re.compile(r"^\s*Program PWSCF\s+v\.\s*(\S+)\s+starts", re.MULTILINE)
 _ELECTRONS = re.compile(rf"number of electrons\s*=\s*({_NUMBER})")
-_GRID = r"^\s*{} +grid:\s*\d+ G-vectors\s+FFT dimensions:\s*\(\s*(\d{1,9}),\s*(\d{1,9}),\s*(\d{1,9})\)"
+_GRID = r"^\s*{} +grid:\s*\d+ G-vectors\s+FFT dimensions:\s*\(\s*(\d+),\s*(\d+),\s*(\d+)\)"
 _MEMORY = r"^\s*Estimated {} dynamical RAM{}\s*>\s*([\d.]+)\s*(kB|MB|GB)"
 _UNIT_BYTES = {"kB": 1024, "MB": 1024**2, "GB": 1024**3}
 
@@ -182,7 +185,9 @@ def _layout(text: str) -> Layout:
     ranks = _number(r"running on\s+(\d{1,9})\s+processors", text)
     if ranks is None:
         ranks = _number(r"Number of MPI processes:\s*(\d{1,9})", text) or 1
-    grid = re.search(r"(\S+) distributed-memory algorithm\s*\(size of sub-group:\s*(\d{1,9})\s*\*\s*(\d{1,9})\s+procs\)", text)
+    grid = re.search(
+        r"(\S+) distributed-memory algorithm\s*\(size of sub-group:\s*(\d{1,9})\s*\*\s*(\d{1,9})\s+procs\)", text
+    )
     return Layout(
         ranks=ranks,
         threads=_number(r"Threads/MPI process:\s*(\d{1,9})", text) or 1,
@@ -231,5 +236,3 @@ def _last_number(pattern: re.Pattern[str], lines: list[str]) -> int | None:
         if match := pattern.match(line):
             found = int(match[1])
     return found
-
-

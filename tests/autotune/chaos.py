@@ -84,9 +84,7 @@ class ChaosStudy:
     def finished(self) -> dict[int, tuple[object, object]]:
         """Return the finished trials: number -> (configuration, value)."""
         return {
-            int(str(row["trial"])): (row["x"], row["took_s"])
-            for row in self.trials_json()
-            if row["state"] != "running"
+            int(str(row["trial"])): (row["x"], row["took_s"]) for row in self.trials_json() if row["state"] != "running"
         }
 
     def ended_runs(self) -> list[str]:

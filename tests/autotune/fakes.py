@@ -8,7 +8,7 @@ from autotune.outcome import Outcome
 from autotune.records import Definition
 from autotune.trial import Task
 from launchers import Job, Resources, Usage
-from objectives.base import Context, FailureKind, Measurement, Metric, Output, Progress
+from objectives.base import Context, FailureKind, Measurement, Metric, Output, Progress, ProgressReader
 from spaces import Choice, Configuration, Constraint, Integer, Space
 
 SECONDS = Metric("wall_s", "s")
@@ -51,8 +51,11 @@ class PaperObjective:
         cores = int(configuration.get("np", 1))
         return Job(("paper", json.dumps(dict(configuration))), context.folder, resources=Resources(cores=cores))
 
-    def progress(self, line: str) -> Progress | None:
-        raise AssertionError(line)
+    def progress_reader(self) -> ProgressReader:
+        def read(line: str) -> Progress | None:
+            raise AssertionError(line)
+
+        return read
 
     def measure(self, output: Output) -> Measurement:
         raise AssertionError(output)

@@ -1,0 +1,161 @@
+"""pw.x as an objective: a configuration becomes a job, an output a measurement."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from launchers import Job, MpiStart, Resources
+from objectives.base import Answer, Context, Measurement, Metric, Output, Progress, ProgressReader
+from objectives.qe.deck import Deck, Value
+from objectives.qe.failures import failure_of
+from objectives.qe.output import IterationReader, PwOutput, parse
+from spaces import Configuration
+
+INPUT_NAME = "pw.in"
+OUTPUT_FOLDER = "./out/"
+
+METRICS = (
+    Metric("wall_s", "s"),
+    Metric("cpu_s", "s"),
+    Metric("elapsed_s", "s"),
+    Metric("iterations", ""),
+    Metric("peak_memory_bytes", "B"),
+)
+
+TRANSPORTS: Mapping[str, Mapping[str, str]] = {
+    "two-copies": {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
+    "tcp": {"OMPI_MCA_btl": "self,tcp"},
+}
+"""Ways for the ranks of Open MPI 4 on one node to exchange data, beside its own choice (one copy, by CMA)."""
+
+ALLOCATORS: Mapping[str, Mapping[str, str]] = {
+    "keep": {
+        "MALLOC_MMAP_THRESHOLD_": str(2**30),
+        "MALLOC_TRIM_THRESHOLD_": str(2**31),
+        "MALLOC_TOP_PAD_": str(2**26),
+    },
+    "huge-pages": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+}
+"""Ways for glibc to manage memory (mallopt(3), glibc manual "Memory Allocation Tunables"): keep what was freed, which
+saves page faults for pw.x's work arrays; or ask for transparent huge pages."""
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "MKL_NUM_THREADS")
+_DIVISIONS = {"npool": "-npool", "nbgrp": "-nbgrp", "ntg": "-ntg"}
+_ELECTRONS = ("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_beta", "mixing_ndim", "startingwfc")
+_ROUTINES = 60  # timers kept with a measurement: all that pw.x prints for an SCF calculation
+
+
+@dataclass(frozen=True)
+class QeObjective:
+    """Runs one input of pw.x.
+
+    `deck` is the user's input with absolute paths; `library_paths` are the values of LD_LIBRARY_PATH that select the
+    BLAS libraries, by name.
+    """
+
+    program: str
+    deck: Deck
+    tolerance_ry: float
+    cores_per_node: int
+    library_paths: Mapping[str, str] = field(default_factory=dict)
+    metrics: tuple[Metric, ...] = METRICS
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return the run of a configuration, and write its input into the run's folder.
+
+        Everything that the run writes stays in that folder.
+        """
+        ranks, threads = int(configuration["np"]), int(configuration.get("threads", 1))
+        self._deck_for(configuration).write(context.folder / INPUT_NAME)
+        cores = ranks * threads
+        return Job(
+            argv=(self.program, *_divisions(configuration), "-inp", INPUT_NAME),
+            folder=context.folder,
+            environment=self._environment(configuration, threads),
+            mpi=MpiStart(
+                ranks,
+                bind_to=_text(configuration, "bind_to"),
+                map_by=_text(configuration, "map_by"),
+            ),
+            resources=Resources(cores=cores, nodes=-(-cores // max(1, self.cores_per_node)), cpus=context.cpus),
+            time_limit_s=context.time_limit_s,
+        )
+
+    def progress_reader(self) -> ProgressReader:
+        """Return a reader of SCF iterations."""
+        reader = IterationReader()
+
+        def read(line: str) -> Progress | None:
+            done = reader.read(line)
+            if done is None:
+                return None
+            figures = {"accuracy_ry": done.accuracy_ry, "energy_ry": done.energy_ry, "elapsed_s": done.elapsed_s}
+            return Progress(done.number, {name: value for name, value in figures.items() if value is not None})
+
+        return read
+
+    def measure(self, output: Output) -> Measurement:
+        """Check that the run converged and ended well; read its times, iterations and energy.
+
+        Raises:
+            RunFailure: it did not, in the words of pw.x.
+        """
+        parsed = parse(output.stdout)
+        failure = failure_of(output, parsed)
+        if failure is not None:
+            raise failure
+        total, energy_ry = parsed.total, parsed.energy_ry
+        if total is None or energy_ry is None:
+            msg = "a run without a time or an energy is a failure, and failure_of says which"
+            raise AssertionError(msg)
+        usage = output.status.usage
+        return Measurement(
+            metrics={
+                "wall_s": total.wall_s,
+                "cpu_s": total.cpu_s,
+                "elapsed_s": usage.elapsed_s,
+                "iterations": float(parsed.converged_after or 0),
+                "peak_memory_bytes": float(usage.peak_memory_bytes),
+            },
+            answer=Answer("total energy", energy_ry, self.tolerance_ry, "Ry"),
+            details=_details(parsed),
+        )
+
+    def _deck_for(self, configuration: Configuration) -> Deck:
+        control: dict[str, Value] = {"outdir": OUTPUT_FOLDER}
+        if "disk_io" in configuration:
+            control["disk_io"] = configuration["disk_io"]
+        electrons = {name: configuration[name] for name in _ELECTRONS if name in configuration}
+        return self.deck.with_values("control", control).with_values("electrons", electrons)
+
+    def _environment(self, configuration: Configuration, threads: int) -> dict[str, str]:
+        environment = dict.fromkeys(_THREAD_VARIABLES, str(threads))
+        if "blas" in configuration:
+            environment["LD_LIBRARY_PATH"] = self.library_paths[str(configuration["blas"])]
+        environment.update(TRANSPORTS.get(str(configuration.get("transport")), {}))
+        environment.update(ALLOCATORS.get(str(configuration.get("malloc")), {}))
+        return environment
+
+
+def _divisions(configuration: Configuration) -> list[str]:
+    words = []
+    for name, option in _DIVISIONS.items():
+        # One group is what pw.x does anyway: a command line without it is easier to read.
+        if int(configuration.get(name, 1)) > 1:
+            words += [option, str(configuration[name])]
+    if "ndiag" in configuration:
+        words += ["-ndiag", str(configuration["ndiag"])]
+    return words
+
+
+def _text(configuration: Configuration, name: str) -> str | None:
+    return str(configuration[name]) if name in configuration else None
+
+
+def _details(parsed: PwOutput) -> dict[str, object]:
+    routines = list(parsed.timers.items())[:_ROUTINES]
+    return {
+        "version": parsed.version,
+        "layout": asdict(parsed.layout),
+        "routines": {name: [timer.cpu_s, timer.wall_s, timer.calls] for name, timer in routines},
+        "iteration_ends_s": [iteration.elapsed_s for iteration in parsed.iterations],
+    }

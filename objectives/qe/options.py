@@ -1,0 +1,97 @@
+"""What a study file may say about pw.x, and which input it means."""
+
+import difflib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from objectives.base import PlanError
+
+SHIPPED_INPUTS = ("tio2", "ceo2")
+
+
+class QeOptions(BaseModel):
+    """The `[options]` of a study of pw.x.
+
+    Args:
+        input: a shipped input (`tio2`, `ceo2`) or the path of an own one.
+        program: pw.x, by name or path.
+        change_path: also tune what changes the path to the solution (diagonalisation, mixing, first wavefunctions).
+        change_output: also tune which scratch files pw.x leaves (`disk_io`).
+        oversubscribe: allow more ranks and threads than cores.
+        max_ranks: the greatest number of ranks; as many as there are cores by default.
+        energy_tolerance_ry: how far a run's total energy may be from the default's; the input's `conv_thr` by default.
+        pseudo_cache: where pseudopotentials that we make ourselves are kept; `~/.cache/autotune/pseudo` by default.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    input: str = "tio2"
+    program: str = "pw.x"
+    change_path: bool = False
+    change_output: bool = False
+    oversubscribe: bool = False
+    max_ranks: int | None = Field(default=None, ge=1)
+    energy_tolerance_ry: float | None = Field(default=None, gt=0)
+    pseudo_cache: str | None = None
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any]) -> "QeOptions":
+        """Check options from a study file.
+
+        Raises:
+            PlanError: they have errors: all of them, each with its path.
+        """
+        try:
+            return cls.model_validate(dict(options))
+        except ValidationError as error:
+            raise PlanError("\n".join(_sentence(item) for item in error.errors(include_url=False))) from None
+
+
+def input_text(name: str) -> tuple[str, Path, bytes]:
+    """Return what the input is called, the folder that its paths start from, and its text.
+
+    Raises:
+        PlanError: there is no such file, or it cannot be read.
+    """
+    path = Path(name).expanduser()
+    if not path.is_file() and name in SHIPPED_INPUTS:
+        return name, Path.cwd(), shipped_input(name)
+    try:
+        return str(path), path.resolve().parent, path.read_bytes()
+    except FileNotFoundError:
+        close = difflib.get_close_matches(name, SHIPPED_INPUTS, n=1)
+        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+        msg = f"input {name!r} is not there{suggestion}; give the path of a pw.x input, or one of: {_shipped()}"
+    except OSError as error:
+        msg = f"input {name!r} cannot be read: {error.strerror}"
+    raise PlanError(msg)
+
+
+def shipped_input(name: str) -> bytes:
+    """Return the text of an input that ships with the studies.
+
+    Raises:
+        PlanError: none is called so.
+    """
+    if name not in SHIPPED_INPUTS:
+        msg = f"no shipped input is called {name!r}; there are: {_shipped()}"
+        raise PlanError(msg)
+    return (resources.files("studies") / "inputs" / f"{name}.in").read_bytes()
+
+
+def _shipped() -> str:
+    return ", ".join(SHIPPED_INPUTS)
+
+
+def _sentence(item: Mapping[str, Any]) -> str:
+    place = ".".join(map(str, item["loc"]))
+    if item["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(place, QeOptions.model_fields, n=1)
+        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+        known = ", ".join(QeOptions.model_fields)
+        return f"pw.x has no option {place!r}{suggestion}; known: {known} @ options.{place}"
+    return f"{item['msg']}, got {item['input']!r} @ options.{place}"

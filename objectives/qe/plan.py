@@ -1,0 +1,286 @@
+"""Making pw.x ready to be tuned: the program, the input, a dry run for the size of the problem, and the space."""
+
+import hashlib
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from launchers import Job, LaunchError, MpiStart, Resources
+from launchers.detect import detect
+from launchers.mpi import MpiKind
+from objectives.base import Output, Plan, PlanError, RunJob
+from objectives.qe import blas, pseudo
+from objectives.qe.check import problems
+from objectives.qe.deck import Deck
+from objectives.qe.failures import failure_of
+from objectives.qe.objective import ALLOCATORS, INPUT_NAME, OUTPUT_FOLDER, TRANSPORTS, QeObjective
+from objectives.qe.options import QeOptions, input_text
+from objectives.qe.output import PwOutput, parse
+from spaces import Value
+from spaces import qe as space
+
+_DRY_RUN_LIMIT_S = 300.0
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_HUGE_PAGES_GLIBC = (2, 35)
+_DISTRIBUTED = b"distributed-memory algorithm"  # what a build that can share the subspace problem would print
+_INPUTS_THAT_MATTER = (
+    *("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_ndim", "startingwfc", "disk_io"),
+)
+
+
+@dataclass(frozen=True)
+class _Program:
+    """pw.x as it is installed here."""
+
+    path: Path
+    digest: str
+    libraries: Mapping[str, Path | None]
+    is_distributed: bool
+    blas: tuple[blas.Blas, ...]
+
+    @property
+    def system_blas(self) -> str | None:
+        return blas.system_blas(dict(self.libraries))
+
+
+def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
+    """Find pw.x, check the input, learn the size of the problem from a dry run in `folder`, and suggest the space.
+
+    Raises:
+        PlanError: pw.x is not there, or the input cannot be tuned; every reason that is known, a line each.
+    """
+    checked = QeOptions.read(options)
+    folder = folder.resolve()
+    errors: list[str] = []
+    program = _find_program(checked.program, errors)
+    deck, files = _read_input(checked, folder, errors)
+    if errors or program is None:
+        raise PlanError("\n".join(errors))
+    deck = replace_pseudo_folder(deck, files, folder)
+    seen = _dry_run(program, deck, run_job, folder / "dry-run")
+    facts = _space_facts(checked, machine, program, deck, seen)
+    facts = replace(facts, transports=_transports(facts, program, deck, run_job, folder))
+    tolerance_ry = checked.energy_tolerance_ry or deck.energy_tolerance_ry
+    inherited = os.environ.get("LD_LIBRARY_PATH", "")
+    return Plan(
+        objective=QeObjective(
+            program=str(program.path),
+            deck=deck,
+            tolerance_ry=tolerance_ry,
+            cores_per_node=facts.cores_per_node,
+            library_paths={library.name: library.library_path(inherited) for library in program.blas},
+        ),
+        parameters=space.parameters(facts),
+        constraints=space.constraints(facts),
+        facts=_facts(facts, program, seen),
+        identity={
+            "input": hashlib.sha256(input_text(checked.input)[2]).hexdigest(),
+            "pseudopotentials": _digest_of(files),
+            "pw.x": f"{seen.version or 'unknown'} {program.digest[:16]}",
+            "blas": program.system_blas or "linked",
+            "energy_tolerance_ry": repr(tolerance_ry),
+        },
+        notes=_notes(checked, program, facts, seen),
+    )
+
+
+def replace_pseudo_folder(deck: Deck, files: Mapping[str, Path], folder: Path) -> Deck:
+    """Return the deck with its pseudopotentials where any folder finds them, by an absolute path."""
+    home = pseudo.gathered(files, folder / "pseudo")
+    return deck.with_values("control", {"pseudo_dir": f"{home}/"})
+
+
+def _find_program(name: str, errors: list[str]) -> _Program | None:
+    found = shutil.which(name)
+    if found is None:
+        errors.append(
+            f"{name} is not there: `module load` Quantum ESPRESSO (`module avail qe espresso`), or install it "
+            "(Debian: apt-get install quantum-espresso quantum-espresso-data; conda: conda install -c conda-forge qe)"
+        )
+        return None
+    path = Path(found).absolute()
+    contents = path.read_bytes()
+    libraries = blas.linked_libraries(path)
+    linked = any("scalapack" in name or "elpa" in name for name in libraries)
+    return _Program(
+        path=path,
+        digest=hashlib.sha256(contents).hexdigest(),
+        libraries=libraries,
+        is_distributed=linked or _DISTRIBUTED in contents,
+        blas=blas.find(path),
+    )
+
+
+def _read_input(checked: QeOptions, folder: Path, errors: list[str]) -> tuple[Deck, dict[str, Path]]:
+    try:
+        name, home, text = input_text(checked.input)
+    except PlanError as error:
+        errors.append(str(error))
+        return Deck(""), {}
+    deck = Deck(text.decode("utf-8", errors="surrogateescape"))
+    found = problems(deck)
+    cache = Path(checked.pseudo_cache).expanduser() if checked.pseudo_cache else pseudo.cache_folder(os.environ)
+    folders = (*pseudo.search_folders(deck, home, os.environ), cache)
+    try:
+        pseudo.generate(_nowhere(deck, folders), cache)
+    except PlanError as error:
+        found.append(str(error))
+    files, missing = pseudo.locate(deck.pseudopotentials, folders)
+    errors.extend(f"{name}: {problem}" for problem in [*found, *missing])
+    return deck, files
+
+
+def _nowhere(deck: Deck, folders: tuple[Path, ...]) -> list[str]:
+    files, _ = pseudo.locate(deck.pseudopotentials, folders)
+    return [name for name in deck.pseudopotentials if name not in files]
+
+
+def _dry_run(program: _Program, deck: Deck, run_job: RunJob, folder: Path) -> PwOutput:
+    """Return what pw.x says of the problem. It stops before the work: it finds the file that asks it to.
+
+    First without the MPI start command, which is quicker where a program may be started so.
+    """
+    output = None
+    for start in (None, MpiStart(1)):
+        output = _start_and_stop(program, deck, run_job, folder / ("single" if start is None else "mpi"), start)
+        if output is not None:
+            seen = parse(output.stdout)
+            if seen.workload.kpoints and seen.workload.bands:
+                return seen
+    if output is None:
+        msg = f"{program.path} could not be started; try it by hand: {program.path} -inp FILE"
+        raise PlanError(msg)
+    failure = failure_of(output, parse(output.stdout))
+    msg = f"a dry run of {program.path} did not say how large the problem is: {failure or 'no k-points in its output'}"
+    raise PlanError(msg)
+
+
+def _start_and_stop(
+    program: _Program,
+    deck: Deck,
+    run_job: RunJob,
+    folder: Path,
+    start: MpiStart | None,
+    environment: Mapping[str, str] | None = None,
+) -> Output | None:
+    # max_seconds is for versions that do not look for the file before the first iteration.
+    stopping = deck.with_values("control", {"outdir": OUTPUT_FOLDER, "prefix": "dry", "max_seconds": 1.0})
+    out = folder / OUTPUT_FOLDER
+    out.mkdir(parents=True, exist_ok=True)
+    for place in (folder, out):
+        (place / "dry.EXIT").touch()
+    stopping.write(folder / INPUT_NAME)
+    job = Job(
+        argv=(str(program.path), "-inp", INPUT_NAME),
+        folder=folder,
+        environment={**_root_may(), "OMP_NUM_THREADS": "1", **(environment or {})},
+        mpi=start,
+        resources=Resources(cores=start.ranks if start else 1),
+        time_limit_s=_DRY_RUN_LIMIT_S,
+        name="pw.x dry run",
+    )
+    try:
+        return run_job(job)
+    except LaunchError:
+        return None
+
+
+def _root_may() -> dict[str, str]:
+    """Let root start Open MPI without its start command, too."""
+    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.geteuid() == 0 else {}
+
+
+def _space_facts(
+    checked: QeOptions, machine: Mapping[str, Any], program: _Program, deck: Deck, seen: PwOutput
+) -> space.QeFacts:
+    cores = int(machine.get("cores", 1))
+    grid = seen.workload.smooth_grid
+    return space.QeFacts(
+        cores=cores,
+        cores_per_node=int(machine.get("cores_per_node", cores)),
+        kpoints=seen.workload.kpoints or 1,
+        max_ranks=checked.max_ranks,
+        planes=grid[2] if grid else None,
+        scalapack=program.is_distributed,
+        blas=tuple(library.name for library in program.blas),
+        threaded_blas=tuple(library.name for library in program.blas if library.threaded),
+        threads_by_default=seen.openmp or blas.uses_threads(dict(program.libraries)),
+        allocators=_allocators(),
+        sockets=int(machine.get("sockets", 1)),
+        oversubscribe=checked.oversubscribe,
+        change_path=checked.change_path,
+        change_output=checked.change_output,
+        inputs={name: value.lower() for name in _INPUTS_THAT_MATTER if (value := deck.get(name)) is not None},
+    )
+
+
+def _allocators() -> tuple[str, ...]:
+    library, version = platform.libc_ver()
+    if library != "glibc":
+        return ()
+    try:
+        number = tuple(int(part) for part in version.split(".")[:2])
+        policy = _HUGE_PAGES.read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ("keep",)
+    return tuple(ALLOCATORS) if number >= _HUGE_PAGES_GLIBC and "[madvise]" in policy else ("keep",)
+
+
+def _transports(facts: space.QeFacts, program: _Program, deck: Deck, run_job: RunJob, folder: Path) -> tuple[str, ...]:
+    """Return the ways to exchange data that were seen to work: they are Open MPI 4's, and not in every build."""
+    flavour = detect()
+    if flavour is None or flavour.kind is not MpiKind.OPEN_MPI or flavour.version[:1] != (4,) or facts.rank_limit < 2:
+        return ()
+    names = [name for name in TRANSPORTS if flavour.single_copy or name != "two-copies"]
+    works = []
+    for name in names:
+        output = _start_and_stop(program, deck, run_job, folder / "dry-run" / name, MpiStart(2), TRANSPORTS[name])
+        if output is not None and parse(output.stdout).layout.ranks == 2:  # noqa: PLR2004
+            works.append(name)
+    return tuple(works)
+
+
+def _facts(facts: space.QeFacts, program: _Program, seen: PwOutput) -> dict[str, Value]:
+    workload = seen.workload
+    found: dict[str, Value] = dict(space.rule_facts(facts))
+    found |= {
+        "pw_version": seen.version or "unknown",
+        "openmp": seen.openmp,
+        "scalapack": program.is_distributed,
+        "system_blas": program.system_blas or "linked",
+    }
+    sizes = {"bands": workload.bands, "electrons": workload.electrons, "atoms": workload.atoms}
+    found |= {name: value for name, value in sizes.items() if value is not None}
+    for which, grid in (("dense", workload.dense_grid), ("smooth", workload.smooth_grid)):
+        found |= {f"fft_{which}_{axis}": size for axis, size in zip("xyz", grid or (), strict=False)}
+    return found
+
+
+def _digest_of(files: Mapping[str, Path]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        digest.update(name.encode() + b"\0" + hashlib.sha256(files[name].read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _notes(checked: QeOptions, program: _Program, facts: space.QeFacts, seen: PwOutput) -> tuple[str, ...]:
+    size = seen.workload
+    grid = " x ".join(map(str, size.dense_grid or ())) or "unknown"
+    notes = [
+        f"pw.x {seen.version or '(unknown version)'} at {program.path}",
+        f"input {checked.input}: {size.kpoints} k-points, {size.bands} bands, {size.atoms} atoms, FFT grid {grid}",
+    ]
+    own = program.system_blas or "the one it was built with"
+    if facts.blas:
+        notes.append(f"BLAS: {own} by default, and {', '.join(facts.blas)}")
+    else:
+        notes.append(f"BLAS: only {own}; no other one was found that pw.x can load")
+    if not facts.has_threads:
+        notes.append("threads are not tuned: neither pw.x nor a BLAS library here uses them")
+    if not checked.change_path:
+        notes.append("diagonalisation and mixing stay as the input says (change_path = true tunes them, too)")
+    return tuple(notes)

@@ -1,0 +1,150 @@
+"""Pseudopotentials: where an input's are, and those that are made here with ld1.x for the inputs that we ship.
+
+The parameters of the generated ones are data files (`studies/inputs/*.ld1`), from pslibrary (A. Dal Corso,
+https://dalcorso.github.io/pslibrary/, GPL-2.0-or-later); see the notice beside them.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+
+from objectives.base import PlanError
+from objectives.qe.deck import Deck
+
+SYSTEM_FOLDER = Path("/usr/share/espresso/pseudo")  # compiled into Debian's pw.x
+_TIMEOUT_S = 120
+_MAX_LINE = 200  # pw.x 6.7 cannot read lines beyond 1024 characters, not even those that its own ld1.x writes
+_NUMBERS_A_LINE = 4
+_FILE_NAME = re.compile(r"file_pseudopw\s*=\s*'([^']+)'")
+
+
+def search_folders(deck: Deck, input_folder: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return where pw.x would look for the input's pseudopotentials, in that order.
+
+    A relative `pseudo_dir` is relative to where pw.x is started: nearly always the input's own folder.
+    """
+    given = deck.get("pseudo_dir")
+    if given:
+        path = Path(given).expanduser()
+        folders = [path] if path.is_absolute() else [input_folder / path, Path.cwd() / path]
+    else:
+        folders = [Path(environment["ESPRESSO_PSEUDO"])] if environment.get("ESPRESSO_PSEUDO") else []
+        folders.append(Path.home() / "espresso" / "pseudo")
+    return tuple(dict.fromkeys([*folders, SYSTEM_FOLDER]))
+
+
+def locate(names: Sequence[str], folders: Sequence[Path]) -> tuple[dict[str, Path], list[str]]:
+    """Return the file of each name, and a sentence for each one that is nowhere."""
+    found: dict[str, Path] = {}
+    errors: list[str] = []
+    for name in names:
+        places = [folder / name for folder in folders if (folder / name).is_file()]
+        if places:
+            found[name] = places[0].resolve()
+        else:
+            looked = ", ".join(str(folder) for folder in folders)
+            errors.append(f"pseudopotential {name} is not there; looked in {looked}")
+    return found, errors
+
+
+def gathered(files: Mapping[str, Path], folder: Path) -> Path:
+    """Return one folder that holds all `files` by name: theirs, if they share one, or else links in `folder`."""
+    homes = {path.parent for name, path in files.items() if path.name == name}
+    if len(homes) == 1 and all(path.name == name for name, path in files.items()):
+        return homes.pop()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, path in files.items():
+        link = folder / name
+        if link.is_symlink() and link.readlink() != path:
+            link.unlink()
+        if not link.is_symlink():
+            link.symlink_to(path)
+    return folder
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Return where generated pseudopotentials are kept."""
+    base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "autotune" / "pseudo"
+
+
+def generate(names: Sequence[str], folder: Path, program: str = "ld1.x") -> None:
+    """Make those pseudopotentials that we have a recipe for and that `folder` lacks.
+
+    Raises:
+        PlanError: ld1.x is missing or failed.
+    """
+    recipes = _recipes()
+    wanted = [name for name in names if name in recipes and not (folder / name).is_file()]
+    if not wanted:
+        return
+    found = shutil.which(program)
+    if found is None:
+        msg = f"{program}, which makes {', '.join(wanted)}, is not there; install quantum-espresso, or `module load` it"
+        raise PlanError(msg)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two studies may begin at once
+        for name in wanted:
+            if not (folder / name).is_file():
+                _generate_one(name, recipes[name], found, folder)
+
+
+def rewrapped(text: str) -> str:
+    """Return UPF text without the long lines that pw.x 6.7 cannot read: numbers and attributes on lines of their own."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if len(line) <= _MAX_LINE:
+            lines.append(line)
+        elif line.lstrip().startswith("<"):
+            lines.extend(re.sub(r'" (?=\w+=)', '"\n      ', line).splitlines())
+        else:
+            words = line.split()
+            lines.extend(
+                "  " + "  ".join(words[k : k + _NUMBERS_A_LINE]) for k in range(0, len(words), _NUMBERS_A_LINE)
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _recipes() -> dict[str, str]:
+    """Return the inputs of ld1.x that we ship, by the name of the file that each makes."""
+    texts = [
+        entry.read_text(encoding="ascii")
+        for entry in (resources.files("studies") / "inputs").iterdir()
+        if entry.name.endswith(".ld1")
+    ]
+    return {match[1]: text for text in texts if (match := _FILE_NAME.search(text))}
+
+
+def _generate_one(name: str, recipe: str, program: str, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        try:
+            run = subprocess.run(
+                [program],
+                input=recipe,
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_TIMEOUT_S,
+                check=False,
+                env={**os.environ, **allowed},
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            msg = f"{program} could not make {name}: {error}"
+            raise PlanError(msg) from error
+        made = Path(scratch) / name
+        if not made.is_file():
+            said = [line.strip() for line in f"{run.stdout}\n{run.stderr}".splitlines() if "rror" in line]
+            msg = f"{program} did not make {name}: {' '.join(said[:3]) or f'exit code {run.returncode}'}"
+            raise PlanError(msg)
+        text = rewrapped(made.read_text(encoding="utf-8", errors="replace"))
+        made.write_text(text, encoding="utf-8")
+        made.replace(folder / name)
