@@ -37,6 +37,14 @@ def check_ending(output: Output) -> None:
         msg = "was killed from outside (SIGKILL)"
         raise InfrastructureError(msg, code="killed")
     if status.exit_code is not None and status.exit_code < 0:
-        name = signal.Signals(-status.exit_code).name
+        name = signal_name(-status.exit_code)
         msg = f"was killed by signal {-status.exit_code} ({name})"
         raise ApplicationError(msg, code="signal")
+
+
+def signal_name(number: int) -> str:
+    """Return what a signal is called; real-time signals have only numbers."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

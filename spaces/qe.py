@@ -84,7 +84,7 @@ def rule_facts(facts: QeFacts) -> dict[str, Value]:
 def parameters(facts: QeFacts) -> tuple[Parameter, ...]:
     """Return the knobs that have a choice here."""
     ranks = rank_counts(facts)
-    default_ranks = max(n for n in ranks if n <= facts.cores)
+    default_ranks = max(n for n in ranks if _may_be_default(n, facts))
     return (
         Integer("np", ranks, default=default_ranks, help="MPI ranks (mpirun -np)"),
         *_decomposition(facts, ranks),
@@ -111,6 +111,11 @@ def rank_counts(facts: QeFacts) -> tuple[int, ...]:
         step = facts.cores_per_node // math.gcd(facts.cores_per_node, threads)
         counts |= {n for n in range(step, limit + 1, step) if n * threads <= max(facts.cores, limit)}
     return tuple(sorted(counts))
+
+
+def _may_be_default(ranks: int, facts: QeFacts) -> bool:
+    fills_nodes = ranks <= facts.cores_per_node or ranks % facts.cores_per_node == 0
+    return fills_nodes and ranks <= facts.cores and ranks <= (facts.planes or ranks)
 
 
 def thread_counts(facts: QeFacts) -> tuple[int, ...]:
@@ -259,9 +264,9 @@ def _thread_rules(facts: QeFacts) -> list[Constraint]:
         if serial:
             listed = ", ".join(f"'{name}'" for name in serial)
             rules.append(Constraint("threads need a threaded BLAS", f"threads == 1 or not (blas in [{listed}])", words))
-    rules.append(
-        Constraint("threads stay on a node", "threads <= cores_per_node", "the threads of a rank share memory")
-    )
+    if facts.rank_limit > _BOUND_ANYWAY:
+        reason = "the threads of a rank that is bound to one core take turns on it"
+        rules.append(Constraint("threads are not bound to one core", "threads == 1 or bind_to != 'core'", reason))
     return rules
 
 

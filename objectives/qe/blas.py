@@ -15,7 +15,7 @@ from pathlib import Path
 
 LIBRARY = "libblas.so.3"
 _TIMEOUT_S = 30
-_THREADED = re.compile(r"pthread|openmp|mkl|libgomp|libiomp|blasp|openblas(?!-serial)")
+_THREADED = re.compile(r"(?<!lib)pthread|openmp|mkl|libgomp|libiomp|blasp|openblas(?!-serial)")
 _SERIAL = re.compile(r"serial|reference|atlas")
 
 

@@ -13,9 +13,7 @@ def problems(deck: Deck) -> list[str]:
         return ["this is not an input of pw.x: it has no namelist (&CONTROL ... /)"]
     missing = [name for name in _NEEDED_GROUPS if name not in deck.groups]
     found = [f"namelist &{name.upper()} is missing: pw.x needs it, if only as '&{name.upper()} /'" for name in missing]
-    for card in ("ATOMIC_SPECIES", "K_POINTS"):
-        if deck.card(card) is None:
-            found.append(f"card {card} is missing")
+    found.extend(f"card {card} is missing" for card in ("ATOMIC_SPECIES", "K_POINTS") if deck.card(card) is None)
     if deck.card("ATOMIC_SPECIES") is not None and not deck.pseudopotentials:
         found.append("card ATOMIC_SPECIES names no pseudopotential: 'Ti 47.867 Ti.UPF' is a line of it")
     return found + _what_cannot_be_repeated(deck)

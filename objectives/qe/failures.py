@@ -8,7 +8,7 @@ import re
 import signal
 from dataclasses import dataclass
 
-from launchers import EndReason
+from launchers import EndReason, JobState
 from objectives.base import (
     ApplicationError,
     InfrastructureError,
@@ -18,6 +18,7 @@ from objectives.base import (
     RunFailure,
     TimedOut,
 )
+from objectives.ending import signal_name
 from objectives.qe.output import PwOutput
 
 _MAX_WORDS = 400  # characters of the program's words in a message: a table shows it, the folder keeps everything
@@ -151,13 +152,16 @@ def _missing(parsed: PwOutput) -> list[str]:
 def _from_status(output: Output) -> RunFailure | None:
     status = output.status
     if status.reason is EndReason.TIMED_OUT:
-        return TimedOut(
-            status.message or f"stopped at its time limit after {status.usage.elapsed_s:.1f} s", "qe.timed-out"
-        )
+        words = status.message or f"stopped at its time limit after {status.usage.elapsed_s:.1f} s"
+        return TimedOut(words, "qe.timed-out")
     if status.reason is EndReason.NOT_STARTED:
         return InfrastructureError(status.message or "the job was not started", "qe.not-started")
     if status.reason is EndReason.CANCELLED:
         return InfrastructureError(status.message or "the job was cancelled", "qe.cancelled")
+    if status.state is not JobState.ENDED:
+        return InfrastructureError(status.message or "nobody knows how the job ended", "qe.lost")
+    if "lack of memory" in status.message:
+        return OutOfMemory(status.message, "qe.out-of-memory")
     return None
 
 
@@ -183,14 +187,11 @@ def _from_signal(output: Output) -> RunFailure | None:
     number = _signal_number(output)
     if number is None:
         return None
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        name = f"signal {number}"
-    words = f"killed by {name}"
-    if number == signal.SIGKILL:
-        return OutOfMemory(f"{words}: most often the system, for want of memory", "qe.killed")
-    return ApplicationError(words, f"qe.signal.{name.lower()}")
+    name = signal_name(number)
+    if number in {signal.SIGKILL, signal.SIGTERM}:
+        # No program does that to itself, and what the kernel kills for lack of memory was found above.
+        return InfrastructureError(f"killed from outside, by {name}", "qe.killed")
+    return ApplicationError(f"killed by {name}", f"qe.signal.{name.lower().replace(' ', '-')}")
 
 
 def _signal_number(output: Output) -> int | None:

@@ -5,7 +5,7 @@ import os
 import platform
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +57,17 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     folder = folder.resolve()
     errors: list[str] = []
     program = _find_program(checked.program, errors)
-    deck, files = _read_input(checked, folder, errors)
+    deck, files = _read_input(checked, errors)
     if errors or program is None:
         raise PlanError("\n".join(errors))
-    deck = replace_pseudo_folder(deck, files, folder)
+    deck = _with_pseudo_folder(deck, files, folder)
     seen = _dry_run(program, deck, run_job, folder / "dry-run")
     facts = _space_facts(checked, machine, program, deck, seen)
-    facts = replace(facts, transports=_transports(facts, program, deck, run_job, folder))
     tolerance_ry = checked.energy_tolerance_ry or deck.energy_tolerance_ry
     inherited = os.environ.get("LD_LIBRARY_PATH", "")
     return Plan(
         objective=QeObjective(
-            program=str(program.path),
+            program=checked.program,
             deck=deck,
             tolerance_ry=tolerance_ry,
             cores_per_node=facts.cores_per_node,
@@ -88,7 +87,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     )
 
 
-def replace_pseudo_folder(deck: Deck, files: Mapping[str, Path], folder: Path) -> Deck:
+def _with_pseudo_folder(deck: Deck, files: Mapping[str, Path], folder: Path) -> Deck:
     """Return the deck with its pseudopotentials where any folder finds them, by an absolute path."""
     home = pseudo.gathered(files, folder / "pseudo")
     return deck.with_values("control", {"pseudo_dir": f"{home}/"})
@@ -115,7 +114,7 @@ def _find_program(name: str, errors: list[str]) -> _Program | None:
     )
 
 
-def _read_input(checked: QeOptions, folder: Path, errors: list[str]) -> tuple[Deck, dict[str, Path]]:
+def _read_input(checked: QeOptions, errors: list[str]) -> tuple[Deck, dict[str, Path]]:
     try:
         name, home, text = input_text(checked.input)
     except PlanError as error:
@@ -140,13 +139,13 @@ def _nowhere(deck: Deck, folders: tuple[Path, ...]) -> list[str]:
 
 
 def _dry_run(program: _Program, deck: Deck, run_job: RunJob, folder: Path) -> PwOutput:
-    """Return what pw.x says of the problem. It stops before the work: it finds the file that asks it to.
+    """Return what pw.x says of the problem.
 
     First without the MPI start command, which is quicker where a program may be started so.
     """
     output = None
     for start in (None, MpiStart(1)):
-        output = _start_and_stop(program, deck, run_job, folder / ("single" if start is None else "mpi"), start)
+        output = _run(run_job, _stopping_job(program, deck, folder / ("mpi" if start else "single"), start))
         if output is not None:
             seen = parse(output.stdout)
             if seen.workload.kpoints and seen.workload.bands:
@@ -159,14 +158,8 @@ def _dry_run(program: _Program, deck: Deck, run_job: RunJob, folder: Path) -> Pw
     raise PlanError(msg)
 
 
-def _start_and_stop(
-    program: _Program,
-    deck: Deck,
-    run_job: RunJob,
-    folder: Path,
-    start: MpiStart | None,
-    environment: Mapping[str, str] | None = None,
-) -> Output | None:
+def _stopping_job(program: _Program, deck: Deck, folder: Path, start: MpiStart | None) -> Job:
+    """Return a run that ends once it has said how large the problem is: it finds the file that asks it to."""
     # max_seconds is for versions that do not look for the file before the first iteration.
     stopping = deck.with_values("control", {"outdir": OUTPUT_FOLDER, "prefix": "dry", "max_seconds": 1.0})
     out = folder / OUTPUT_FOLDER
@@ -174,15 +167,19 @@ def _start_and_stop(
     for place in (folder, out):
         (place / "dry.EXIT").touch()
     stopping.write(folder / INPUT_NAME)
-    job = Job(
+    return Job(
         argv=(str(program.path), "-inp", INPUT_NAME),
         folder=folder,
-        environment={**_root_may(), "OMP_NUM_THREADS": "1", **(environment or {})},
+        environment=_root_may(),
         mpi=start,
         resources=Resources(cores=start.ranks if start else 1),
         time_limit_s=_DRY_RUN_LIMIT_S,
-        name="pw.x dry run",
+        name="dry-run",
     )
+
+
+def _run(run_job: RunJob, job: Job) -> Output | None:
+    """Run a job; None if it could not be started."""
     try:
         return run_job(job)
     except LaunchError:
@@ -209,6 +206,7 @@ def _space_facts(
         blas=tuple(library.name for library in program.blas),
         threaded_blas=tuple(library.name for library in program.blas if library.threaded),
         threads_by_default=seen.openmp or blas.uses_threads(dict(program.libraries)),
+        transports=_transports(cores),
         allocators=_allocators(),
         sockets=int(machine.get("sockets", 1)),
         oversubscribe=checked.oversubscribe,
@@ -230,18 +228,11 @@ def _allocators() -> tuple[str, ...]:
     return tuple(ALLOCATORS) if number >= _HUGE_PAGES_GLIBC and "[madvise]" in policy else ("keep",)
 
 
-def _transports(facts: space.QeFacts, program: _Program, deck: Deck, run_job: RunJob, folder: Path) -> tuple[str, ...]:
-    """Return the ways to exchange data that were seen to work: they are Open MPI 4's, and not in every build."""
+def _transports(cores: int) -> tuple[str, ...]:
+    """Return the ways to exchange data that MPI has here beside its own."""
     flavour = detect()
-    if flavour is None or flavour.kind is not MpiKind.OPEN_MPI or flavour.version[:1] != (4,) or facts.rank_limit < 2:
-        return ()
-    names = [name for name in TRANSPORTS if flavour.single_copy or name != "two-copies"]
-    works = []
-    for name in names:
-        output = _start_and_stop(program, deck, run_job, folder / "dry-run" / name, MpiStart(2), TRANSPORTS[name])
-        if output is not None and parse(output.stdout).layout.ranks == 2:  # noqa: PLR2004
-            works.append(name)
-    return tuple(works)
+    is_known = flavour is not None and flavour.kind is MpiKind.OPEN_MPI and flavour.version[:1] == (4,)
+    return tuple(TRANSPORTS) if is_known and flavour is not None and flavour.single_copy and cores > 1 else ()
 
 
 def _facts(facts: space.QeFacts, program: _Program, seen: PwOutput) -> dict[str, Value]:

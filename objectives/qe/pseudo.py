@@ -97,7 +97,7 @@ def generate(names: Sequence[str], folder: Path, program: str = "ld1.x") -> None
 
 
 def rewrapped(text: str) -> str:
-    """Return UPF text without the long lines that pw.x 6.7 cannot read: numbers and attributes on lines of their own."""
+    """Return UPF text without the long lines that pw.x 6.7 cannot read: few numbers or one attribute a line."""
     lines: list[str] = []
     for line in text.splitlines():
         if len(line) <= _MAX_LINE:

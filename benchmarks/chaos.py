@@ -1,0 +1,69 @@
+"""Kill -9 at random instants: what is lost, doubled, or left behind.
+
+    python benchmarks/chaos.py [--instants 30] [--json]
+
+For each target (the coordinator, the Ray worker that runs a trial, the MPI start command) a study of a quick command
+is killed again and again and resumed with the same command. After every kill the finished trials in storage are
+compared with those before, and the processes of the study are counted; at the end the study must complete.
+"""
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.autotune.chaos import TARGETS, ChaosStudy, kill_once, nothing_left
+
+
+def torture(target: str, instants: int, rng: random.Random) -> dict[str, object]:
+    kills = lost = doubled = left = incomplete = studies = 0
+    while kills < instants:
+        with tempfile.TemporaryDirectory() as folder:
+            study = ChaosStudy(Path(folder), trials=60)
+            study.write(mpi=target == "start command")
+            studies += 1
+            while kills < instants:
+                before = study.finished()
+                if not kill_once(study, target, rng):
+                    break
+                kills += 1
+                left += len(nothing_left(study))
+                after = study.finished()
+                lost += sum(after.get(number) != found for number, found in before.items())
+            incomplete += study.start().wait() != 0
+            finished = study.finished()
+            incomplete += len(finished) != study.trials
+            doubled += len(finished) - len({configuration for configuration, _ in finished.values()})
+    return {
+        "target": target,
+        "kills": kills,
+        "studies": studies,
+        "finished trials lost": lost,
+        "trials doubled": doubled,
+        "processes left": left,
+        "studies not completed": incomplete,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--instants", type=int, default=30)
+    parser.add_argument("--target", choices=TARGETS, action="append")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rows = []
+    for target in options.target or TARGETS:
+        rows.append(torture(target, options.instants, random.Random(f"{options.seed} {target}")))
+        if not options.json:
+            print("  ".join(f"{name}: {value}" for name, value in rows[-1].items()), flush=True)
+    if options.json:
+        print(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()

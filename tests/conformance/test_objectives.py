@@ -1,0 +1,153 @@
+"""What every objective must do, whatever it runs."""
+
+import contextlib
+import math
+import pickle
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from launchers import EndReason, Job, JobState, JobStatus, Usage
+from objectives.base import Context, Output, RunFailure
+from objectives.command import plan as command_plan
+from objectives.qe.deck import Deck
+from objectives.qe.objective import QeObjective
+from objectives.qe.options import shipped_input
+from objectives.registry import OBJECTIVES
+
+QE_OUTPUT = (Path(__file__).parents[1] / "objectives" / "outputs" / "converged-np2.stdout").read_text()
+COMMAND_OUTPUT = "step 1\ntime: 1.5\nanswer 42\nok\n"
+
+
+def _command():
+    options = {
+        "argv": [sys.executable, "-c", "pass", "{np}"],
+        "ranks": "np",
+        "success": ["^ok$"],
+        "metrics": [{"name": "time_s", "unit": "s", "pattern": r"time: (\S+)"}],
+        "answer": {"pattern": r"answer (\S+)", "tolerance": 1e-9},
+        "progress": r"step (\S+)",
+    }
+    return command_plan(options, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).objective
+
+
+def _qe():
+    return QeObjective("pw.x", Deck(shipped_input("tio2").decode()), tolerance_ry=1e-6, cores_per_node=2)
+
+
+# name in the registry -> an objective, a configuration of it, the output of a good run
+CASES = {
+    "qe": (_qe(), {"np": 2, "npool": 2, "threads": 1}, QE_OUTPUT),
+    "command": (_command(), {"np": 2}, COMMAND_OUTPUT),
+}
+
+every_objective = pytest.mark.parametrize("name", sorted(OBJECTIVES))
+fixtures_are_fine = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None
+)
+statuses = st.builds(
+    JobStatus,
+    st.just(JobState.ENDED) | st.just(JobState.LOST),
+    st.none() | st.sampled_from(EndReason),
+    st.none() | st.integers(-64, 255),
+    st.just(Usage(1.0, 2.0, 3)),
+    st.just("") | st.text(max_size=20),
+)
+
+
+def _output(stdout: str, stderr: str = "", status: JobStatus | None = None) -> Output:
+    good = JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(1.0, 2.0, 3))
+    return Output(stdout, stderr, status or good, Path("/nowhere"))
+
+
+def test_every_objective_is_here():
+    assert CASES.keys() == OBJECTIVES.keys()
+
+
+@every_objective
+def test_a_job_follows_from_the_configuration_alone(name, tmp_path):
+    objective, configuration, _ = CASES[name]
+    jobs = []
+    for _ in range(2):
+        folder = tmp_path / "trial"
+        folder.mkdir()
+        job = objective.job(configuration, Context(folder, (0, 1), 10.0))
+        jobs.append((job, {entry.name: entry.read_bytes() for entry in folder.iterdir()}))
+        for entry in folder.iterdir():
+            entry.unlink()
+        folder.rmdir()
+    assert jobs[0] == jobs[1]
+    job = jobs[0][0]
+    assert isinstance(job, Job)
+    assert job.argv
+    assert all(isinstance(word, str) for word in (*job.argv, *job.environment, *job.environment.values()))
+    assert (job.folder, job.resources.cpus, job.time_limit_s) == (tmp_path / "trial", (0, 1), 10.0)
+    assert job.resources.cores >= (job.mpi.ranks if job.mpi else 1)
+
+
+@every_objective
+def test_the_declared_metrics_are_those_that_are_measured(name):
+    objective, _, text = CASES[name]
+    measurement = objective.measure(_output(text))
+    assert list(measurement.metrics) == [metric.name for metric in objective.metrics]
+    assert all(math.isfinite(value) for value in measurement.metrics.values())
+    assert measurement.answer is not None
+    assert measurement.answer.tolerance > 0
+
+
+@every_objective
+def test_nothing_is_no_measurement(name):
+    with pytest.raises(RunFailure):
+        CASES[name][0].measure(_output(""))
+
+
+@every_objective
+@given(stdout=st.text(max_size=200), stderr=st.text(max_size=200), status=statuses)
+@fixtures_are_fine
+def test_garbage_is_a_failure_with_a_code_and_words(name, stdout, stderr, status):
+    with pytest.raises(RunFailure) as caught:
+        CASES[name][0].measure(_output(stdout, stderr, status))
+    assert caught.value.code
+    assert str(caught.value)
+
+
+@every_objective
+@given(chance=st.randoms(use_true_random=False), status=statuses)
+@fixtures_are_fine
+def test_half_an_output_is_a_measurement_or_a_failure(name, chance: random.Random, status):
+    objective, _, text = CASES[name]
+    cut = text[: chance.randrange(len(text) + 1)] + text[chance.randrange(len(text) + 1) :]
+    with contextlib.suppress(RunFailure):
+        measurement = objective.measure(_output(cut, "", status))
+        assert measurement.metrics.keys() == {metric.name for metric in objective.metrics}
+
+
+@every_objective
+@given(lines=st.lists(st.text(max_size=80), max_size=10))
+@fixtures_are_fine
+def test_progress_reads_anything(name, lines):
+    objective, _, text = CASES[name]
+    read = objective.progress_reader()
+    for line in [*lines, *text.splitlines(), *lines]:
+        progress = read(line)
+        assert progress is None or isinstance(progress.step, int)
+
+
+@every_objective
+def test_two_runs_do_not_share_a_reader(name):
+    objective, _, text = CASES[name]
+    lines = text.splitlines()
+    first, second = objective.progress_reader(), objective.progress_reader()
+    seen = [(first(line), second(line)) for line in lines]
+    assert all(one == other for one, other in seen)
+    assert any(one for one, _ in seen)
+
+
+@every_objective
+def test_travels_to_another_process(name):
+    objective = CASES[name][0]
+    assert pickle.loads(pickle.dumps(objective)) == objective

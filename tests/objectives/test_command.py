@@ -1,0 +1,138 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from launchers import EndReason, JobState, JobStatus, MpiStart, Resources, Usage
+from objectives.base import (
+    ApplicationError,
+    Context,
+    InfrastructureError,
+    InvalidResult,
+    OutOfMemory,
+    Output,
+    PlanError,
+    RunFailure,
+    TimedOut,
+)
+from objectives.command import placeholders, plan
+
+FULL = {
+    "argv": [sys.executable, "solve.py", "--grid={nx}x{ny}", "--tile={tile}", "--text={{nx}}", "{fast}"],
+    "environment": {"TILE": "{tile}", "MODE": "quick"},
+    "ranks": "np",
+    "threads": "threads",
+    "success": ["^done$"],
+    "failure": ["^FAILED: .*"],
+    "metrics": [
+        {"name": "solve_s", "unit": "s", "pattern": r"solve: ([\d.]+) s"},
+        {"name": "rate", "unit": "1/s", "direction": "maximize", "pattern": r"rate: ([\d.]+)"},
+    ],
+    "answer": {"pattern": r"norm = (\S+)", "tolerance": 1e-6},
+    "progress": r"^step (\d+)",
+}
+GOOD = "step 1\nstep 2\nsolve: 9.0 s\nsolve: 1.5 s\nrate: 7\nnorm = 0.25\ndone\n"
+
+
+def objective(**changes):
+    options = {**FULL, **changes}
+    return plan(options, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).objective
+
+
+def output(stdout="", stderr="", exit_code=0, reason=EndReason.EXITED, state=JobState.ENDED):
+    return Output(stdout, stderr, JobStatus(state, reason, exit_code, Usage(2.5)), Path("/nowhere"))
+
+
+def test_golden_command_full(tmp_path):
+    configuration = {"np": 4, "threads": 2, "nx": 3, "ny": 5, "tile": 8, "fast": True}
+    job = objective().job(configuration, Context(tmp_path, (0, 1), 9.0))
+    assert job.argv == (sys.executable, "solve.py", "--grid=3x5", "--tile=8", "--text={nx}", "1")
+    assert job.environment == {"OMP_NUM_THREADS": "2", "TILE": "8", "MODE": "quick"}
+    assert (job.mpi, job.resources) == (MpiStart(4), Resources(8, cpus=(0, 1)))
+    assert job.time_limit_s == 9.0
+
+
+def test_golden_command_without_what_is_unset(tmp_path):
+    job = objective().job({"nx": 3, "ny": 5}, Context(tmp_path))
+    assert job.argv == (sys.executable, "solve.py", "--grid=3x5", "--text={nx}")
+    assert job.environment == {"OMP_NUM_THREADS": "1", "MODE": "quick"}
+
+
+def test_golden_command_minimal(tmp_path):
+    found = plan({"argv": [sys.executable]}, machine={}, run_job=lambda job: None, folder=tmp_path)
+    job = found.objective.job({}, Context(tmp_path))
+    assert (job.argv, job.mpi, job.resources) == ((sys.executable,), None, Resources())
+    assert found.parameters == ()
+    assert found.objective.measure(output()).metrics == {"elapsed_s": 2.5}
+
+
+def test_the_last_match_of_a_figure_counts():
+    measurement = objective().measure(output(GOOD))
+    assert measurement.metrics == {"solve_s": 1.5, "rate": 7.0}
+    assert (measurement.answer.value, measurement.answer.tolerance) == (0.25, 1e-6)
+
+
+def test_progress():
+    read = objective().progress_reader()
+    assert [p.step for line in GOOD.splitlines() if (p := read(line))] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("ended", "failure", "words"),
+    [
+        (output(GOOD + "FAILED: no heat\n"), ApplicationError, "FAILED: no heat"),
+        (output(GOOD, "last words\n", 3), ApplicationError, "exit code 3: last words"),
+        (output(GOOD.replace("done", "")), InvalidResult, "no match of '^done$'"),
+        (output(GOOD.replace("rate: 7", "")), InvalidResult, "no rate in the output"),
+        (output(GOOD.replace("0.25", "nan")), InvalidResult, "no answer"),
+        (output(GOOD, "std::bad_alloc", 1), OutOfMemory, "memory"),
+        (output("", "", None, EndReason.TIMED_OUT), TimedOut, "time limit"),
+        (output("", "No space left on device", 1), InfrastructureError, "No space"),
+        (output("", "", None, None, JobState.LOST), InfrastructureError, "lost"),
+        (output("", "", -11), ApplicationError, "SIGSEGV"),
+    ],
+)
+def test_failures(ended, failure, words):
+    with pytest.raises(RunFailure) as caught:
+        objective().measure(ended)
+    assert type(caught.value) is failure
+    assert words in str(caught.value)
+    assert caught.value.code
+
+
+def test_all_errors_at_once():
+    options = {
+        "argv": [sys.executable, "{", "{not a name}"],
+        "success": ["("],
+        "metrics": [{"name": "x", "pattern": "no group"}],
+        "answer": {"pattern": "(a)(b)", "tolerance": 1},
+    }
+    with pytest.raises(PlanError) as caught:
+        objective_of(options)
+    lines = str(caught.value).splitlines()
+    places = ["options.success.0", "options.metrics.0.pattern", "options.answer.pattern", "options.argv.1"]
+    assert [line.rpartition(" @ ")[2] for line in lines] == [*places, "options.argv.2"]
+
+
+def objective_of(options):
+    return plan(options, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).objective
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "@ options.argv"),
+        ({"argv": []}, "@ options.argv"),
+        ({"argv": ["no-such-program-here"]}, "is not there; give its full path"),
+        ({"argv": [sys.executable], "metrics": [{"name": "a"}]}, "@ options.metrics.0.pattern"),
+        ({"argv": [sys.executable], "typo": 1}, "@ options.typo"),
+    ],
+)
+def test_options_that_are_wrong(options, words):
+    with pytest.raises(PlanError) as caught:
+        objective_of(options)
+    assert words in str(caught.value)
+
+
+def test_placeholders():
+    assert placeholders(objective().options) == {"nx", "ny", "tile", "fast", "np", "threads"}

@@ -1,0 +1,99 @@
+"""The space against the real pw.x: every kind of value starts, converges, and gives the same energy."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from launchers import STDERR, STDOUT
+from launchers.local import local_launcher
+from launchers.run import run
+from objectives import registry
+from objectives.base import Context, Output, PlanError
+from spaces import Space
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not (shutil.which("pw.x") and shutil.which("mpirun")), reason="no pw.x and mpirun here"),
+]
+MACHINE = {"cores": 2, "nodes": 1, "cores_per_node": 2, "sockets": 1, "memory_bytes": 2**33}
+RUNS = 9  # some 4 s each
+
+
+def run_job(job):
+    status = run(local_launcher(), job)
+    text = [(job.folder / name).read_text(errors="replace") for name in (STDOUT, STDERR)]
+    return Output(text[0], text[1], status, job.folder)
+
+
+def plan_of(options, folder):
+    return registry.plan("qe", options, machine=MACHINE, run_job=run_job, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def tio2(tmp_path_factory):
+    try:
+        return plan_of({}, tmp_path_factory.mktemp("plan"))
+    except PlanError as error:
+        pytest.skip(f"the default input cannot be run here: {error}")
+
+
+def covering_sample(space: Space, count: int) -> list[dict[str, object]]:
+    """Return the default and `count - 1` more, each of which adds as many values not yet tried as it can."""
+    candidates = [dict(configuration) for configuration in space.sample(np.random.default_rng(0), 300)]
+    chosen = [dict(space.default())]
+    while len(chosen) < count:
+        tried = {item for configuration in chosen for item in configuration.items()}
+        chosen.append(max(candidates, key=lambda configuration: len(configuration.items() - tried)))
+    return chosen
+
+
+def test_every_kind_of_value_starts_and_agrees_on_the_energy(tio2, tmp_path):
+    space = Space(tio2.parameters, tio2.constraints, tio2.facts)
+    chosen = covering_sample(space, RUNS)
+    tried = {item for configuration in chosen for item in configuration.items()}
+    assert tried >= {(p.name, value) for p in tio2.parameters for value in p.values}
+    energies = []
+    for number, configuration in enumerate(chosen):
+        folder = tmp_path / f"trial {number}"
+        folder.mkdir()
+        output = run_job(tio2.objective.job(configuration, Context(folder, (0, 1), 120.0)))
+        measurement = tio2.objective.measure(output)
+        energies.append(measurement.answer.value)
+        layout = measurement.details["layout"]
+        assert layout["ranks"] == configuration["np"]
+        assert layout["pools"] == configuration["npool"]
+        assert layout["band_groups"] == configuration["nbgrp"]
+        assert layout["task_groups"] == configuration["ntg"]
+        assert 0 < measurement.metrics["wall_s"] <= measurement.metrics["elapsed_s"] + 0.1
+    assert np.ptp(energies) <= tio2.objective.tolerance_ry
+
+
+def test_the_dry_run_is_short_and_tells_the_size(tio2):
+    assert tio2.facts["kpoints"] == 9
+    assert tio2.facts["bands"] == 24
+    assert tio2.facts["planes"] == 18
+
+
+def test_an_input_that_pw_refuses_is_refused_in_its_words(tmp_path):
+    path = tmp_path / "typo.in"
+    text = registry.importlib.import_module("objectives.qe.options").shipped_input("tio2").decode()
+    path.write_text(text.replace("mixing_beta", "mixxing_beta"))
+    with pytest.raises(PlanError, match="bad line in namelist &electrons"):
+        plan_of({"input": str(path)}, tmp_path / "plan")
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name != "plan"] == ["typo.in"]
+
+
+@pytest.mark.skipif(not shutil.which("ld1.x"), reason="no ld1.x here")
+def test_ceria_runs_with_pseudopotentials_made_here(tmp_path):
+    found = plan_of({"input": "ceo2", "pseudo_cache": str(tmp_path / "cache")}, tmp_path / "plan")
+    made = sorted((tmp_path / "cache").glob("*.UPF"))
+    assert len(made) == 2
+    assert all(max(map(len, path.read_text().splitlines())) < 1024 for path in made)
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    configuration = Space(found.parameters, found.constraints, found.facts).default()
+    measurement = found.objective.measure(run_job(found.objective.job(configuration, Context(folder, (0, 1), 120.0))))
+    assert measurement.answer.value == pytest.approx(-205.4487, abs=1e-3)
+    assert not Path("out").exists()

@@ -1,0 +1,87 @@
+"""The documentation is true: its commands run, its study file works, its links lead somewhere."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from autotune.studyfile import StudyFile
+from objectives.command import CommandOptions
+from objectives.qe.options import QeOptions
+from spaces.functions import FUNCTIONS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", README, re.MULTILINE)
+
+
+def autotune(folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "autotune", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Return a folder after the README's first command, with fewer trials."""
+    folder = tmp_path_factory.mktemp("docs")
+    (example,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    (folder / "mine.toml").write_text(example, encoding="utf-8")
+    (folder / "my.in").write_bytes((ROOT / "studies" / "inputs" / "tio2.in").read_bytes())
+    ended = autotune(folder, ["study", "qe", "--trials", "3", "--set", "verdict.pairs=3"])
+    assert ended.returncode == 0, ended.stderr
+    assert "(the default configuration)" in ended.stderr
+    assert "trial 2: " in ended.stderr
+    return folder
+
+
+def test_the_first_two_commands_are_those_of_the_readme():
+    assert re.findall(r"^    (\./run .*?)\s+#", README, re.MULTILINE) == ["./run study qe --trials 50", "./run test"]
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_readme(folder, command):
+    words = shlex.split(command)
+    if "--input" in words:
+        words += ["--set", "verdict.pairs=3", "--trials", "1"]
+    ended = autotune(folder, words)
+    expected = 1 if "--check" in words else 0
+    assert ended.returncode == expected, ended.stderr
+    assert ended.stdout
+
+
+def test_the_reference_names_every_key():
+    described = set(re.findall(r"`([a-z_]+)`", REFERENCE))
+    for model in (StudyFile, CommandOptions, QeOptions):
+        assert set(model.model_fields) - {"space", "budget", "sampler", "verdict", "launcher", "options"} <= described
+    for section in ("budget", "sampler", "verdict"):
+        annotation = StudyFile.model_fields[section].annotation
+        assert annotation is not None
+        assert set(annotation.model_fields) <= described
+
+
+def test_the_reference_names_every_function():
+    assert set(FUNCTIONS) <= set(re.findall(r"`(\w+)`", REFERENCE))
+
+
+def test_links_lead_somewhere():
+    for link in re.findall(r"\]\(\s*([^)#]+)\)", README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")):
+        assert link.startswith("http") or (ROOT / link.strip()).exists(), link
+
+
+def test_the_shipped_study_is_commented_and_valid_toml():
+    text = (ROOT / "studies" / "qe.toml").read_text(encoding="utf-8")
+    assert text.startswith("#")
+    assert tomllib.loads(text)["objective"] == "qe"
