@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
-
 from autotune.display import shown
 from autotune.records import TrialRecord
 from autotune.trial import job_from_description
+from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
 
 # A job script asks for more than was measured: production runs meet busier machines.
 _TIME_MARGIN = 3.0

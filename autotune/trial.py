@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from launchers.mpi import MpiFlavour, flavour_record
-from launchers.run import run
-
 from autotune.outcome import Outcome
 from launchers import STDERR, STDOUT, Job, Launcher, LaunchError, MpiStart, Resources
+from launchers.mpi import MpiFlavour, flavour_record
+from launchers.run import run
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Objective, Output, RunFailure
 
 # Inputs and small outputs of a run are kept for the person who asks what happened; a program's scratch data is not.

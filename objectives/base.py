@@ -158,7 +158,7 @@ class Plan:
 
 
 class PlanError(Exception):
-    """A program cannot be tuned here as asked; the message says why and what to do. Several lines are several errors."""
+    """A program cannot be tuned here as asked; the message says why and what to do, a line for each error."""
 
 
 RunJob = Callable[[Job], Output]

@@ -80,9 +80,8 @@ def study(
         _dry_run(chosen, machine)
         return
     # Ray and Optuna take a second to import: what is wrong above is said before.
-    from launchers.local import local_launcher  # noqa: PLC0415
-
     from autotune.session import Place, default_runs, run_study  # noqa: PLC0415
+    from launchers.local import local_launcher  # noqa: PLC0415
 
     url = storage_url(storage)
     stored_name = study_name or chosen.name
@@ -142,10 +141,9 @@ def restrict(machine: Machine, cores: str | None) -> Machine:
 
 
 def _dry_run(chosen: StudyFile, machine: Machine) -> None:
-    from launchers.local import local_launcher  # noqa: PLC0415
-
     from autotune.prepare import prepare  # noqa: PLC0415
     from autotune.search.preview import preview  # noqa: PLC0415
+    from launchers.local import local_launcher  # noqa: PLC0415
     from objectives.base import Context  # noqa: PLC0415
 
     launcher = local_launcher()
