@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.autotune.chaos import TARGETS, ChaosStudy, kill_once, nothing_left
+from tests.autotune.chaos import TARGETS, ChaosStudy, kill_often, kill_once, nothing_left
 
 
 def torture(target: str, instants: int, rng: random.Random) -> dict[str, object]:
@@ -28,12 +28,14 @@ def torture(target: str, instants: int, rng: random.Random) -> dict[str, object]
             studies += 1
             while kills < instants:
                 before = study.finished()
-                if not kill_once(study, target, rng):
-                    break
-                kills += 1
+                once = target == "coordinator"
+                struck = kill_once(study, target, rng) if once else kill_often(study, target, rng, instants - kills)
+                kills += struck
                 left += len(nothing_left(study))
                 after = study.finished()
                 lost += sum(after.get(number) != found for number, found in before.items())
+                if len(after) == study.trials or not struck:
+                    break
             incomplete += study.start().wait() != 0
             finished = study.finished()
             incomplete += len(finished) != study.trials

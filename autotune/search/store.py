@@ -96,12 +96,15 @@ class StudyStore:
     @property
     def definition(self) -> Definition:
         """What the study is about."""
-        return Definition.from_dict(self._study.user_attrs[DEFINITION])
+        with _storage_errors(self._url):
+            return Definition.from_dict(self._study.user_attrs[DEFINITION])
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
         """What was stored of the winner's comparison with the baseline."""
-        return self._study.user_attrs.get(VERDICT)
+        with _storage_errors(self._url):
+            found: Mapping[str, Any] | None = self._study.user_attrs.get(VERDICT)
+        return found
 
     def set_verdict(self, verdict: Mapping[str, Any]) -> None:
         """Store the state of the comparison."""

@@ -105,23 +105,37 @@ class ChaosStudy:
         return path.read_text().splitlines() if path.exists() else []
 
 
-def kill_once(study: ChaosStudy, target: str, rng: random.Random) -> bool:
-    """Run a session, kill `target` at a random instant, and wait for the session; False if it ended before."""
+def kill_once(study: ChaosStudy, target: str, rng: random.Random) -> int:
+    """Run a session and kill `target` once at a random instant; return 1, or 0 if the session ended before."""
     session = study.start()
-    deadline = time.monotonic() + rng.uniform(0.5, 9.0)
+    killed = strike(study, session, target, rng.uniform(0.5, 9.0))
+    session.wait(240)
+    return int(killed)
+
+
+def kill_often(study: ChaosStudy, target: str, rng: random.Random, at_most: int) -> int:
+    """Run one session to its end and kill `target` again and again meanwhile; return how often."""
+    session = study.start()
+    kills = 0
+    while kills < at_most and session.poll() is None:
+        kills += strike(study, session, target, rng.uniform(0.5, 4.0))
+    session.wait(600)
+    return kills
+
+
+def strike(study: ChaosStudy, session: subprocess.Popen[bytes], target: str, after_s: float) -> bool:
+    """Kill `target` after a while, as soon as there is one; False if the session ended before."""
+    deadline = time.monotonic() + after_s
     while time.monotonic() < deadline and session.poll() is None:
         time.sleep(0.02)
     victim = _until(lambda: _victim(study, session, target), 20.0) if session.poll() is None else None
-    if victim is not None:
-        try:
-            os.kill(victim, signal.SIGKILL)
-        except ProcessLookupError:
-            victim = None
-    if target == "coordinator":
-        session.wait(60)
-    else:
-        session.wait(240)
-    return victim is not None
+    if victim is None:
+        return False
+    try:
+        os.kill(victim, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def nothing_left(study: ChaosStudy, patience_s: float = 30.0) -> list[str]:

@@ -11,6 +11,7 @@ from launchers.local import local_launcher
 from launchers.run import run
 from objectives import registry
 from objectives.base import Context, Output, PlanError
+from objectives.qe.options import shipped_input
 from spaces import Space
 
 pytestmark = [
@@ -78,7 +79,7 @@ def test_the_dry_run_is_short_and_tells_the_size(tio2):
 
 def test_an_input_that_pw_refuses_is_refused_in_its_words(tmp_path):
     path = tmp_path / "typo.in"
-    text = registry.importlib.import_module("objectives.qe.options").shipped_input("tio2").decode()
+    text = shipped_input("tio2").decode()
     path.write_text(text.replace("mixing_beta", "mixxing_beta"))
     with pytest.raises(PlanError, match="bad line in namelist &electrons"):
         plan_of({"input": str(path)}, tmp_path / "plan")
