@@ -15,8 +15,10 @@ from pathlib import Path
 
 LIBRARY = "libblas.so.3"
 _TIMEOUT_S = 30
-_THREADED = re.compile(r"(?<!lib)pthread|openmp|mkl|libgomp|libiomp|blasp|openblas(?!-serial)")
-_SERIAL = re.compile(r"serial|reference|atlas")
+# Of all libraries, those for linear algebra and for threads: others (libevent_pthreads) have their own reasons.
+_CONCERNED = re.compile(r"lib(gomp|iomp|omp\b|omp5|blas|openblas|blis|mkl|armpl|sci_|flexiblas)")
+_THREADED = re.compile(r"pthread|openmp|mkl|lib(?:gomp|iomp|omp)|blasp|openblas|_mp\b")
+_SERIAL = re.compile(r"serial|sequential|reference|atlas")
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ def system_blas(libraries: dict[str, Path | None]) -> str | None:
 
 def uses_threads(libraries: dict[str, Path | None]) -> bool:
     """Tell whether a program with these libraries starts threads by itself: OpenMP, or a threaded BLAS."""
-    resolved = [name if path is None else f"{name} {path.resolve()}" for name, path in libraries.items()]
+    concerned = {name: path for name, path in libraries.items() if _CONCERNED.match(name)}
+    resolved = [name if path is None else f"{name} {path.resolve()}" for name, path in concerned.items()]
     return any(_THREADED.search(text) and not _SERIAL.search(text) for text in resolved)
 
 

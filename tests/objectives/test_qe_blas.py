@@ -71,7 +71,9 @@ def test_the_path_of_a_library_comes_before_what_modules_set(tmp_path):
         ({"libblas.so.3": Path("/usr/lib/x/openblas-serial/libblas.so.3")}, False),
         ({"libgomp.so.1": Path("/usr/lib/libgomp.so.1")}, True),
         ({"libmkl_rt.so.2": None}, True),
+        ({"libmkl_sequential.so.2": None}, False),
         ({"libpthread.so.0": Path("/lib/libpthread.so.0")}, False),
+        ({"libevent_pthreads-2.1.so.7": Path("/lib/libevent_pthreads-2.1.so.7")}, False),
     ],
 )
 def test_who_uses_threads(libraries, threads):
@@ -83,5 +85,8 @@ def test_the_real_pw():
     program = shutil.which("pw.x")
     if program is None:
         pytest.skip("no pw.x here")
+    libraries = blas.linked_libraries(Path(program))
+    if blas.system_blas(libraries) == "reference":
+        assert not blas.uses_threads(libraries)
     names = [library.name for library in blas.find(Path(program))]
     assert blas.system_blas(blas.linked_libraries(Path(program))) not in names
