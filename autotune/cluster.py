@@ -7,7 +7,6 @@ launcher. Ray's own processes end with the coordinator, also when that is killed
 import logging
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from autotune.cores import user_folder
 from autotune.outcome import Outcome
 from autotune.trial import Task, run_task
 from launchers import Launcher
@@ -101,8 +101,7 @@ def _fresh_folder() -> Path:
 
     Short on purpose: Ray puts sockets there, whose paths must stay under 107 bytes.
     """
-    base = Path(tempfile.gettempdir()) / f"autotune-{os.getuid()}"
-    base.mkdir(mode=0o700, exist_ok=True)
+    base = user_folder()
     for old in base.glob("ray-*"):
         owner = old.name.removeprefix("ray-")
         if owner.isdigit() and not Path(f"/proc/{owner}").exists():

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from autotune.display import Status
+from autotune.errors import CannotRunHereError
 from autotune.outcome import Outcome
 from autotune.records import TrialRecord, baseline, incumbent, speed_up
 from autotune.runner import Bench
@@ -14,7 +15,7 @@ from autotune.verdict import Verdict, order_of_pair
 from objectives.base import Metric
 
 # A pair of which a run failed is made again; a winner that fails this often is not one.
-_FAILED_PAIRS = 3
+FAILED_PAIRS = 3
 _TICK_S = 0.25
 
 
@@ -59,6 +60,14 @@ class Comparison:
         )
 
     def _run(self, side: TrialRecord, folder: str) -> Outcome:
+        for _ in range(self.bench.retries + 1):
+            outcome = self._run_once(side, folder)
+            if not outcome.retryable:
+                return outcome
+        msg = f"the winner cannot be confirmed now: {outcome.message}\nmend that, then use the same command again"
+        raise CannotRunHereError(msg)
+
+    def _run_once(self, side: TrialRecord, folder: str) -> Outcome:
         task = self.bench.place(self.bench.task(side.number, side.configuration, folder))
         if task is None:
             msg = "no trial runs while a winner is confirmed, yet its cores are taken"
@@ -86,7 +95,7 @@ def confirm(store: StudyStore, bench: Bench, settings: VerdictSection, seed: int
     stored = Verdict.from_dict(store.verdict) if store.verdict else None
     verdict = stored if stored and stored.winner == best.number else Verdict(best.number, settings.confidence)
     verdict = replace(verdict, confidence=settings.confidence)
-    while len(verdict.pairs) < settings.pairs and len(verdict.failures) < _FAILED_PAIRS:
+    while len(verdict.pairs) < settings.pairs and len(verdict.failures) < FAILED_PAIRS:
         bench.display.update(comparison.status(verdict, settings.pairs))
         verdict = comparison.with_pair(verdict)
         store.set_verdict(verdict.to_dict())

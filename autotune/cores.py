@@ -5,12 +5,25 @@ Within a study a pool hands them out; between studies of one user on one machine
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from autotune.errors import BusyError
+
+
+def user_folder() -> Path:
+    """Return this user's folder for locks and sockets, the same for all of the user's processes on this machine.
+
+    Not in TMPDIR: batch systems give each job its own, whose long name Ray's sockets do not fit into.
+    """
+    folder = Path(f"/tmp/autotune-{os.getuid()}")  # noqa: S108  mode 0700, and its owner is checked
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        msg = f"{folder} belongs to somebody else; remove it, or ask them to"
+        raise BusyError(msg)
+    return folder
 
 
 class CorePool:
@@ -48,8 +61,7 @@ class CoreClaim:
         Raises:
             BusyError: another study uses one of them.
         """
-        folder = folder or Path(tempfile.gettempdir()) / f"autotune-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder = folder or user_folder()
         descriptors: list[int] = []
         for cpu in cpus:
             descriptor = os.open(folder / f"cpu{cpu}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -64,8 +76,9 @@ class CoreClaim:
                     "measurements; wait for it, or give each its own cores with --cores"
                 )
                 raise BusyError(msg) from None
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, f"autotune (process {os.getpid()})\n".encode(), 0)
+            with suppress(OSError):
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, f"autotune (process {os.getpid()})\n".encode(), 0)
         return cls(descriptors)
 
     def release(self) -> None:

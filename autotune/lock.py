@@ -3,6 +3,7 @@
 import fcntl
 import os
 import socket
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -41,9 +42,15 @@ class StudyLock:
                 "(Ctrl-C there, or `kill PID`), then use the same command again"
             )
             raise BusyError(msg) from None
-        os.truncate(descriptor, 0)
-        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {now}".encode(), 0)
+        except OSError as error:
+            os.close(descriptor)
+            msg = f"{path} cannot be locked ({error.strerror}); use --storage on a file system with locks"
+            raise StorageError(msg) from error
+        # Who holds it is a courtesy: a full disk must not keep a study from going on.
+        with suppress(OSError):
+            os.truncate(descriptor, 0)
+            now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {now}".encode(), 0)
         return cls(descriptor)
 
     def release(self) -> None:

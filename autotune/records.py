@@ -93,9 +93,18 @@ def incumbent(trials: list[TrialRecord], metric: Metric) -> TrialRecord | None:
     return min(complete, key=lambda trial: (sign * trial.value(metric), trial.number), default=None)
 
 
+def default_trial(trials: list[TrialRecord]) -> TrialRecord | None:
+    """Return the trial of the default configuration, which is proposed first.
+
+    Not always number 0: one that was killed before its launch leaves its number unused.
+    """
+    return min(trials, key=lambda trial: trial.number, default=None)
+
+
 def baseline(trials: list[TrialRecord]) -> TrialRecord | None:
-    """Return the trial of the default configuration: the first one, if it gave a measurement."""
-    return next((trial for trial in trials if trial.number == 0 and trial.complete), None)
+    """Return the trial of the default configuration if it gave a measurement."""
+    first = default_trial(trials)
+    return first if first is not None and first.complete else None
 
 
 def speed_up(value: float, reference: float, metric: Metric) -> float:

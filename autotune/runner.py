@@ -15,13 +15,13 @@ from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.executor import Executor
 from autotune.folders import fresh_folder
 from autotune.outcome import Outcome
-from autotune.records import TrialRecord, baseline, incumbent, speed_up
+from autotune.records import TrialRecord, baseline, default_trial, incumbent, speed_up
 from autotune.search.store import StudyStore
 from autotune.studyfile import BudgetSection
 from autotune.trial import Task, describe_job
 from launchers import STDOUT, LineReader
 from launchers.mpi import MpiFlavour
-from objectives.base import Context, FailureKind, Objective, Progress, ProgressReader
+from objectives.base import Context, Objective, Progress, ProgressReader
 from spaces import Configuration, Space
 
 _TICK_S = 0.25
@@ -112,7 +112,7 @@ class StudyRunner:
         proposals = self._proposals(self._clock())
         waiting: Task | None = None
         while True:
-            while len(self._in_flight) < self._budget.workers:
+            while len(self._in_flight) < self._workers():
                 waiting = waiting or next(proposals, None)
                 if waiting is None or not self._launch(waiting):
                     break
@@ -122,6 +122,11 @@ class StudyRunner:
             for task, outcome in self._bench.executor.wait(_TICK_S):
                 self._ended(task, outcome)
             self._bench.display.update(self.status())
+
+    def _workers(self) -> int:
+        """Return how many trials may run now: the default configuration runs alone, and its answer is the reference."""
+        first = default_trial(list(self._trials.values()))
+        return self._budget.workers if first is not None and first.outcome is not None else 1
 
     def _proposals(self, started: float) -> Iterator[Task]:
         for record in [trial for trial in self._trials.values() if trial.outcome is None]:
@@ -175,13 +180,17 @@ class StudyRunner:
             again = self._bench.task(task.number, flight.configuration, f"{task.number:05d}")
             self._launch(replace(again, attempt=task.attempt + 1))
             return
+        if outcome.retryable:
+            self._check_machine(task, outcome)
+            return
+        self._machine_faults = 0
         before = incumbent(list(self._trials.values()), self._metric)
         self._store.tell(task.number, outcome)
         record = replace(self._trials[task.number], outcome=outcome)
         self._trials[task.number] = record
         self._count(record)
         self._bench.display.line(self._line(record, before))
-        self._check_hope(outcome)
+        self._check_hope()
 
     def _count(self, record: TrialRecord) -> None:
         if record.outcome is not None and record.outcome.failure is not None:
@@ -195,7 +204,7 @@ class StudyRunner:
         value = record.value(self._metric)
         text = f"trial {record.number}: {value:g} {self._metric.unit}"
         reference = baseline(list(self._trials.values()))
-        if record.number == 0:
+        if reference is record:
             text += " (the default configuration)"
         elif reference is not None:
             text += f", {speed_up(value, reference.value(self._metric), self._metric):.2f}x"
@@ -204,15 +213,18 @@ class StudyRunner:
             text += ", best so far"
         return f"{text}  {shown(record.configuration)}"
 
-    def _check_hope(self, outcome: Outcome) -> None:
-        fault = outcome.failure is FailureKind.INFRASTRUCTURE_ERROR
-        self._machine_faults = self._machine_faults + 1 if fault else 0
+    def _check_machine(self, task: Task, outcome: Outcome) -> None:
+        """Leave the trial as one that was interrupted: its configuration has shown nothing, another session runs it."""
+        self._machine_faults += 1
+        self._bench.display.line(f"trial {task.number}: could not be run: {outcome.message}")
         if self._machine_faults >= _BROKEN_AFTER:
             msg = (
                 f"{self._machine_faults} trials in a row could not be run, whatever their configuration; "
                 f"the last: {outcome.message}\nmend that, then use the same command again"
             )
             raise CannotRunHereError(msg)
+
+    def _check_hope(self) -> None:
         ended = [trial for trial in self._trials.values() if trial.outcome is not None]
         if len(ended) >= self._budget.give_up_after and not any(trial.complete for trial in ended):
             raise NothingWorkedError(why_nothing_worked(ended))

@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.cluster import RayExecutor, local_cluster
-from autotune.confirm import confirm
+from autotune.confirm import FAILED_PAIRS, confirm
 from autotune.cores import CoreClaim, CorePool
 from autotune.display import Display
 from autotune.lock import StudyLock
 from autotune.machine import Machine
 from autotune.prepare import prepare
 from autotune.runner import Bench, StudyRunner
+from autotune.records import baseline
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
 from autotune.storage_url import lock_path, state_folder
 from autotune.studyfile import StudyFile
 from autotune.summary import Summary, summarise
 from launchers.local import LocalLauncher, sweep
+from spaces import Space
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
         store.use(
             ValidSetSampler(prepared.space, seed=sampler.seed, startup=sampler.startup, model=sampler.name == "gp")
         )
-        if _is_done(store, study):
+        if _is_done(store, study, prepared.space):
             return summarise(store)
         with local_cluster(place.machine.cores):
             executor = RayExecutor(place.machine.cores, place.launcher)
@@ -93,13 +95,15 @@ def _held(place: Place) -> Iterator[None]:
         lock.release()
 
 
-def _is_done(store: StudyStore, study: StudyFile) -> bool:
+def _is_done(store: StudyStore, study: StudyFile, space: Space) -> bool:
     """Whether the same command was carried out before: then nothing is started and nothing is written."""
     summary = summarise(store)
-    if summary.finished < study.budget.trials or summary.finished < len(summary.trials):
+    wanted = min(study.budget.trials, space.size.value) if space.size.exact else study.budget.trials
+    if summary.finished < wanted or summary.finished < len(summary.trials):
         return False
-    best = summary.best
-    if best is None or best.number == 0:
+    best, default, verdict = summary.best, baseline(summary.trials), summary.verdict
+    if best is None or default is None or best.number == default.number:
         return True
-    verdict = summary.verdict
-    return verdict is not None and verdict.winner == best.number and len(verdict.pairs) >= study.verdict.pairs
+    if verdict is None or verdict.winner != best.number:
+        return False
+    return len(verdict.pairs) >= study.verdict.pairs or len(verdict.failures) >= FAILED_PAIRS

@@ -12,6 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from autotune.errors import StudyFileError
 
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+"""What a study may be called: the name becomes that of files and of jobs."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -65,7 +69,7 @@ class LauncherSection(_Section):
 class StudyFile(_Section):
     """A whole study file."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field(pattern=NAME)
     description: str = ""
     objective: str
     options: dict[str, Any] = Field(default_factory=dict)

@@ -44,7 +44,10 @@ class Summary:
         best = self.best
         if best is None:
             return None
-        if best.number == 0:
+        default = baseline(self.trials)
+        if default is None:
+            return "The default configuration failed: there is nothing to compare the winner with."
+        if best.number == default.number:
             return "No configuration was faster than the default."
         if self.verdict is None or self.verdict.winner != best.number:
             return None

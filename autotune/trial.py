@@ -9,12 +9,13 @@ from typing import Any
 
 from autotune.outcome import Outcome
 from launchers import STDERR, STDOUT, Job, Launcher, LaunchError, MpiStart, Resources
-from launchers.mpi import MpiFlavour, flavour_record
+from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import run
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Objective, Output, RunFailure
 
 # Inputs and small outputs of a run are kept for the person who asks what happened; a program's scratch data is not.
 _KEPT_BYTES = 4 * 2**20
+_STORED_BYTES = 2**20
 _OUTPUT_BYTES = 64 * 2**20
 
 
@@ -34,10 +35,10 @@ def run_task(task: Task, launcher: Launcher) -> Outcome:
     try:
         output = run_job(task.job, launcher)
     except LaunchError as error:
-        # Deterministic, unlike a node that dies: the same job would be refused again.
-        return Outcome(
-            failure=FailureKind.APPLICATION_ERROR, code="not-started", message=str(error), attempts=task.attempt
-        )
+        # What the start command cannot do is the configuration's fault, a missing program the machine's.
+        refused = isinstance(error.__cause__, CannotStartRanksError)
+        kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
+        return Outcome(failure=kind, code="not-started", message=str(error), attempts=task.attempt)
     usage = output.status.usage
     try:
         measurement = task.objective.measure(output)
@@ -88,12 +89,15 @@ def check_answer(measurement: Measurement, reference: Answer | None) -> None:
 
 
 def clean(folder: Path) -> None:
-    """Remove a finished run's scratch data; keep its output and its small files."""
+    """Remove a finished run's scratch data; keep its small files, and the end of its output."""
     for entry in list(folder.iterdir()):
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
-        elif entry.name not in {STDOUT, STDERR} and entry.lstat().st_size > _KEPT_BYTES:
+        elif entry.lstat().st_size > _KEPT_BYTES:
+            kept = _tail(entry, _KEPT_BYTES) if entry.name in {STDOUT, STDERR} else None
             entry.unlink(missing_ok=True)
+            if kept is not None:
+                entry.write_bytes(kept)
 
 
 def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
@@ -101,7 +105,7 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
     files = {
         entry.name: entry.read_text(encoding="utf-8", errors="replace")
         for entry in sorted(job.folder.iterdir())
-        if entry.is_file() and entry.stat().st_size <= 2**16
+        if entry.is_file() and entry.stat().st_size <= _STORED_BYTES
     }
     return {
         "argv": list(job.argv),
@@ -129,9 +133,13 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
 def _text(path: Path) -> str:
     """Read a file as text, its end if it is very large: the figures of a run stand there."""
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _OUTPUT_BYTES))
-            return file.read().decode("utf-8", errors="replace")
+        return _tail(path, _OUTPUT_BYTES).decode("utf-8", errors="replace")
     except FileNotFoundError:
         return ""
+
+
+def _tail(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - count))
+        return file.read()

@@ -1,6 +1,5 @@
 """The command `autotune`: its subcommands, and what becomes of errors."""
 
-import os
 import sys
 
 import typer
@@ -59,7 +58,6 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader went away (`autotune trials qe | head`): nobody is left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except OSError as error:
+        errors().print(f"autotune: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(ExitCode.STORAGE)

@@ -1,6 +1,7 @@
 """Commands that read a storage: list, show, best, trials."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +38,7 @@ def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) ->
     from autotune.search.store import StudyStore, study_names  # noqa: PLC0415  importing Optuna takes a while
 
     url = storage_url(storage)
-    summaries = [summarise(StudyStore.read(url, name)) for name in study_names(url)]
+    summaries = [summarise(store) for store in map(partial(StudyStore.read_if_ours, url), study_names(url)) if store]
     if as_json:
         print_json([summary.to_dict() for summary in summaries])
         return

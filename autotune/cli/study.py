@@ -1,6 +1,8 @@
 """`autotune study`: tune, or go on tuning."""
 
 import os
+import re
+import shlex
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -85,6 +87,9 @@ def study(
 
     url = storage_url(storage)
     stored_name = study_name or chosen.name
+    if not re.fullmatch(studyfile.NAME, stored_name):
+        msg = f"--name {stored_name!r}: a study's name has letters, digits, '.', '_' and '-' only"
+        raise StudyFileError(msg)
     place = Place(url, stored_name, runs or default_runs(url, stored_name), machine, local_launcher())
     display = display_for(errors())
     try:
@@ -103,7 +108,7 @@ def study(
         print_json(summary.to_dict())
         return
     output().print(summary.best_text(), markup=False)
-    again = "" if storage == DEFAULT_STORAGE else f" --storage {storage}"
+    again = "" if storage == DEFAULT_STORAGE else f" --storage {shlex.quote(storage)}"
     output().print(f"job script: autotune best {stored_name}{again} --script pbs|slurm|sh", markup=False)
 
 
@@ -116,7 +121,8 @@ def choose(
     if input_file is None:
         return loaded
     options = {**loaded.options, "input": input_file}
-    return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{Path(input_file).stem}"})
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(input_file).stem)
+    return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{stem}"})
 
 
 def restrict(machine: Machine, cores: str | None) -> Machine:

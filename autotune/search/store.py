@@ -88,6 +88,13 @@ class StudyStore:
                 raise StorageError(msg)
             return cls(url, storage, study)
 
+    @classmethod
+    def read_if_ours(cls, url: str, name: str) -> Self | None:
+        """Open a study for reading; None if another program made it, or it was killed while it was made."""
+        with _storage_errors(url):
+            study = optuna.load_study(study_name=name, storage=_connect(url, read_only=True))
+            return cls.read(url, name) if DEFINITION in study.user_attrs else None
+
     @property
     def name(self) -> str:
         """The study's name."""
