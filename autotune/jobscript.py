@@ -90,6 +90,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
             for remark in (*script.remarks, shown(script.trial.configuration))
             for line in remark.splitlines()
         ),
+        "# module load ...  (what the programs below need, where they come from modules)",
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',

@@ -7,7 +7,7 @@ from autotune import __version__
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.machine import Machine
 from autotune.records import Definition
-from autotune.studyfile import StudyFile
+from autotune.studyfile import StudyFile, suggestion
 from autotune.trial import run_job
 from launchers import Launcher
 from objectives import registry
@@ -82,6 +82,12 @@ def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
         constraints = constraints_from_tables(study.space.constraints)
     except SpaceError as error:
         errors.extend(error.errors)
+    known = {parameter.name for parameter in (*plan.parameters, *parameters)} | set(study.space.parameters)
+    errors.extend(
+        f"the options mention {name!r}, but the space has no such parameter{suggestion(name, known)} @ options"
+        for name in plan.mentioned
+        if name not in known
+    )
     if not errors:
         own = {parameter.name: parameter for parameter in parameters}
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]

@@ -12,8 +12,8 @@ from autotune.display import Display
 from autotune.lock import StudyLock
 from autotune.machine import Machine
 from autotune.prepare import prepare
-from autotune.runner import Bench, StudyRunner
 from autotune.records import baseline
+from autotune.runner import Bench, StudyRunner
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
 from autotune.storage_url import lock_path, state_folder

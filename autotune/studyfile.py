@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from autotune.errors import StudyFileError
 
-
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """What a study may be called: the name becomes that of files and of jobs."""
 
@@ -103,7 +102,7 @@ def find(name_or_path: str) -> Path:
         msg = f"no study file at {name_or_path}"
         raise StudyFileError(msg)
     msg = (
-        f"no study is called {name_or_path!r}{_suggestion(name_or_path, known)}; "
+        f"no study is called {name_or_path!r}{suggestion(name_or_path, known)}; "
         f"known: {', '.join(known)}; a file of your own is given by its path, ./{name_or_path}.toml"
     )
     raise StudyFileError(msg)
@@ -172,7 +171,7 @@ def _explain(item: Mapping[str, Any]) -> str:
     if item["type"] == "extra_forbidden":
         known = _fields_at(item["loc"][:-1])
         name = str(item["loc"][-1])
-        return f"unknown key{_suggestion(name, known)}; known: {', '.join(known)} @ {place}"
+        return f"unknown key{suggestion(name, known)}; known: {', '.join(known)} @ {place}"
     if item["type"] == "missing":
         return f"required field missing @ {place}"
     return f"{item['msg']}, got {item['input']!r} @ {place}"
@@ -187,6 +186,7 @@ def _fields_at(location: Iterable[Any]) -> list[str]:
     return list(model.model_fields)
 
 
-def _suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name that is closest to a wrong one; nothing if none is close."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -205,10 +205,24 @@ _guards: list["subprocess.Popen[bytes]"] = []
 
 @cache
 def online_cpus() -> frozenset[int]:
-    """Return the numbers of this machine's cores, whether this process may use them or not."""
-    text = Path("/sys/devices/system/cpu/online").read_text(encoding="ascii")
-    bounds = [part.split("-") for part in text.strip().split(",")]
-    return frozenset(cpu for ends in bounds for cpu in range(int(ends[0]), int(ends[-1]) + 1))
+    """Return one hardware thread of each of this machine's cores, whether this process may use them or not.
+
+    A job that has all of these has the whole machine, whatever its second threads are.
+    """
+    cpus = Path("/sys/devices/system/cpu")
+    found = _cpu_list((cpus / "online").read_text(encoding="ascii"))
+    first = set()
+    for cpu in found:
+        with suppress(OSError):
+            siblings = _cpu_list((cpus / f"cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii"))
+            first.add(min(siblings & found, default=cpu))
+    return frozenset(first or found)
+
+
+def _cpu_list(text: str) -> set[int]:
+    """Read the kernel's list format: `0-3,8`."""
+    bounds = [part.split("-") for part in text.strip().split(",") if part]
+    return {cpu for ends in bounds for cpu in range(int(ends[0]), int(ends[-1]) + 1)}
 
 
 def _start(spec: Mapping[str, Any], mark: str) -> str:

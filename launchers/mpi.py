@@ -232,7 +232,12 @@ def _masks(start: _Start) -> str:
 
 def flavour_record(flavour: MpiFlavour) -> dict[str, Any]:
     """Return the flavour as JSON-able values, to be kept with a run."""
-    return {"kind": flavour.kind.value, "version": list(flavour.version), "path": flavour.path}
+    return {
+        "kind": flavour.kind.value,
+        "version": list(flavour.version),
+        "path": flavour.path,
+        "single_copy": flavour.single_copy,
+    }
 
 
 def script_flavour(job: Mapping[str, Any]) -> MpiFlavour:
@@ -244,4 +249,4 @@ def script_flavour(job: Mapping[str, Any]) -> MpiFlavour:
     if not record:
         return MpiFlavour(MpiKind.OPEN_MPI)
     name = str(record["path"]).rpartition("/")[2]
-    return MpiFlavour(MpiKind(record["kind"]), tuple(record["version"]), name)
+    return MpiFlavour(MpiKind(record["kind"]), tuple(record["version"]), name, record.get("single_copy", True))

@@ -146,7 +146,8 @@ class Plan:
 
     `facts` are those of the workload and of the program's installation, for constraints and for the performance
     model; `notes` are remarks for the person (what was found, what was left out and why); `identity` says what
-    makes measurements comparable (input digest, program version): a study holds measurements of one identity.
+    makes measurements comparable (input digest, program version): a study holds measurements of one identity;
+    `mentioned` are the parameters that the study file's space must have, since the job mentions them.
     """
 
     objective: Objective
@@ -154,6 +155,7 @@ class Plan:
     constraints: tuple[Constraint, ...]
     facts: Mapping[str, int | float | str | bool]
     identity: Mapping[str, str]
+    mentioned: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

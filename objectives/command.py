@@ -160,7 +160,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         raise PlanError("\n".join(lines)) from None
     errors = [*_pattern_errors(checked), *_template_errors(checked)]
     program = checked.argv[0]
-    if "{" not in program and shutil.which(program) is None:
+    found = shutil.which(program)
+    if "/" in program and found is not None:
+        # Each run has a folder of its own, from where a relative path leads nowhere.
+        checked = checked.model_copy(update={"argv": [str(Path(found).absolute()), *checked.argv[1:]]})
+    if "{" not in program and found is None:
         errors.append(f"program {program!r} is not there; give its full path, or `module load` it @ options.argv.0")
     if errors:
         raise PlanError("\n".join(errors))
@@ -169,6 +173,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         parameters=(),
         constraints=(),
         facts={},
+        mentioned=tuple(sorted(placeholders(checked))),
         identity={"command": " ".join(checked.argv), "metrics": ",".join(m.name for m in checked.metrics)},
     )
 

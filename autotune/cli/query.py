@@ -138,9 +138,8 @@ def _trials_table(summary: Summary) -> Table:
 
 
 def _script(summary: Summary, trial: TrialRecord, form: ScriptFormat) -> str:
-    from launchers.mpi import script_flavour  # noqa: PLC0415
-
     from autotune.jobscript import FORMATS, JobScript  # noqa: PLC0415  needs what only this output needs
+    from launchers.mpi import script_flavour  # noqa: PLC0415
 
     remarks = [f"autotune study {summary.name}, trial {trial.number} on {summary.definition.machine['host']}"]
     sentence = summary.verdict_sentence()

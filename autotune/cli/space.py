@@ -30,9 +30,8 @@ def space(
     as_json: AsJson = False,
 ) -> None:
     """Show the space of a study: its size, parameters, constraints, a sample; or check one configuration."""
-    from launchers.local import local_launcher  # noqa: PLC0415
-
     from autotune.prepare import prepare  # noqa: PLC0415
+    from launchers.local import local_launcher  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as scratch:
         machine = restrict(this_machine(), cores)

@@ -48,7 +48,11 @@ def study(
     ] = None,
     timeout: Annotated[
         str | None,
-        typer.Option("--timeout", metavar="DURATION", help="Start no new trial after that: 90s, 15m, 1h30m."),
+        typer.Option(
+            "--timeout",
+            metavar="DURATION",
+            help="No new trial after that (15m, 1h30m); then confirm.",
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Trials side by side, each on cores of its own.")

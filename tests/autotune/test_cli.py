@@ -145,6 +145,8 @@ def test_a_dry_run_prints_commands_and_runs_none(tuned, tmp_path):
         (["study", "./mine.toml", "--set", "budget.trails=3"], 2, "did you mean 'trials'"),
         (["study", "./mine.toml", "--set", "options.arg=3"], 3, "options.arg"),
         (["study", "./mine.toml", "--cores", "9999"], 2, "usable"),
+        (["study", "./mine.toml", "--name", "../x"], 2, "letters, digits"),
+        (["study", "./mine.toml", "--set", 'options.argv=["awk", "{z}"]'], 2, "mention 'z'"),
         (["study", "./mine.toml", "--cores", "x"], 2, "0-3,8"),
         (["best", "other"], 5, "no study 'other'"),
         (["best", "mine", "--storage", "none.db"], 5, "no storage at none.db"),

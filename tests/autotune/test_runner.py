@@ -1,14 +1,16 @@
+from dataclasses import replace
+
 import pytest
 
 from autotune.confirm import confirm
 from autotune.cores import CorePool
 from autotune.errors import CannotRunHereError, NothingWorkedError
-from autotune.records import incumbent
+from autotune.records import baseline, incumbent
 from autotune.runner import Bench, Ending, StudyRunner
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
 from autotune.studyfile import BudgetSection, VerdictSection
-from objectives.base import FailureKind
+from objectives.base import Answer, FailureKind
 from tests.autotune.fakes import (
     SECONDS,
     ListDisplay,
@@ -127,6 +129,52 @@ def test_only_infrastructure_errors_are_run_again(tmp_path):
     assert all(trial.complete for trial in store.trials())
 
 
+def test_a_run_that_the_machine_failed_is_left_for_another_session(tmp_path):
+    broken = []
+
+    def flaky(configuration):
+        broken.append(configuration)
+        return failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full") if 2 <= len(broken) <= 4 else bowl(configuration)
+
+    executor = PaperExecutor(flaky)
+    store, _, runner = session(tmp_path, executor, trials=5)
+    runner.tune()
+    assert [trial.number for trial in store.trials() if trial.outcome is None] == [1]
+    again = PaperExecutor(bowl)
+    store, _, runner = session(tmp_path, again, trials=5)
+    runner.tune()
+    assert [number for number, _ in again.launched] == [1]
+    assert all(trial.complete for trial in store.trials())
+
+
+def test_the_default_configuration_stays_the_baseline_when_its_first_number_was_lost(tmp_path):
+    store, _, _ = session(tmp_path, PaperExecutor(bowl))
+    store.ask(SPACE)
+    store, _, runner = session(tmp_path, PaperExecutor(bowl), trials=6)
+    runner.tune()
+    default = baseline(store.trials())
+    assert default is not None
+    assert default.number == 1
+    assert dict(default.configuration) == {"np": 8}
+    assert len(store.trials()) == 6
+
+
+def test_the_default_runs_alone_and_its_answer_is_everybodys_reference(tmp_path):
+    class Checking(PaperExecutor):
+        def submit(self, task):
+            if task.number > 0:
+                assert task.reference == Answer("energy", -1.0, 1e-6)
+            super().submit(task)
+
+    def answered(configuration):
+        return replace(bowl(configuration), answer=Answer("energy", -1.0, 1e-6))
+
+    executor = Checking(answered)
+    _, _, runner = session(tmp_path, executor, trials=6, workers=4)
+    runner.tune()
+    assert len(executor.launched) == 6
+
+
 def test_a_study_whose_every_run_fails_stops_early_and_says_why(tmp_path):
     executor = PaperExecutor(lambda _: failed(FailureKind.APPLICATION_ERROR, "pseudopotential not found"))
     _, _, runner = session(tmp_path, executor, trials=50, give_up_after=4)
@@ -191,6 +239,17 @@ def test_there_is_nothing_to_confirm_when_the_default_is_best(tmp_path):
     assert best is not None
     assert best.number == 0
     assert confirm(store, bench, VerdictSection(), seed=0) is None
+
+
+def test_a_machine_that_fails_while_confirming_stops_it_and_stores_nothing(tmp_path):
+    store, bench, runner = session(tmp_path, PaperExecutor(bowl), trials=12)
+    runner.tune()
+    full = PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full"))
+    with pytest.raises(CannotRunHereError, match="disk full"):
+        confirm(store, replace(bench, executor=full), VerdictSection(pairs=4), seed=0)
+    verdict = confirm(store, bench, VerdictSection(pairs=4), seed=0)
+    assert verdict is not None
+    assert len(verdict.pairs) == 4
 
 
 def test_a_winner_that_cannot_be_repeated_gets_no_verdict(tmp_path):
