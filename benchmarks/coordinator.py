@@ -97,9 +97,7 @@ STUDY = """
 objective = "command"
 [options]
 argv = ["date", "+started %s.%N x{x}"]
-[options.metric]
-pattern = "started ([0-9.]+)"
-unit = "s"
+metrics = [{ name = "started", pattern = "started ([0-9.]+)", unit = "s" }]
 [space.parameters.x]
 type = "integer"
 low = 1
