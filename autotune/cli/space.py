@@ -25,7 +25,11 @@ def space(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sample.")] = 0,
     check: Annotated[
         str | None,
-        typer.Option("--check", metavar="CONFIGURATION", help="Say why one is not valid: 'np=3 npool=2'."),
+        typer.Option(
+            "--check",
+            metavar="CONFIGURATION",
+            help="Say why one is not valid; what it leaves out is as in the default: 'np=3 npool=2'.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -71,7 +75,7 @@ def space(
 
 
 def _check(built: Space, text: str, *, as_json: bool) -> None:
-    violations = built.violations(read_configuration(built, text))
+    violations = built.violations({**built.default(), **read_configuration(built, text)})
     if as_json:
         print_json({"valid": not violations, "violations": violations})
     else:
