@@ -1,4 +1,4 @@
-"""The spaces of `benchmarks/spaces.py`, as plain data.
+"""The spaces of `benchmarks/constrained_spaces.py`, as plain data.
 
 hotspot, gemm and convolution are those of the Auto-Tuning Association's benchmark hub
 (https://github.com/AutoTuningAssociation/benchmark_hub, kernels/*_milo.json; F.-J. Willemsen et al., "A Methodology for

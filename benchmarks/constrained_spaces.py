@@ -1,7 +1,7 @@
 """Constructing and sampling constrained spaces: this project against the solvers and tuners that others use.
 
-    python -m venv peers && peers/bin/pip install -r benchmarks/spaces-requirements.txt
-    python benchmarks/spaces.py --peers peers/bin/python
+    python -m venv peers && peers/bin/pip install -r benchmarks/constrained_spaces-requirements.txt
+    python benchmarks/constrained_spaces.py --peers peers/bin/python
 
 Two tasks on every space, each from nothing:
 
@@ -300,5 +300,4 @@ def report(task: str, name: str, rows: dict[str, dict[str, Any]]) -> float | Non
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this file's folder would hide the package `spaces`
     main()
