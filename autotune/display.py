@@ -127,10 +127,11 @@ def best_line(status: Status) -> str:
 
 def shown(configuration: Configuration) -> str:
     """Return a configuration for reading: only what is set."""
-    return " ".join(f"{name}={_value(value)}" for name, value in configuration.items()) or "(nothing set)"
+    return " ".join(f"{name}={written(value)}" for name, value in configuration.items()) or "(nothing set)"
 
 
-def _value(value: object) -> str:
+def written(value: object) -> str:
+    """Return a value for reading."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -7,7 +7,6 @@ one hardware thread each.
 import os
 import platform
 import socket
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from math import floor
@@ -17,8 +16,9 @@ from typing import Any
 import archspec.cpu
 import psutil
 
+from launchers.cpus import CPUS, one_thread_per_core
+
 _CGROUP = Path("/sys/fs/cgroup")
-_CPUS = Path("/sys/devices/system/cpu")
 
 
 @dataclass(frozen=True)
@@ -87,28 +87,8 @@ def this_machine() -> Machine:
     )
 
 
-def parse_cpu_list(text: str) -> set[int]:
-    """Read the kernel's list format: `0-3,8` is {0, 1, 2, 3, 8}."""
-    cpus: set[int] = set()
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        cpus.update(range(int(first), int(last or first) + 1))
-    return cpus
-
-
-def one_thread_per_core(allowed: Iterable[int]) -> tuple[int, ...]:
-    """Return the first allowed hardware thread of each physical core, in order."""
-    allowed = set(allowed)
-    chosen = []
-    for cpu in sorted(allowed):
-        siblings = _read(_CPUS / f"cpu{cpu}/topology/thread_siblings_list")
-        if cpu == min(parse_cpu_list(siblings) & allowed, default=cpu):
-            chosen.append(cpu)
-    return tuple(chosen)
-
-
 def _sockets(cpus: tuple[int, ...]) -> int:
-    packages = {_read(_CPUS / f"cpu{cpu}/topology/physical_package_id").strip() for cpu in cpus}
+    packages = {_read(CPUS / f"cpu{cpu}/topology/physical_package_id").strip() for cpu in cpus}
     return max(1, len(packages - {""}))
 
 

@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple
 
 from launchers import supervisor
 from launchers.base import STDERR, STDOUT, LaunchError
+from launchers.cpus import CPUS, one_thread_per_core, parse_cpu_list
 from launchers.detect import detect
 from launchers.environment import inherited, job_environment
 from launchers.job import EndReason, Job, JobState, JobStatus, Usage
@@ -209,20 +210,7 @@ def online_cpus() -> frozenset[int]:
 
     A job that has all of these has the whole machine, whatever its second threads are.
     """
-    cpus = Path("/sys/devices/system/cpu")
-    found = _cpu_list((cpus / "online").read_text(encoding="ascii"))
-    first = set()
-    for cpu in found:
-        with suppress(OSError):
-            siblings = _cpu_list((cpus / f"cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii"))
-            first.add(min(siblings & found, default=cpu))
-    return frozenset(first or found)
-
-
-def _cpu_list(text: str) -> set[int]:
-    """Read the kernel's list format: `0-3,8`."""
-    bounds = [part.split("-") for part in text.strip().split(",") if part]
-    return {cpu for ends in bounds for cpu in range(int(ends[0]), int(ends[-1]) + 1)}
+    return frozenset(one_thread_per_core(parse_cpu_list((CPUS / "online").read_text(encoding="ascii"))))
 
 
 def _start(spec: Mapping[str, Any], mark: str) -> str:

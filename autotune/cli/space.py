@@ -10,7 +10,7 @@ from rich.table import Table
 
 from autotune.cli.common import AsJson, errors, output, print_json
 from autotune.cli.study import CoresOption, InputOption, SetOption, StudyArgument, choose, restrict
-from autotune.display import shown
+from autotune.display import shown, written
 from autotune.errors import StudyFileError
 from autotune.machine import this_machine
 from spaces import Configuration, Space
@@ -98,15 +98,9 @@ def read_configuration(built: Space, text: str) -> Configuration:
         if not equals:
             msg = f"--check: {part!r} is not name=value"
             raise StudyFileError(msg)
-        known = {_written(item): item for item in domains.get(key, ())}
+        known = {written(item): item for item in domains.get(key, ())}
         configuration[key] = known.get(value, _number(value))
     return configuration
-
-
-def _written(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _number(text: str) -> int | float | str:
@@ -121,11 +115,11 @@ def _number(text: str) -> int | float | str:
 def _parameters(built: Space) -> Table:
     table = Table("parameter", "values", "default", "exists when", "what it is")
     for parameter in built.parameters:
-        values = [_written(value) for value in parameter.values]
+        values = [written(value) for value in parameter.values]
         listed = ", ".join(values if len(values) <= 8 else [*values[:4], "...", values[-1]])
         if parameter.optional:
             listed = f"unset, {listed}"
-        default = "" if parameter.default is None else _written(parameter.default)
+        default = "" if parameter.default is None else written(parameter.default)
         table.add_row(parameter.name, listed, default, parameter.when or "", parameter.help)
     return table
 

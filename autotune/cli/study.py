@@ -22,9 +22,10 @@ from autotune.cli.common import (
 )
 from autotune.display import display_for, shown
 from autotune.errors import ExitCode, StudyFileError
-from autotune.machine import Machine, parse_cpu_list, this_machine
+from autotune.machine import Machine, this_machine
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile
+from launchers.cpus import parse_cpu_list
 
 StudyArgument = Annotated[
     str, typer.Argument(metavar="STUDY", help="A study that ships with autotune (qe), or a study file (./mine.toml).")

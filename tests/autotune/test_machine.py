@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.machine import one_thread_per_core, parse_cpu_list, this_machine
+from autotune.machine import this_machine
+from launchers.cpus import one_thread_per_core, parse_cpu_list
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("0-3,8", {0, 1, 2, 3, 8}), ("5\n", {5}), ("", set())])
