@@ -1,102 +1,141 @@
-"""Confirming a winner: fresh, interleaved runs of it and of the baseline."""
+"""Confirming: the best few of a study are compared once more, and the one that is chosen with the baseline.
 
-from collections.abc import Sequence
+First the candidates and the baseline run in interleaved rounds. Of those that are not significantly slower than the
+best of them, nor slower by more than the asked precision, the one with the fewest changes from the default wins. It
+then runs against the baseline in fresh pairs, which are all that the verdict counts.
+"""
+
 from dataclasses import dataclass, replace
+from math import log
 
-from autotune.display import Status
-from autotune.errors import CannotRunHereError
-from autotune.outcome import Outcome
-from autotune.records import TrialRecord, baseline, incumbent, speed_up
-from autotune.runner import Bench
-from autotune.search.store import StudyStore
-from autotune.studyfile import VerdictSection
-from autotune.trial import Task
-from autotune.verdict import Verdict, order_of_pair
+from scipy.special import stdtrit
+
+from autotune.bench import Bench
+from autotune.effects import Sample, fit
+from autotune.records import TrialRecord
+from autotune.rounds import Rounds, Side, Table
+from autotune.search.store import VERDICT, StudyStore
+from autotune.standings import Standings
+from autotune.studyfile import StudyFile, VerdictSection
+from autotune.verdict import Verdict, pairs_needed
 from objectives.base import Metric
-
-# A pair of which a run failed is made again; a winner that fails this often is not one.
-FAILED_PAIRS = 3
-_TICK_S = 0.25
+from spaces import Configuration
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The two sides of a comparison, and what their runs are made with."""
+class Contest:
+    """The trials that compete at the end of a study."""
 
-    bench: Bench
-    metric: Metric
+    standings: Standings
     default: TrialRecord
-    best: TrialRecord
-    seed: int
-
-    def with_pair(self, verdict: Verdict) -> Verdict:
-        """Run both sides once more, in random order; a pair of which a run fails counts as a failure."""
-        number = len(verdict.pairs)
-        values: dict[bool, float] = {}
-        for is_default in order_of_pair(self.seed, number + len(verdict.failures)):
-            side = self.default if is_default else self.best
-            outcome = self._run(side, f"confirm-{self.best.number:05d}-{number:02d}-{side.number:05d}")
-            if outcome.failure is not None:
-                failure = f"trial {side.number}: {outcome.failure}: {outcome.message}"
-                self.bench.display.line(f"confirming: {failure}")
-                return replace(verdict, failures=(*verdict.failures, failure))
-            values[is_default] = outcome.metrics[self.metric.name]
-        base, winner = values[True], values[False]
-        self.bench.display.line(
-            f"confirming, pair {number + 1}: default {base:g} {self.metric.unit}, "
-            f"trial {self.best.number} {winner:g} {self.metric.unit}, {speed_up(winner, base, self.metric):.2f}x"
-        )
-        return replace(verdict, pairs=(*verdict.pairs, (base, winner)))
-
-    def status(self, verdict: Verdict, pairs: int) -> Status:
-        """Return how far the comparison is."""
-        return Status(
-            metric=self.metric,
-            budget=pairs,
-            finished=len(verdict.pairs),
-            best=self.best,
-            baseline=self.default,
-            phase="confirming the winner",
-        )
-
-    def _run(self, side: TrialRecord, folder: str) -> Outcome:
-        for _ in range(self.bench.retries + 1):
-            outcome = self._run_once(side, folder)
-            if not outcome.retryable:
-                return outcome
-        msg = f"the winner cannot be confirmed now: {outcome.message}\nmend that, then use the same command again"
-        raise CannotRunHereError(msg)
-
-    def _run_once(self, side: TrialRecord, folder: str) -> Outcome:
-        task = self.bench.place(self.bench.task(side.number, side.configuration, folder))
-        if task is None:
-            msg = "no trial runs while a winner is confirmed, yet its cores are taken"
-            raise RuntimeError(msg)
-        answer = self.default.outcome.answer if self.default.outcome else None
-        self.bench.executor.submit(replace(task, reference=answer))
-        ended: Sequence[tuple[Task, Outcome]] = []
-        while not ended:
-            ended = self.bench.executor.wait(_TICK_S)
-        self.bench.pool.give_back(task.job.resources.cpus)
-        return ended[0][1]
+    candidates: tuple[TrialRecord, ...]
 
 
-def confirm(store: StudyStore, bench: Bench, settings: VerdictSection, seed: int) -> Verdict | None:
-    """Compare the incumbent with the baseline, or return what was found before; None when there is nothing to compare.
-
-    Every pair of runs is stored when it is complete, so that an interrupted comparison goes on where it was.
-    """
-    trials = store.trials()
-    metric = store.definition.target
-    best, default = incumbent(trials, metric), baseline(trials)
-    if best is None or default is None or best.number == default.number:
+def contest(standings: Standings, count: int) -> Contest | None:
+    """Return who competes: the best `count` that look better than the baseline; None when none does."""
+    default = standings.baseline
+    if default is None:
         return None
-    comparison = Comparison(bench, metric, default, best, seed)
-    stored = Verdict.from_dict(store.verdict) if store.verdict else None
-    verdict = stored if stored and stored.winner == best.number else Verdict(best.number, settings.confidence)
-    verdict = replace(verdict, confidence=settings.confidence)
-    while len(verdict.pairs) < settings.pairs and len(verdict.failures) < FAILED_PAIRS:
-        bench.display.update(comparison.status(verdict, settings.pairs))
-        verdict = comparison.with_pair(verdict)
-        store.set_verdict(verdict.to_dict())
-    return verdict
+    before = standings.ranking[: standings.ranking.index(default)]
+    return Contest(standings, default, tuple(before[:count])) if before else None
+
+
+def changes(configuration: Configuration, default: Configuration) -> list[str]:
+    """Return the parameters in which a configuration differs from the default."""
+    names = [*configuration, *(name for name in default if name not in configuration)]
+    return [name for name in names if configuration.get(name) != default.get(name)]
+
+
+def confirm(store: StudyStore, bench: Bench, study: StudyFile) -> Verdict | None:
+    """Find the winner and compare it with the baseline; None when there is nothing to compare.
+
+    What was stored of an interrupted comparison, or of an earlier one of the same trials, counts.
+    """
+    settings, seed = study.verdict, study.sampler.seed
+    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    found = contest(standings, settings.candidates)
+    if found is None:
+        return None
+    stored = stored_verdict(store)
+    if stored is not None and is_about(stored, standings):
+        winner, numbers = standings.trials[stored.winner], stored.candidates
+    else:
+        winner, numbers = _winner(store, bench, study, found), tuple(trial.number for trial in found.candidates)
+    differences = len(changes(winner.configuration, found.default.configuration))
+    verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
+    sides = (_side(found.default, "default"), _side(winner, f"trial {winner.number}"))
+    rounds = Rounds(store, bench, standings, f"verdict:{winner.number}", sides, seed, "confirming")
+    verdict = _with_pairs(verdict, rounds.table())
+    while True:
+        wanted = pairs_wanted(verdict, settings, standings.metric)
+        if len(verdict.pairs) >= wanted or not (rounds.table().is_reliable(0) and rounds.table().is_reliable(1)):
+            return verdict
+        verdict = _with_pairs(verdict, rounds.until(wanted + len(verdict.failures)))
+        store.set_attribute(VERDICT, verdict.to_dict())
+
+
+def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> int:
+    """Return how many pairs of runs there should be: the first ones tell how many more the asked precision needs."""
+    if len(verdict.pairs) < settings.pairs:
+        return settings.pairs
+    first = replace(verdict, pairs=verdict.pairs[: settings.pairs]).interval(metric)
+    return min(settings.max_pairs, pairs_needed(first, settings.pairs, settings.precision))
+
+
+def stored_verdict(store: StudyStore) -> Verdict | None:
+    """Return the verdict that was stored, on whatever winner."""
+    stored = store.attribute(VERDICT)
+    return Verdict.from_dict(stored) if stored else None
+
+
+def is_about(verdict: Verdict, standings: Standings) -> bool:
+    """Whether the best trial of tuning was among the candidates of a verdict: else there is a new best."""
+    best = standings.ranking[0] if standings.ranking else None
+    return best is not None and best.number in verdict.candidates
+
+
+def _with_pairs(verdict: Verdict, table: Table) -> Verdict:
+    failures = [f"trial {verdict.winner}: {text}" for text in table.failures(1)]
+    failures += [f"default: {text}" for text in table.failures(0)]
+    return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures))
+
+
+def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -> TrialRecord:
+    """Let the candidates compete; return the simplest of those that cannot be told from the best."""
+    if len(found.candidates) == 1:
+        return found.candidates[0]
+    sides = (_side(found.default, "default"), *(_side(trial, f"trial {trial.number}") for trial in found.candidates))
+    series = "select:" + ",".join(str(trial.number) for trial in found.candidates)
+    rounds = Rounds(store, bench, found.standings, series, sides, study.sampler.seed, "choosing")
+    table = rounds.until(study.verdict.rounds)
+    samples = [
+        Sample(place, number, found.standings.to_log(value))
+        for place in range(len(sides))
+        for number, value in table.values(place).items()
+    ]
+    effects = fit(samples, "mean")
+    reliable = [place for place in range(1, len(sides)) if table.is_reliable(place) and effects.count(place)]
+    if not reliable:
+        return found.candidates[0]
+    best = min(reliable, key=effects.center)
+    alike = [best]
+    for place in reliable:
+        contrast = effects.contrast(place, best)
+        noise = contrast.standard_error * float(stdtrit(contrast.degrees, 0.5 + study.verdict.confidence / 2))
+        if place != best and contrast.difference < min(noise, log(1.0 + study.verdict.precision)):
+            alike.append(place)
+    simplest = min(
+        alike,
+        key=lambda place: (
+            len(changes(sides[place].configuration, found.default.configuration)),
+            effects.center(place),
+        ),
+    )
+    if len(alike) > 1:
+        names = ", ".join(sides[place].label for place in sorted(alike))
+        bench.display.line(f"{names} cannot be told apart: {sides[simplest].label} is the simplest")
+    return found.candidates[simplest - 1]
+
+
+def _side(trial: TrialRecord, label: str) -> Side:
+    return Side(label, trial.configuration, trial.number)

@@ -1,8 +1,7 @@
 """What a person sees while a study runs: a live panel on a terminal, plain lines elsewhere."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
@@ -12,8 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autotune.records import TrialRecord, speed_up
-from objectives.base import Metric, Progress
+from autotune.standings import Standings
+from objectives.base import Progress
 from spaces import Configuration
 
 
@@ -31,13 +30,10 @@ class Running:
 class Status:
     """A study at one moment."""
 
-    metric: Metric
+    standings: Standings
     budget: int
     finished: int
     running: tuple[Running, ...] = ()
-    best: TrialRecord | None = None
-    baseline: TrialRecord | None = None
-    failures: Mapping[str, int] = field(default_factory=dict)
     left_s: float | None = None
     phase: str = "tuning"
 
@@ -106,23 +102,24 @@ def panel(status: Status) -> Group:
     left = f"about {_duration(status.left_s)} left" if status.left_s is not None else ""
     head.add_row(status.phase, bar, f"{status.finished}/{status.budget}", left)
     lines: list[Text] = [Text(best_line(status), style="bold")]
-    if status.failures:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.failures).most_common())
-        lines.append(Text(f"failed: {kinds}", style="yellow"))
+    if status.standings.counts:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.standings.counts).most_common())
+        lines.append(Text(f"no value: {kinds}", style="yellow"))
     lines.extend(Text(_running_line(run), style="dim") for run in status.running)
     return Group(head, *lines)
 
 
 def best_line(status: Status) -> str:
     """Say what is best so far."""
-    if status.best is None:
+    standings = status.standings
+    best = standings.incumbent
+    if best is None:
         return "no measurement yet"
-    value = status.best.value(status.metric)
-    text = f"best: trial {status.best.number}, {value:g} {status.metric.unit}"
-    if status.baseline is not None:
-        gain = speed_up(value, status.baseline.value(status.metric), status.metric)
+    gain = standings.gain(best)
+    text = f"best: trial {best.number}, {standings.value(best):.4g} {standings.metric.unit}"
+    if gain is not None:
         text += f", {gain:.2f} times the default's speed"
-    return f"{text}  {shown(status.best.configuration)}"
+    return f"{text} (runs differ by {standings.noise:.0%})  {shown(best.configuration)}"
 
 
 def shown(configuration: Configuration) -> str:

@@ -5,10 +5,9 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 from autotune.display import shown
-from autotune.records import TrialRecord
+from autotune.records import Run
 from autotune.trial import job_from_description
 from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
 
@@ -21,29 +20,29 @@ _END = "END_OF_INPUT"
 
 @dataclass(frozen=True)
 class JobScript:
-    """What a script is made of. `remarks` become comments at its top."""
+    """What a script is made of: the run to make again. `remarks` become comments at its top."""
 
     name: str
-    trial: TrialRecord
+    run: Run
     mpi: MpiFlavour
     remarks: Sequence[str] = ()
 
     @property
     def walltime_s(self) -> int:
         """The wall time to ask for, in whole minutes."""
-        elapsed_s = self.trial.outcome.usage.elapsed_s if self.trial.outcome else 0.0
+        elapsed_s = self.run.outcome.usage.elapsed_s
         return max(_MINIMUM_WALLTIME_S, 60 * ceil(_TIME_MARGIN * elapsed_s / 60))
 
     @property
     def memory_mib(self) -> int:
         """The memory to ask for, in MiB."""
-        peak = self.trial.outcome.usage.peak_memory_bytes if self.trial.outcome else 0
+        peak = self.run.outcome.usage.peak_memory_bytes
         return max(1024, 512 * ceil(_MEMORY_MARGIN * peak / 2**20 / 512))
 
 
 def pbs(script: JobScript) -> str:
     """Return a script for `qsub`."""
-    cores = _job(script)["resources"]["cores"]
+    cores = script.run.job["resources"]["cores"]
     head = [
         f"#PBS -N {script.name}",
         f"#PBS -l ncpus={cores}",
@@ -55,7 +54,7 @@ def pbs(script: JobScript) -> str:
 
 def slurm(script: JobScript) -> str:
     """Return a script for `sbatch`."""
-    job = _job(script)
+    job = script.run.job
     ranks = job["mpi"]["ranks"] if job["mpi"] else 1
     head = [
         f"#SBATCH --job-name={script.name}",
@@ -77,7 +76,7 @@ FORMATS: Mapping[str, Callable[[JobScript], str]] = {"pbs": pbs, "slurm": slurm,
 
 
 def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
-    job = _job(script)
+    job = script.run.job
     folder = job["folder"]
     environment = job["environment"] | (mpi_environment(script.mpi, user_id=os.geteuid()) if job["mpi"] else {})
     exports = [f"export {name}={_quoted(value, folder)}" for name, value in sorted(environment.items())]
@@ -85,11 +84,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
     lines = [
         "#!/bin/bash",
         *head,
-        *(
-            f"# {line}"
-            for remark in (*script.remarks, shown(script.trial.configuration))
-            for line in remark.splitlines()
-        ),
+        *(f"# {line}" for remark in (*script.remarks, shown(script.run.configuration)) for line in remark.splitlines()),
         "# module load ...  (what the programs below need, where they come from modules)",
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
@@ -100,13 +95,6 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         " ".join(_quoted(word, folder) for word in command),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _job(script: JobScript) -> Mapping[str, Any]:
-    if script.trial.job is None:
-        msg = f"trial {script.trial.number} was never launched"
-        raise ValueError(msg)
-    return script.trial.job
 
 
 def _file(name: str, text: str) -> str:

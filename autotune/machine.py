@@ -88,31 +88,32 @@ def this_machine() -> Machine:
 
 
 def _sockets(cpus: tuple[int, ...]) -> int:
-    packages = {_read(CPUS / f"cpu{cpu}/topology/physical_package_id").strip() for cpu in cpus}
+    packages = {read_or_empty(CPUS / f"cpu{cpu}/topology/physical_package_id").strip() for cpu in cpus}
     return max(1, len(packages - {""}))
 
 
 def _cpu_quota() -> float | None:
-    quota, _, period = _read(_CGROUP / "cpu.max").strip().partition(" ")
+    quota, _, period = read_or_empty(_CGROUP / "cpu.max").strip().partition(" ")
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
 
 
 def _memory_bytes() -> int:
     total = int(psutil.virtual_memory().total)
-    limit = _read(_CGROUP / "memory.max").strip()
+    limit = read_or_empty(_CGROUP / "memory.max").strip()
     return min(total, int(limit)) if limit.isdigit() else total
 
 
 def _cpu_model() -> str:
-    for line in _read(Path("/proc/cpuinfo")).splitlines():
+    for line in read_or_empty(Path("/proc/cpuinfo")).splitlines():
         key, _, value = line.partition(":")
         if key.strip() in {"model name", "cpu model"}:
             return " ".join(value.split())
     return platform.processor() or platform.machine()
 
 
-def _read(path: Path) -> str:
+def read_or_empty(path: Path) -> str:
+    """Return what the kernel says in one of its files; nothing if there is no such file, or it may not be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""

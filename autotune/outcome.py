@@ -1,4 +1,4 @@
-"""Outcome: how a trial ended, as it is stored."""
+"""Outcome: how a run ended, as it is stored."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,26 +10,45 @@ from objectives.base import Answer, FailureKind
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a trial: a measurement (`failure` is None) or a typed failure.
+    """The end of a run: a measurement, a typed failure, or a bound.
 
-    `attempts` counts the runs that were needed: more than one only after infrastructure errors. `usage` is that of
-    the last run's whole job, start-up of the ranks included.
+    A run that was stopped because it had already lost has a `bound`: the target metric would not have been better than
+    that. It is no value. `attempts` counts the launches that were needed: more than one only after infrastructure
+    errors. `usage` is that of the last launch's whole job, start-up of the ranks included. `unused` are parameters
+    that the program said to have had no effect; `timeline` are (step, elapsed_s) of its progress; `conditions` are
+    what the host was like at the start.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
     failure: FailureKind | None = None
+    bound: float | None = None
     code: str = ""
     message: str = ""
     answer: Answer | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
+    timeline: tuple[tuple[int, float], ...] = ()
+    conditions: Mapping[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     attempts: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse an outcome that is both or neither."""
-        if (self.failure is None) != bool(self.metrics):
-            msg = f"an outcome has either metrics or a failure, got {dict(self.metrics)} and {self.failure}"
+        """Refuse an outcome that is several of these or none."""
+        if [self.failure is not None, bool(self.metrics), self.bound is not None].count(True) != 1:
+            msg = (
+                f"an outcome has metrics, a failure or a bound, got {dict(self.metrics)}, {self.failure}, {self.bound}"
+            )
             raise ValueError(msg)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run gave a valid measurement."""
+        return bool(self.metrics)
+
+    @property
+    def capped(self) -> bool:
+        """Whether the run was stopped because it had already lost."""
+        return self.bound is not None
 
     @property
     def retryable(self) -> bool:
@@ -44,8 +63,10 @@ class Outcome:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Read the stored form."""
         values = dict(stored)
-        if values.get("failure"):
+        if values["failure"]:
             values["failure"] = FailureKind(values["failure"])
-        if values.get("answer"):
+        if values["answer"]:
             values["answer"] = Answer(**values["answer"])
+        values["unused"] = tuple(values["unused"])
+        values["timeline"] = tuple((int(step), float(at)) for step, at in values["timeline"])
         return cls(**values | {"usage": Usage(**values["usage"])})

@@ -1,5 +1,6 @@
 """From a study file and a machine to everything a study is made of."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,8 +33,12 @@ class Prepared:
     definition: Definition
 
 
-def prepare(study: StudyFile, machine: Machine, launcher: Launcher, folder: Path) -> Prepared:
+def prepare(
+    study: StudyFile, machine: Machine, launcher: Launcher, folder: Path, session: Mapping[str, str] | None = None
+) -> Prepared:
     """Plan the objective in `folder` (a dry run may be made there), and build the space.
+
+    `session` is what else must not change between measurements that are compared (governor, MPI).
 
     Raises:
         CannotRunHereError: the program cannot be tuned here.
@@ -58,8 +63,9 @@ def prepare(study: StudyFile, machine: Machine, launcher: Launcher, folder: Path
         identity=plan.identity,
         facts=plan.facts,
         machine=machine.describe(),
-        machine_identity=machine.identity,
+        machine_identity={**machine.identity, **(session or {})},
         version=__version__,
+        study=study.model_dump(mode="json"),
     )
     return Prepared(study, plan, space, definition)
 

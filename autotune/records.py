@@ -1,8 +1,8 @@
-"""What storage holds of a study: its definition, and a record of each trial."""
+"""What storage holds of a study: its definition, its trials, and every run of them."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Self
 
 from autotune.outcome import Outcome
@@ -15,7 +15,7 @@ class Definition:
     """What a study is about. Two sessions belong to the same study only if `differences` finds none.
 
     `space` is `Space.to_dict()`; `identity` says what makes measurements comparable (input, program version);
-    `machine` is where they were made. All of it is JSON-able.
+    `machine` is where they were made; `study` is the study file as it was at first. All of it is JSON-able.
     """
 
     objective: str
@@ -27,6 +27,7 @@ class Definition:
     machine: Mapping[str, Any]
     machine_identity: Mapping[str, str]
     version: str
+    study: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def target(self) -> Metric:
@@ -48,63 +49,141 @@ class Definition:
         found = []
         if self.objective != other.objective:
             found.append(f"objective: {self.objective} there, {other.objective} here")
-        for title, mine, theirs in (
-            ("", self.identity, other.identity),
-            ("machine ", self.machine_identity, other.machine_identity),
-        ):
-            found.extend(
-                f"{title}{key}: {mine.get(key)} there, {theirs.get(key)} here"
-                for key in sorted({*mine, *theirs})
-                if mine.get(key) != theirs.get(key)
-            )
+        found.extend(
+            f"{key}: {self.identity.get(key)} there, {other.identity.get(key)} here"
+            for key in sorted({*self.identity, *other.identity})
+            if self.identity.get(key) != other.identity.get(key)
+        )
+        # What a kernel does not tell is not a difference.
+        found.extend(
+            f"machine {key}: {self.machine_identity[key]} there, {other.machine_identity[key]} here"
+            for key in sorted(self.machine_identity.keys() & other.machine_identity.keys())
+            if self.machine_identity[key] != other.machine_identity[key]
+        )
         if not found and self.space != other.space:
             found.append("the space: its parameters, values or constraints are others than before")
         return found
 
 
+class State(StrEnum):
+    """How a trial stands. A failed one has the kind of its failure instead."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    CAPPED = "capped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a run is made for.
+
+    `series` says for what: "" is tuning, "warm-up" counts for nothing, others are the comparisons after it, with their
+    `round`. Runs of one `block` are made close together in time.
+    """
+
+    configuration: Configuration
+    trial: int | None = None
+    series: str = ""
+    round: int = 0
+    block: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Purpose):
+    """One run of a configuration, as it ended.
+
+    `session` are the facts of the session (provenance), `job` is what is needed to make the run again.
+    """
+
+    outcome: Outcome
+    started: str = ""
+    job: Mapping[str, Any] = field(default_factory=dict)
+    session: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def core_s(self) -> float:
+        """The core-seconds that the run held: its cores, for as long as its job took."""
+        return self.cores * self.outcome.usage.elapsed_s
+
+    @property
+    def cores(self) -> int:
+        """How many cores the run held."""
+        return int(self.job.get("resources", {}).get("cores", 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return {
+            "configuration": dict(self.configuration),
+            "outcome": self.outcome.to_dict(),
+            "block": self.block,
+            "started": self.started,
+            "job": dict(self.job),
+            "session": dict(self.session),
+        }
+
+
 @dataclass(frozen=True)
 class TrialRecord:
-    """One trial. `outcome` is None while it runs; `job` is the stored command of its run, None before its launch."""
+    """One configuration with its runs so far. It is `settled` when no further run could change what it is worth."""
 
     number: int
     configuration: Configuration
-    outcome: Outcome | None = None
-    job: Mapping[str, Any] | None = None
-    started: datetime | None = None
-    ended: datetime | None = None
+    runs: tuple[Run, ...] = ()
+    settled: bool = False
+
+    def with_run(self, run: Run) -> "TrialRecord":
+        """Return the trial with one more run."""
+        return replace(self, runs=(*self.runs, run))
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """How its runs ended."""
+        return [run.outcome for run in self.runs]
+
+    @property
+    def failure(self) -> Outcome | None:
+        """The failure of a trial of which half of the runs failed, or more; None for others."""
+        failed = [outcome for outcome in self.outcomes if outcome.failure is not None]
+        return failed[-1] if failed and 2 * len(failed) >= len(self.runs) else None
+
+    @property
+    def state(self) -> State:
+        """How the trial stands."""
+        if self.failure is not None:
+            return State.FAILED
+        if any(outcome.capped for outcome in self.outcomes):
+            return State.CAPPED
+        return State.COMPLETE if self.runs else State.RUNNING
 
     @property
     def complete(self) -> bool:
-        """Whether the trial gave a valid measurement."""
-        return self.outcome is not None and self.outcome.failure is None
+        """Whether the trial gave valid measurements."""
+        return self.state is State.COMPLETE
 
-    def value(self, metric: Metric) -> float:
-        """Return the measured value of `metric` of a complete trial."""
-        if self.outcome is None or not self.complete:
-            msg = f"trial {self.number} has no measurement"
-            raise ValueError(msg)
-        return self.outcome.metrics[metric.name]
+    @property
+    def job(self) -> Mapping[str, Any]:
+        """What its newest run was made with; empty before the first."""
+        return self.runs[-1].job if self.runs else {}
+
+    @property
+    def message(self) -> str:
+        """What its failure, or its cap, says; empty for a complete trial."""
+        if self.failure is not None:
+            return self.failure.message
+        return next((outcome.message for outcome in self.outcomes if outcome.capped), "")
+
+    def measured(self, name: str) -> list[float]:
+        """Return the values of a metric of its complete runs."""
+        return [outcome.metrics[name] for outcome in self.outcomes if outcome.complete]
 
 
-def incumbent(trials: list[TrialRecord], metric: Metric) -> TrialRecord | None:
-    """Return the best complete trial; of equals the earliest."""
-    complete = [trial for trial in trials if trial.complete]
-    sign = -1.0 if metric.direction == "maximize" else 1.0
-    return min(complete, key=lambda trial: (sign * trial.value(metric), trial.number), default=None)
-
-
-def default_trial(trials: list[TrialRecord]) -> TrialRecord | None:
+def default_trial(trials: Iterable[TrialRecord]) -> TrialRecord | None:
     """Return the trial of the default configuration, which is proposed first.
 
     Not always number 0: one that was killed before its launch leaves its number unused.
     """
     return min(trials, key=lambda trial: trial.number, default=None)
-
-
-def baseline(trials: list[TrialRecord]) -> TrialRecord | None:
-    """Return the trial of the default configuration if it gave a measurement."""
-    first = default_trial(trials)
-    return first if first is not None and first.complete else None
 
 
 def speed_up(value: float, reference: float, metric: Metric) -> float:

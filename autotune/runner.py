@@ -2,30 +2,29 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from pathlib import Path
 from statistics import fmean
 
-from autotune.cores import CorePool
-from autotune.display import Display, Running, Status, shown
+from autotune.agenda import WARM_UP, WARM_UP_LIMIT_S, Agenda, Step
+from autotune.bench import Bench, Launched
+from autotune.display import Running, Status, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
-from autotune.executor import Executor
-from autotune.folders import fresh_folder
 from autotune.outcome import Outcome
-from autotune.records import TrialRecord, baseline, default_trial, incumbent, speed_up
+from autotune.records import Purpose, State, TrialRecord
+from autotune.search.observation import Observation
 from autotune.search.store import StudyStore
-from autotune.studyfile import BudgetSection
-from autotune.trial import Task, describe_job
+from autotune.standings import Standings
+from autotune.studyfile import StudyFile
+from autotune.trial import Task
 from launchers import STDOUT, LineReader
-from launchers.mpi import MpiFlavour
-from objectives.base import Context, Objective, Progress, ProgressReader
-from spaces import Configuration, Space
+from objectives.base import Progress, ProgressReader
+from spaces import Space
 
 _TICK_S = 0.25
-# That many trials in a row without a working machine under them: it is the machine.
+# That many runs in a row without a working machine under them: it is the machine.
 _BROKEN_AFTER = 3
 
 
@@ -37,41 +36,28 @@ class Ending(Enum):
     TIMEOUT = "the time given is over"
 
 
-@dataclass(frozen=True)
-class Bench:
-    """What runs are made with: everything but the study's storage and budget."""
-
-    objective: Objective
-    executor: Executor
-    pool: CorePool
-    runs: Path
-    display: Display
-    flavour: MpiFlavour | None = None
-    run_time_limit_s: float | None = None
-    retries: int = 2
-
-    def task(self, number: int, configuration: Configuration, folder: str) -> Task:
-        """Make the run of a configuration ready in an empty folder of its own."""
-        context = Context(folder=fresh_folder(self.runs / folder), time_limit_s=self.run_time_limit_s)
-        job = self.objective.job(configuration, context)
-        return Task(number, replace(job, name=f"trial {number}"), self.objective)
-
-    def place(self, task: Task) -> Task | None:
-        """Give the task cores of its own; None while there are not enough."""
-        cpus = self.pool.take(task.job.resources.cores)
-        if cpus is None:
-            return None
-        return replace(task, job=replace(task.job, resources=replace(task.job.resources, cpus=cpus)))
-
-
 @dataclass
 class _InFlight:
-    task: Task
-    configuration: Configuration
+    step: Step
+    launched: Launched
     lines: LineReader
     read: ProgressReader
     since: float = field(default_factory=time.monotonic)
     progress: Progress | None = None
+
+    def follow(self) -> None:
+        with suppress(OSError):
+            for line in self.lines.new_lines():
+                self.progress = self.read(line) or self.progress
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A run that waits for cores."""
+
+    step: Step
+    task: Task
+    purpose: Purpose
 
 
 class StudyRunner:
@@ -82,24 +68,28 @@ class StudyRunner:
         store: StudyStore,
         space: Space,
         bench: Bench,
-        budget: BudgetSection,
+        study: StudyFile,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Work on `store` with `bench`; nothing runs before `tune`."""
+        """Work on `store` with `bench`, as `study` says; nothing runs before `tune`."""
         self._store = store
         self._space = space
         self._bench = bench
-        self._budget = budget
+        self._budget = study.budget
+        self._statistic = study.repeats.statistic
         self._clock = clock
-        self._trials: dict[int, TrialRecord] = {}
-        self._in_flight: dict[int, _InFlight] = {}
-        self._failures: Counter[str] = Counter()
         self._metric = store.definition.target
+        self._agenda = Agenda(study.repeats)
+        self._trials: dict[int, TrialRecord] = {}
+        self._standings = Standings({}, self._metric, self._statistic)
+        self._in_flight: dict[int, _InFlight] = {}
+        self._waiting: list[_Ready] = []
         self._machine_faults = 0
+        self._ends_at = float("inf")
         self._ending = Ending.BUDGET
 
     def tune(self) -> Ending:
-        """Run trials until there are as many as the budget says; repeat what was interrupted first.
+        """Run trials until there are as many as the budget says, and until every race is over.
 
         Raises:
             NothingWorkedError: the first trials all failed.
@@ -107,16 +97,16 @@ class StudyRunner:
         """
         self._store.recover()
         self._trials = {trial.number: trial for trial in self._store.trials()}
+        self._agenda.block = 1 + max((run.block for trial in self._trials.values() for run in trial.runs), default=-1)
+        self._take_stock()
         for trial in self._trials.values():
-            self._count(trial)
-        proposals = self._proposals(self._clock())
-        waiting: Task | None = None
+            if not trial.settled and not trial.runs:
+                self._bench.display.line(f"trial {trial.number}: was interrupted, runs again")
+        if self._budget.timeout_s is not None:
+            self._ends_at = self._clock() + self._budget.timeout_s
         while True:
-            while len(self._in_flight) < self._workers():
-                waiting = waiting or next(proposals, None)
-                if waiting is None or not self._launch(waiting):
-                    break
-                waiting = None
+            while len(self._in_flight) < self._workers() and self._launch_next():
+                pass
             if not self._in_flight:
                 return self._ending
             for task, outcome in self._bench.executor.wait(_TICK_S):
@@ -124,99 +114,161 @@ class StudyRunner:
             self._bench.display.update(self.status())
 
     def _workers(self) -> int:
-        """Return how many trials may run now: the default configuration runs alone, and its answer is the reference."""
-        first = default_trial(list(self._trials.values()))
-        return self._budget.workers if first is not None and first.outcome is not None else 1
+        """Return how many runs may go on now: the default configuration runs alone, and its answer is the reference."""
+        return self._budget.workers if self._agenda.ready(self._standings) else 1
 
-    def _proposals(self, started: float) -> Iterator[Task]:
-        for record in [trial for trial in self._trials.values() if trial.outcome is None]:
-            self._bench.display.line(f"trial {record.number}: was interrupted, runs again")
-            yield self._prepare(record)
-        limit = self._budget.timeout_s
-        while len(self._trials) < self._budget.trials:
-            if limit is not None and self._clock() - started >= limit:
-                self._ending = Ending.TIMEOUT
-                return
-            proposed = self._ask()
-            if proposed is None:
-                self._ending = Ending.EXHAUSTED
-                return
-            yield self._prepare(proposed)
-
-    def _ask(self) -> TrialRecord | None:
-        size = self._space.size
-        if size.exact and len(self._trials) >= size.value:
-            return None
-        return self._store.ask(self._space)
-
-    def _prepare(self, record: TrialRecord) -> Task:
-        self._trials[record.number] = record
-        task = self._bench.task(record.number, record.configuration, f"{record.number:05d}")
-        self._store.lease(record.number, describe_job(task.job, self._bench.flavour))
-        return task
-
-    def _launch(self, task: Task) -> bool:
-        placed = self._bench.place(task)
-        if placed is None:
+    def _launch_next(self) -> bool:
+        if not self._waiting and (ready := self._next()):
+            self._waiting.append(ready)
+        if not self._waiting:
             return False
-        reference = baseline(list(self._trials.values())) or self._first_complete()
-        answer = reference.outcome.answer if reference and reference.outcome else None
-        placed = replace(placed, reference=answer)
-        lines = LineReader(task.job.folder / STDOUT)
-        self._in_flight[task.number] = _InFlight(
-            placed, self._trials[task.number].configuration, lines, self._bench.objective.progress_reader()
-        )
-        self._bench.executor.submit(placed)
+        launched = self._bench.start(self._waiting[0].task, self._waiting[0].purpose)
+        if launched is None:
+            return False
+        self._follow(self._waiting.pop(0).step, launched)
         return True
 
-    def _first_complete(self) -> TrialRecord | None:
-        return next((trial for trial in self._trials.values() if trial.complete), None)
+    def _follow(self, step: Step, launched: Launched) -> None:
+        lines = LineReader(launched.task.job.folder / STDOUT)
+        self._in_flight[step.trial.number] = _InFlight(step, launched, lines, self._bench.objective.progress_reader())
+
+    def _next(self) -> _Ready | None:
+        if self._clock() >= self._ends_at:
+            self._ending = Ending.TIMEOUT
+            return None
+        if self._nothing_to_do():
+            return None
+        step = self._agenda.next(self._standings, self._busy())
+        if step is None and (self._agenda.ready(self._standings) or not self._trials):
+            proposed = self._propose()
+            step = self._agenda.next(self._standings, self._busy()) if proposed else None
+        return self._prepare(step) if step else None
+
+    def _nothing_to_do(self) -> bool:
+        """Whether only the default configuration could be run again, for nobody's benefit."""
+        return len(self._trials) >= self._budget.trials and all(trial.settled for trial in self._trials.values())
+
+    def _busy(self) -> set[int]:
+        return {*self._in_flight, *(ready.step.trial.number for ready in self._waiting)}
+
+    def _propose(self) -> bool:
+        if len(self._trials) >= self._budget.trials:
+            return False
+        size = self._space.size
+        exhausted = size.exact and len(self._trials) >= size.value
+        proposed = None if exhausted else self._store.ask(self._space, self._observations())
+        if proposed is None:
+            self._ending = Ending.EXHAUSTED
+            return False
+        self._trials[proposed.number] = proposed
+        self._take_stock()
+        return True
+
+    def _observations(self) -> dict[int, Observation]:
+        return {trial.number: self._observation(trial) for trial in self._trials.values()}
+
+    def _observation(self, trial: TrialRecord) -> Observation:
+        match trial.state:
+            case State.COMPLETE:
+                return Observation(value=self._standings.value(trial), runs=len(trial.measured(self._metric.name)))
+            case State.CAPPED:
+                return Observation(bound=self._standings.bound(trial))
+            case State.RUNNING:
+                return Observation(pending=True)
+            case State.FAILED:
+                return Observation()
+
+    def _prepare(self, step: Step) -> _Ready:
+        trial, counts = step.trial, not step.series
+        self._agenda.starts(step, self._standings)
+        reference = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
+        answer = next((o.answer for o in reference.outcomes if o.complete), None) if reference else None
+        place = f"{trial.number:05d}" + (f"-{len(trial.runs)}" if trial.runs else "")
+        task = self._bench.prepare(
+            trial.number,
+            trial.configuration,
+            place if counts else step.series,
+            reference=answer,
+            cap=self._agenda.cap(trial, self._standings) if counts else None,
+        )
+        if step.series == WARM_UP:
+            limit = min(WARM_UP_LIMIT_S, task.job.time_limit_s or WARM_UP_LIMIT_S)
+            task = replace(task, job=replace(task.job, time_limit_s=limit))
+        elif not trial.runs:
+            self._store.lease(trial.number)
+        return _Ready(step, task, Purpose(trial.configuration, trial.number, step.series, block=self._agenda.block))
 
     def _ended(self, task: Task, outcome: Outcome) -> None:
-        flight = self._in_flight.pop(task.number)
-        self._bench.pool.give_back(task.job.resources.cpus)
-        if outcome.retryable and task.attempt <= self._bench.retries:
-            self._bench.display.line(f"trial {task.number}: {outcome.message}; tried again")
-            again = self._bench.task(task.number, flight.configuration, f"{task.number:05d}")
-            self._launch(replace(again, attempt=task.attempt + 1))
-            return
+        flight = self._in_flight.pop(task.key)
+        step = flight.step
+        run = self._bench.ended(flight.launched, outcome)
         if outcome.retryable:
-            self._check_machine(task, outcome)
+            self._retry(flight, outcome)
             return
         self._machine_faults = 0
-        before = incumbent(list(self._trials.values()), self._metric)
-        self._store.tell(task.number, outcome)
-        record = replace(self._trials[task.number], outcome=outcome)
-        self._trials[task.number] = record
-        self._count(record)
-        self._bench.display.line(self._line(record, before))
+        self._store.add_run(run)
+        if step.series:
+            self._bench.display.line(f"{step.series}: {self._said(outcome)}, does not count")
+        else:
+            trial = self._trials[step.trial.number]
+            self._trials[trial.number] = trial.with_run(run)
+        before = self._standings.incumbent
+        self._take_stock()
+        self._agenda.ended(step, self._standings)
+        if not step.series:
+            self._report(self._trials[step.trial.number], outcome)
+        self._settle()
+        best = self._standings.incumbent
+        if best is not None and before is not None and best.number != before.number:
+            self._bench.display.line(f"best so far: trial {best.number}, {self._value(best)}")
         self._check_hope()
 
-    def _count(self, record: TrialRecord) -> None:
-        if record.outcome is not None and record.outcome.failure is not None:
-            self._failures[record.outcome.failure.value] += 1
+    def _take_stock(self) -> None:
+        self._standings = Standings(dict(self._trials), self._metric, self._statistic)
 
-    def _line(self, record: TrialRecord, before: TrialRecord | None) -> str:
-        outcome = record.outcome
-        if outcome is None or outcome.failure is not None:
-            kind, message = (outcome.failure, outcome.message) if outcome else ("", "")
-            return f"trial {record.number}: {kind}: {message}  {shown(record.configuration)}"
-        value = record.value(self._metric)
-        text = f"trial {record.number}: {value:g} {self._metric.unit}"
-        reference = baseline(list(self._trials.values()))
-        if reference is record:
+    def _settle(self) -> None:
+        """Close the races that are over; closing one may change the incumbent of the next."""
+        busy = self._busy()
+        for number, trial in list(self._trials.items()):
+            if not trial.settled and number not in busy and self._agenda.is_settled(trial, self._standings):
+                self._store.settle(number, self._observation(trial))
+                self._trials[number] = replace(trial, settled=True)
+                self._take_stock()
+
+    def _report(self, trial: TrialRecord, outcome: Outcome) -> None:
+        again = f", run {len(trial.runs)}" if len(trial.runs) > 1 else ""
+        text = f"trial {trial.number}{again}: {self._said(outcome)}"
+        if outcome.complete and self._standings.default is trial:
             text += " (the default configuration)"
-        elif reference is not None:
-            text += f", {speed_up(value, reference.value(self._metric), self._metric):.2f}x"
-        best = incumbent(list(self._trials.values()), self._metric)
-        if before is not None and best is record:
-            text += ", best so far"
-        return f"{text}  {shown(record.configuration)}"
+        elif trial.complete:
+            gain = self._standings.gain(trial)
+            text += f", {gain:.2f}x" if gain is not None else ""
+        self._bench.display.line(f"{text}  {shown(trial.configuration)}" if len(trial.runs) == 1 else text)
 
-    def _check_machine(self, task: Task, outcome: Outcome) -> None:
-        """Leave the trial as one that was interrupted: its configuration has shown nothing, another session runs it."""
+    def _said(self, outcome: Outcome) -> str:
+        if outcome.failure is not None:
+            return f"{outcome.failure.value}: {outcome.message}"
+        if outcome.capped:
+            return f"capped: {outcome.message}"
+        return f"{outcome.metrics[self._metric.name]:g} {self._metric.unit}"
+
+    def _value(self, trial: TrialRecord) -> str:
+        runs = len(trial.measured(self._metric.name))
+        value = f"{self._standings.value(trial):.4g} {self._metric.unit}"
+        gain = self._standings.gain(trial)
+        return value + (f", {self._statistic} of {runs}" if runs > 1 else "") + (f", {gain:.2f}x" if gain else "")
+
+    def _retry(self, flight: _InFlight, outcome: Outcome) -> None:
+        """Run again; or leave the trial open, as one that was interrupted: its configuration has shown nothing."""
+        number = flight.step.trial.number
+        again = self._bench.again(flight.launched)
+        if again is not None:
+            self._bench.display.line(f"trial {number}: {outcome.message}; tried again")
+            self._waiting.append(_Ready(flight.step, again, flight.launched.purpose))
+            return
         self._machine_faults += 1
-        self._bench.display.line(f"trial {task.number}: could not be run: {outcome.message}")
+        self._agenda.leave_alone(flight.step.trial)
+        self._bench.display.line(f"trial {number}: could not be run: {outcome.message}")
         if self._machine_faults >= _BROKEN_AFTER:
             msg = (
                 f"{self._machine_faults} trials in a row could not be run, whatever their configuration; "
@@ -225,42 +277,38 @@ class StudyRunner:
             raise CannotRunHereError(msg)
 
     def _check_hope(self) -> None:
-        ended = [trial for trial in self._trials.values() if trial.outcome is not None]
-        if len(ended) >= self._budget.give_up_after and not any(trial.complete for trial in ended):
+        ended = [trial for trial in self._trials.values() if trial.settled]
+        if len(ended) >= self._budget.give_up_after and all(trial.state is State.FAILED for trial in ended):
             raise NothingWorkedError(why_nothing_worked(ended))
 
     def status(self) -> Status:
         """Return how the study stands now."""
-        trials = list(self._trials.values())
         for flight in self._in_flight.values():
-            _follow(flight)
+            flight.follow()
         running = tuple(
-            Running(number, flight.configuration, time.monotonic() - flight.since, flight.progress)
+            Running(number, flight.step.trial.configuration, time.monotonic() - flight.since, flight.progress)
             for number, flight in self._in_flight.items()
         )
-        finished = sum(trial.outcome is not None for trial in trials)
-        spent = [trial.outcome.usage.elapsed_s for trial in trials if trial.outcome is not None]
-        left = fmean(spent) * (self._budget.trials - finished) / self._budget.workers if spent else None
+        finished = sum(trial.settled for trial in self._trials.values())
         return Status(
-            metric=self._metric,
+            standings=self._standings,
             budget=self._budget.trials,
             finished=finished,
             running=running,
-            best=incumbent(trials, self._metric),
-            baseline=baseline(trials),
-            failures=dict(self._failures),
-            left_s=left,
+            left_s=self._left_s(finished),
         )
+
+    def _left_s(self, finished: int) -> float | None:
+        spent = [
+            sum(outcome.usage.elapsed_s for outcome in trial.outcomes)
+            for trial in self._trials.values()
+            if trial.settled
+        ]
+        return fmean(spent) * (self._budget.trials - finished) / self._budget.workers if spent else None
 
 
 def why_nothing_worked(ended: list[TrialRecord]) -> str:
     """Say why every run failed: each reason once, the most frequent first."""
-    reasons = Counter(trial.outcome.message for trial in ended if trial.outcome is not None)
+    reasons = Counter(trial.message for trial in ended)
     lines = [f"  {count} times: {message}" for message, count in reasons.most_common(5)]
     return "\n".join([f"all of the first {len(ended)} runs failed:", *lines])
-
-
-def _follow(flight: _InFlight) -> None:
-    with suppress(OSError):
-        for line in flight.lines.new_lines():
-            flight.progress = flight.read(line) or flight.progress

@@ -1,23 +1,27 @@
-"""One session of a study: from a prepared study to its summary, with everything that must be held meanwhile."""
+"""One session of a study: from a study file to its summary, with everything that must be held meanwhile."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.ablation import Ablation, ablate
+from autotune.bench import Bench
 from autotune.cluster import RayExecutor, local_cluster
-from autotune.confirm import FAILED_PAIRS, confirm
+from autotune.confirm import confirm, pairs_wanted
 from autotune.cores import CoreClaim, CorePool
 from autotune.display import Display
+from autotune.errors import StorageError
 from autotune.lock import StudyLock
 from autotune.machine import Machine
-from autotune.prepare import prepare
-from autotune.records import baseline
-from autotune.runner import Bench, StudyRunner
+from autotune.prepare import Prepared, prepare
+from autotune.provenance import SessionFacts, session_facts
+from autotune.rounds import FAILED_OFTEN
+from autotune.runner import StudyRunner
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
 from autotune.storage_url import lock_path, state_folder
-from autotune.studyfile import StudyFile
+from autotune.studyfile import StudyFile, parse
 from autotune.summary import Summary, summarise
 from launchers.local import LocalLauncher, sweep
 from spaces import Space
@@ -25,13 +29,14 @@ from spaces import Space
 
 @dataclass(frozen=True)
 class Place:
-    """Where a study is kept and run. `runs` is the folder for the folders of its runs."""
+    """Where a study is kept and run. `runs` is the folder for the folders of its runs, `file` the study file."""
 
     url: str
     name: str
     runs: Path
     machine: Machine
     launcher: LocalLauncher
+    file: Path | None = None
 
 
 def default_runs(url: str, name: str) -> Path:
@@ -45,25 +50,75 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
     Raises:
         AutotuneError: the study is busy, cannot run here, or nothing worked.
     """
+    with _opened(study, place, display) as (store, prepared):
+        sampler = study.sampler
+        store.use(
+            ValidSetSampler(prepared.space, seed=sampler.seed, startup=sampler.startup, model=sampler.name == "gp")
+        )
+        if not _is_done(store, study, prepared.space):
+            with _bench(study, place, prepared, display) as bench:
+                ending = StudyRunner(store, prepared.space, bench, study).tune()
+                display.line(f"tuning ended: {ending.value}")
+                confirm(store, bench, study)
+        return summarise(store)
+
+
+def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:
+    """Compare the best trials of a study with its baseline, or go on comparing them.
+
+    Raises:
+        AutotuneError: the study is busy or cannot run here.
+    """
+    with _opened(study, place, display) as (store, prepared):
+        if not _is_confirmed(summarise(store), study):
+            with _bench(study, place, prepared, display) as bench:
+                confirm(store, bench, study)
+        return summarise(store)
+
+
+def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) -> Ablation:
+    """Take the winner of a study apart.
+
+    Raises:
+        AutotuneError: the study is busy, cannot run here, or has no winner.
+    """
+    with _opened(study, place, display) as (store, prepared), _bench(study, place, prepared, display) as bench:
+        return ablate(store, bench, prepared.space, study, rounds)
+
+
+def stored_study(url: str, name: str) -> StudyFile:
+    """Return the study file that a study in storage was made from.
+
+    Raises:
+        StorageError: there is no such study.
+    """
+    stored = StudyStore.read(url, name).definition.study
+    if not stored:
+        msg = f"study {name!r} does not hold its study file; use `autotune study`"
+        raise StorageError(msg)
+    return parse(stored, source=f"the stored study {name}")
+
+
+@contextmanager
+def _opened(study: StudyFile, place: Place, display: Display) -> Iterator[tuple[StudyStore, Prepared]]:
     with _held(place):
         sweep(place.runs)
         display.line(f"machine: {place.machine}")
-        prepared = prepare(study, place.machine, place.launcher, place.runs / "plan")
+        prepared = prepare(study, place.machine, place.launcher, place.runs / "plan", _facts(place).identity)
         for note in (*place.launcher.notes(), *prepared.plan.notes):
             display.line(note)
         size = prepared.space.size
         about = "" if size.exact else "about "
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
-        store = StudyStore.create(place.url, place.name, prepared.definition)
-        sampler = study.sampler
-        store.use(
-            ValidSetSampler(prepared.space, seed=sampler.seed, startup=sampler.startup, model=sampler.name == "gp")
-        )
-        if _is_done(store, study, prepared.space):
-            return summarise(store)
-        with local_cluster(place.machine.cores):
-            executor = RayExecutor(place.machine.cores, place.launcher)
-            bench = Bench(
+        yield StudyStore.create(place.url, place.name, prepared.definition), prepared
+
+
+@contextmanager
+def _bench(study: StudyFile, place: Place, prepared: Prepared, display: Display) -> Iterator[Bench]:
+    with local_cluster(place.machine.cores):
+        executor = RayExecutor(place.machine.cores, place.launcher)
+        try:
+            yield Bench(
                 objective=prepared.plan.objective,
                 executor=executor,
                 pool=CorePool(place.machine.cpus),
@@ -72,14 +127,14 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
                 flavour=place.launcher.flavour,
                 run_time_limit_s=study.budget.run_time_limit_s,
                 retries=study.budget.infrastructure_retries,
+                session=_facts(place).to_dict(),
             )
-            try:
-                ending = StudyRunner(store, prepared.space, bench, study.budget).tune()
-                display.line(f"tuning ended: {ending.value}")
-                confirm(store, bench, study.verdict, sampler.seed)
-            finally:
-                executor.cancel_all()
-    return summarise(store)
+        finally:
+            executor.cancel_all()
+
+
+def _facts(place: Place) -> SessionFacts:
+    return session_facts(place.machine, place.launcher.flavour, place.file)
 
 
 @contextmanager
@@ -101,9 +156,15 @@ def _is_done(store: StudyStore, study: StudyFile, space: Space) -> bool:
     wanted = min(study.budget.trials, space.size.value) if space.size.exact else study.budget.trials
     if summary.finished < wanted or summary.finished < len(summary.trials):
         return False
-    best, default, verdict = summary.best, baseline(summary.trials), summary.verdict
-    if best is None or default is None or best.number == default.number:
+    return _is_confirmed(summary, study)
+
+
+def _is_confirmed(summary: Summary, study: StudyFile) -> bool:
+    standings, verdict = summary.standings, summary.present_verdict
+    if standings.baseline is None or standings.ranking[0].number == standings.baseline.number:
         return True
-    if verdict is None or verdict.winner != best.number:
+    if verdict is None:
         return False
-    return len(verdict.pairs) >= study.verdict.pairs or len(verdict.failures) >= FAILED_PAIRS
+    if not verdict.known:
+        return len(verdict.failures) >= FAILED_OFTEN
+    return len(verdict.pairs) >= pairs_wanted(verdict, study.verdict, standings.metric)

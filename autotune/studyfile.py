@@ -5,11 +5,14 @@ import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from autotune.effects import Statistic
 from autotune.errors import StudyFileError
+from autotune.racing import RaceRules
+from autotune.signedrank import least_pairs
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """What a study may be called: the name becomes that of files and of jobs."""
@@ -52,11 +55,61 @@ class SamplerSection(_Section):
     startup: int = Field(default=8, ge=1)
 
 
-class VerdictSection(_Section):
-    """How the winner is compared with the baseline: that many interleaved pairs of runs, and an interval."""
+class RepeatsSection(_Section):
+    """How often configurations are run, so that noise does not decide who wins.
 
-    pairs: int = Field(default=5, ge=3)
+    The default configuration is run `baseline_runs` times at first, again after every `baseline_every` runs of others
+    (0: never), and at the start of every session, after `warm_up_runs` runs that do not count. With `caps`, a run that
+    has already lost is stopped.
+    """
+
+    min_runs: int = Field(default=1, ge=1)
+    max_runs: int = Field(default=8, ge=1)
+    error_rate: float = Field(default=0.1, gt=0, lt=0.5)
+    min_gain: float = Field(default=0.01, ge=0)
+    statistic: Statistic = "median"
+    warm_up_runs: int = Field(default=1, ge=0)
+    baseline_runs: int = Field(default=3, ge=1)
+    baseline_every: int = Field(default=10, ge=0)
+    caps: bool = True
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.max_runs < self.min_runs:
+            msg = f"max_runs is {self.max_runs}, less than min_runs, {self.min_runs}"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def rules(self) -> RaceRules:
+        """When a configuration is run again."""
+        return RaceRules(self.min_runs, self.max_runs, self.error_rate, self.min_gain)
+
+
+class VerdictSection(_Section):
+    """How the winner is chosen among the best few `candidates`, in `rounds`, and compared with the baseline.
+
+    The comparison takes `pairs` interleaved runs, and then as many more, up to `max_pairs`, as an interval needs that
+    reaches `precision` (relative) to either side.
+    """
+
+    candidates: int = Field(default=3, ge=1)
+    rounds: int = Field(default=4, ge=2)
+    pairs: int = Field(default=8, ge=3)
+    max_pairs: int = Field(default=20, ge=3)
+    precision: float = Field(default=0.05, gt=0)
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        least = least_pairs(self.confidence)
+        if self.pairs < least:
+            msg = f"a {self.confidence:.0%} interval needs at least {least} pairs, pairs is {self.pairs}"
+            raise ValueError(msg)
+        if self.max_pairs < self.pairs:
+            msg = f"max_pairs is {self.max_pairs}, less than pairs, {self.pairs}"
+            raise ValueError(msg)
+        return self
 
 
 class LauncherSection(_Section):
@@ -75,6 +128,7 @@ class StudyFile(_Section):
     space: SpaceSection = SpaceSection()
     budget: BudgetSection = BudgetSection()
     sampler: SamplerSection = SamplerSection()
+    repeats: RepeatsSection = RepeatsSection()
     verdict: VerdictSection = VerdictSection()
     launcher: LauncherSection = LauncherSection()
 
@@ -174,7 +228,7 @@ def _explain(item: Mapping[str, Any]) -> str:
         return f"unknown key{suggestion(name, known)}; known: {', '.join(known)} @ {place}"
     if item["type"] == "missing":
         return f"required field missing @ {place}"
-    return f"{item['msg']}, got {item['input']!r} @ {place}"
+    return f"{item['msg'].removeprefix('Value error, ')}, got {item['input']!r} @ {place}"
 
 
 def _fields_at(location: Iterable[Any]) -> list[str]:

@@ -1,14 +1,18 @@
 """A study in a few words: what `show`, `best` and `list` print, and what ends a session."""
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from autotune.ablation import Ablation
+from autotune.confirm import changes, is_about, stored_verdict
 from autotune.display import shown
-from autotune.records import Definition, TrialRecord, baseline, incumbent, speed_up
-from autotune.search.store import StudyStore
+from autotune.ledger import Ledger, ledger
+from autotune.records import Definition, Run, State, TrialRecord
+from autotune.search.store import ABLATION, StudyStore
+from autotune.standings import Standings
+from autotune.studyfile import RepeatsSection
 from autotune.verdict import Verdict
+from spaces import Configuration
 
 
 @dataclass(frozen=True)
@@ -17,120 +21,180 @@ class Summary:
 
     name: str
     definition: Definition
-    trials: list[TrialRecord]
+    standings: Standings
+    ledger: Ledger = field(default_factory=Ledger)
     verdict: Verdict | None = None
+    ablation: Ablation | None = None
+
+    @property
+    def trials(self) -> list[TrialRecord]:
+        """All trials, by number."""
+        return list(self.standings.trials.values())
+
+    @property
+    def present_verdict(self) -> Verdict | None:
+        """The verdict, unless a better trial was found since."""
+        return self.verdict if self.verdict is not None and is_about(self.verdict, self.standings) else None
 
     @property
     def best(self) -> TrialRecord | None:
-        """The best complete trial."""
-        return incumbent(self.trials, self.definition.target)
+        """The winner of the verdict; before there is one, the best trial."""
+        verdict = self.present_verdict
+        return self.standings.trials[verdict.winner] if verdict else self.standings.incumbent
+
+    @property
+    def simplified(self) -> Ablation | None:
+        """The ablation of the winner, if it found a simpler configuration that is as good."""
+        found, best = self.ablation, self.best
+        return (
+            found if found is not None and best is not None and found.winner == best.number and found.accepted else None
+        )
+
+    @property
+    def configuration(self) -> Configuration | None:
+        """What to use: the winner without the options that do nothing."""
+        if self.simplified is not None:
+            return self.simplified.simplified
+        return self.best.configuration if self.best else None
 
     @property
     def finished(self) -> int:
-        """How many trials have ended."""
-        return sum(trial.outcome is not None for trial in self.trials)
-
-    @property
-    def failures(self) -> Mapping[str, int]:
-        """How many trials failed, by kind."""
-        return Counter(
-            trial.outcome.failure.value
-            for trial in self.trials
-            if trial.outcome is not None and trial.outcome.failure is not None
-        )
+        """How many trials are settled."""
+        return sum(trial.settled for trial in self.trials)
 
     def verdict_sentence(self) -> str | None:
         """The verdict on the present winner in one sentence; None while there is none."""
-        best = self.best
+        standings, best = self.standings, self.best
         if best is None:
             return None
-        default = baseline(self.trials)
-        if default is None:
+        if standings.baseline is None:
             return "The default configuration failed: there is nothing to compare the winner with."
-        if best.number == default.number:
+        if standings.ranking[0].number == standings.baseline.number:
             return "No configuration was faster than the default."
-        if self.verdict is None or self.verdict.winner != best.number:
-            return None
-        return self.verdict.sentence(self.definition.target)
+        verdict = self.present_verdict
+        return verdict.sentence(standings.metric) if verdict else None
 
     def best_text(self) -> str:
         """Describe the winner."""
-        metric, best = self.definition.target, self.best
+        standings, best = self.standings, self.best
         if best is None:
             return "no valid measurement yet"
+        metric = standings.metric
         lines = [
-            f"trial {best.number}: {metric.name} {best.value(metric):g} {metric.unit}",
+            f"trial {best.number}: {metric.name} {self._value(best)}",
             f"configuration: {shown(best.configuration)}",
         ]
-        default = baseline(self.trials)
-        if default is not None:
-            gain = speed_up(best.value(metric), default.value(metric), metric)
-            lines.append(
-                f"default: {default.value(metric):g} {metric.unit}  {shown(default.configuration)}; "
-                f"single runs compared: {gain:.2f}x"
-            )
+        if standings.baseline is not None and standings.baseline.number != best.number:
+            different = ", ".join(changes(best.configuration, standings.baseline.configuration))
+            lines.append(f"default: {self._value(standings.baseline)}  {shown(standings.baseline.configuration)}")
+            lines.append(f"changed: {different}")
+        lines.append(f"noise: runs of the same configuration differ by {standings.noise:.1%}{self._drift()}")
         sentence = self.verdict_sentence()
         lines.append(f"verdict: {sentence or 'not confirmed yet; the same `autotune study` command does that'}")
+        verdict = self.present_verdict
+        doubt = verdict.doubt(metric) if verdict else None
+        if doubt:
+            lines.append(f"doubt: {doubt}")
+        if self.simplified is not None:
+            dropped = ", ".join(self.simplified.dropped)
+            lines.append(f"simplified: {shown(self.simplified.simplified or {})}  (as good without {dropped})")
         return "\n".join(lines)
 
     def text(self) -> str:
         """Describe the whole study."""
         definition = self.definition
         facts = ", ".join(f"{name}={value}" for name, value in definition.facts.items())
-        failed = ", ".join(f"{count} {kind}" for kind, count in self.failures.items()) or "none"
+        without = ", ".join(f"{count} {kind}" for kind, count in self.standings.counts.items()) or "none"
         machine = definition.machine
         return "\n".join(
             [
-                f"study {self.name}: {self.finished} trials, failed: {failed}",
+                f"study {self.name}: {self.finished} trials, without a value: {without}",
                 f"machine: {machine['host']}, {machine['cores']} cores of {machine['cpu_model']}",
                 f"workload: {facts}",
                 self.best_text(),
+                self.ledger.text(),
             ]
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        metric, best, default = self.definition.target, self.best, baseline(self.trials)
+        metric = self.standings.metric
+        simplified = self.simplified.simplified if self.simplified else None
         return {
             "study": self.name,
             "trials": self.finished,
-            "failures": dict(self.failures),
+            "failures": dict(self.standings.counts),
             "metric": metric.name,
             "unit": metric.unit,
+            "noise": self.standings.noise,
+            "drifts": self.standings.effects.drifts,
             "machine": self.definition.machine,
             "facts": self.definition.facts,
-            "best": self._trial(best),
-            "default": self._trial(default),
+            "best": self._trial(self.best),
+            "default": self._trial(self.standings.baseline),
             "verdict": self._verdict(),
+            "simplified": dict(simplified) if simplified is not None else None,
+            "ledger": self.ledger.to_dict(),
         }
 
+    def _value(self, trial: TrialRecord) -> str:
+        runs = len(trial.measured(self.standings.metric.name))
+        of = f" ({self.standings.statistic} of {runs} runs)" if runs > 1 else " (one run)"
+        return f"{self.standings.value(trial):.4g} {self.standings.metric.unit}{of}"
+
+    def _drift(self) -> str:
+        offsets = self.standings.effects.offsets.values()
+        if not self.standings.effects.drifts or not offsets:
+            return ""
+        span = max(offsets) - min(offsets)
+        return f"; the machine drifted by {span:.0%} during the study, which is corrected for"
+
     def _trial(self, trial: TrialRecord | None) -> dict[str, Any] | None:
-        if trial is None or trial.outcome is None:
+        if trial is None or trial.state is not State.COMPLETE:
             return None
         return {
             "trial": trial.number,
             "configuration": dict(trial.configuration),
-            "metrics": dict(trial.outcome.metrics),
-            "command": (trial.job or {}).get("argv"),
+            "value": self.standings.value(trial),
+            "runs": trial.measured(self.standings.metric.name),
+            "command": trial.job.get("argv"),
         }
 
     def _verdict(self) -> dict[str, Any] | None:
-        best, metric = self.best, self.definition.target
-        if self.verdict is None or best is None or self.verdict.winner != best.number:
+        verdict, metric = self.present_verdict, self.standings.metric
+        if verdict is None:
             return None
-        found = self.verdict.to_dict() | {"sentence": self.verdict.sentence(metric)}
-        if self.verdict.known:
-            speed, low, high = self.verdict.interval(metric)
+        found = verdict.to_dict() | {"sentence": verdict.sentence(metric)}
+        if verdict.known:
+            speed, low, high = verdict.interval(metric)
             found |= {
                 "speed_up": speed,
                 "low": low,
                 "high": high,
-                "significant": self.verdict.significant(metric),
+                "significant": verdict.significant(metric),
+                "doubt": verdict.doubt(metric),
             }
         return found
 
 
 def summarise(store: StudyStore) -> Summary:
     """Read a summary from storage."""
-    verdict = Verdict.from_dict(store.verdict) if store.verdict else None
-    return Summary(store.name, store.definition, store.trials(), verdict)
+    definition = store.definition
+    repeats = RepeatsSection(**definition.study.get("repeats", {}))
+    stored = store.attribute(ABLATION)
+    found = Summary(
+        store.name,
+        definition,
+        Standings.of(store.trials(), definition.target, repeats.statistic),
+        verdict=stored_verdict(store),
+        ablation=Ablation.from_dict(stored) if stored else None,
+    )
+    winner = found.best.number if found.best else None
+    return replace(found, ledger=ledger(store.runs(), found.trials, winner, repeats.max_runs))
+
+
+def run_to_use(store: StudyStore, summary: Summary) -> Run | None:
+    """Return the newest complete run of the configuration to use, for whatever it was made; None if there is none."""
+    wanted = dict(summary.configuration or {})
+    found = [run for run in store.runs() if run.outcome.complete and dict(run.configuration) == wanted]
+    return found[-1] if found and summary.configuration is not None else None

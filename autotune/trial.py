@@ -3,15 +3,19 @@
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from autotune.capping import Cap, Watch, limited, was_capped
 from autotune.outcome import Outcome
+from autotune.provenance import at_start
 from launchers import STDERR, STDOUT, Job, Launcher, LaunchError, MpiStart, Resources
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
-from launchers.run import run
-from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Objective, Output, RunFailure
+from launchers.run import OnLine, run
+from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
 
 # Inputs and small outputs of a run are kept for the person who asks what happened; a program's scratch data is not.
 _KEPT_BYTES = 4 * 2**20
@@ -21,53 +25,93 @@ _OUTPUT_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Task:
-    """One run to be made for a trial. `reference` is the baseline's answer, None while there is none."""
+    """One run to be made. `reference` is the baseline's answer, None while there is none; `cap` is where it has lost.
 
-    number: int
+    `key` is the coordinator's: it finds the run again by it.
+    """
+
+    key: int
     job: Job
     objective: Objective
     reference: Answer | None = None
+    cap: Cap | None = None
     attempt: int = 1
 
 
 def run_task(task: Task, launcher: Launcher) -> Outcome:
-    """Run the job and read its output. A failed run is an outcome, not an exception."""
+    """Run the job and read its output. A failed or a capped run is an outcome, not an exception."""
+    conditions = at_start(task.job.resources.cpus)
+    watch = Watch(task.objective.progress_reader(), task.cap)
     try:
-        output = run_job(task.job, launcher)
+        output = run_job(limited(task.job, task.cap), launcher, watch)
     except LaunchError as error:
         # What the start command cannot do is the configuration's fault, a missing program the machine's.
         refused = isinstance(error.__cause__, CannotStartRanksError)
         kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
         return Outcome(failure=kind, code="not-started", message=str(error), attempts=task.attempt)
-    usage = output.status.usage
     try:
-        measurement = task.objective.measure(output)
-        check_answer(measurement, task.reference)
-    except RunFailure as failure:
-        return Outcome(
-            failure=failure.kind, code=failure.code, message=str(failure), usage=usage, attempts=task.attempt
-        )
+        outcome = _outcome(task, output, watch)
     finally:
         clean(task.job.folder)
-    return Outcome(
-        metrics=dict(measurement.metrics),
-        answer=measurement.answer,
-        details=dict(measurement.details),
-        usage=usage,
+    return replace(
+        outcome,
+        timeline=watch.timeline,
+        conditions=conditions,
+        usage=output.status.usage,
         attempts=task.attempt,
     )
 
 
-def run_job(job: Job, launcher: Launcher) -> Output:
+def _outcome(task: Task, output: Output, watch: Watch) -> Outcome:
+    if task.cap is not None and was_capped(task.job, task.cap, output.status, watch):
+        return _capped(task.cap, output, watch)
+    try:
+        measurement = task.objective.measure(output)
+        check_target(measurement, task.objective.metrics[0])
+        check_answer(measurement, task.reference)
+    except RunFailure as failure:
+        return Outcome(failure=failure.kind, code=failure.code, message=str(failure))
+    return Outcome(
+        metrics=dict(measurement.metrics),
+        answer=measurement.answer,
+        details=dict(measurement.details),
+        unused=measurement.unused,
+    )
+
+
+def _capped(cap: Cap, output: Output, watch: Watch) -> Outcome:
+    name, unit = cap.metric.name, cap.metric.unit
+    worse = "under" if cap.metric.direction == "maximize" else "over"
+    reason = f"had lost after {output.status.usage.elapsed_s:.3g} s: {name} {worse} {cap.bound:.3g} {unit}"
+    if watch.forecast is None:
+        return Outcome(bound=cap.bound, code="capped", message=reason)
+    if watch.stops:
+        reason += f", at its pace {watch.forecast.value:.3g} {unit}"
+    return Outcome(bound=cap.bound, code="capped", message=reason, details={"forecast": asdict(watch.forecast)})
+
+
+def run_job(job: Job, launcher: Launcher, on_line: OnLine | None = None) -> Output:
     """Run a job to its end and collect what it left.
 
     Raises:
         LaunchError: it could not be started.
     """
-    status = run(launcher, job)
+    status = run(launcher, job, on_line)
     return Output(
         stdout=_text(job.folder / STDOUT), stderr=_text(job.folder / STDERR), status=status, folder=job.folder
     )
+
+
+def check_target(measurement: Measurement, target: Metric) -> None:
+    """Check that the metric that is optimised can be compared by ratio.
+
+    Raises:
+        InvalidResult: it is not a positive number.
+    """
+    value = measurement.metrics[target.name]
+    if not 0.0 < value < inf:
+        msg = f"{target.name} is {value:g} {target.unit}: what is optimised is compared by ratio, and must be positive"
+        raise InvalidResult(msg, code="not-positive")
 
 
 def check_answer(measurement: Measurement, reference: Answer | None) -> None:
@@ -90,14 +134,16 @@ def check_answer(measurement: Measurement, reference: Answer | None) -> None:
 
 def clean(folder: Path) -> None:
     """Remove a finished run's scratch data; keep its small files, and the end of its output."""
-    for entry in list(folder.iterdir()):
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        elif entry.lstat().st_size > _KEPT_BYTES:
-            kept = _tail(entry, _KEPT_BYTES) if entry.name in {STDOUT, STDERR} else None
-            entry.unlink(missing_ok=True)
-            if kept is not None:
-                entry.write_bytes(kept)
+    # A program may do anything to its folder; what cannot be removed is no reason to lose its measurement.
+    with suppress(OSError):
+        for entry in list(folder.iterdir()):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.lstat().st_size > _KEPT_BYTES:
+                kept = _tail(entry, _KEPT_BYTES) if entry.name in {STDOUT, STDERR} else None
+                entry.unlink(missing_ok=True)
+                if kept is not None:
+                    entry.write_bytes(kept)
 
 
 def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
@@ -134,7 +180,7 @@ def _text(path: Path) -> str:
     """Read a file as text, its end if it is very large: the figures of a run stand there."""
     try:
         return _tail(path, _OUTPUT_BYTES).decode("utf-8", errors="replace")
-    except FileNotFoundError:
+    except OSError:
         return ""
 
 
@@ -142,4 +188,4 @@ def _tail(path: Path, count: int) -> bytes:
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - count))
-        return file.read()
+        return file.read(count)

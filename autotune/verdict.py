@@ -1,40 +1,45 @@
 """The verdict: the winner against the baseline, in interleaved pairs of fresh runs.
 
 The runs that chose the winner are not used: the best of many noisy runs looks better than it is. Each pair is compared
-by the logarithm of its ratio, which cancels a slow drift of the machine; the interval is Student's t on those (the
-paired design of Box, Hunter & Hunter, Statistics for Experimenters, 2005, ch. 3).
+by the logarithm of its ratio; the estimate and its interval are those of `signedrank`, which no outlier moves.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
-from statistics import fmean, stdev
+from math import ceil, exp, log, sqrt
 from typing import Any, Self
 
-import numpy as np
-from scipy.special import stdtrit
-
+from autotune import signedrank
 from objectives.base import Metric
+
+Interval = tuple[float, float, float]
+"""A ratio, and the ends of its interval."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A comparison: `pairs` are (baseline, winner) values of the target metric, in its unit."""
+    """A comparison: `pairs` are (baseline, winner) values of the target metric, in its unit.
+
+    `candidates` are the trials among which the winner was chosen, the best of tuning first; `changes` is in how many
+    parameters the winner differs from the default configuration; `asked` is the precision that was asked for.
+    """
 
     winner: int
+    candidates: tuple[int, ...]
+    changes: int
     confidence: float
+    asked: float
     pairs: tuple[tuple[float, float], ...] = ()
     failures: tuple[str, ...] = ()
 
     @property
     def known(self) -> bool:
         """Whether there are enough pairs for an interval."""
-        return len(self.pairs) >= 2
+        return len(self.pairs) >= signedrank.least_pairs(self.confidence)
 
-    def interval(self, metric: Metric) -> tuple[float, float, float]:
+    def interval(self, metric: Metric) -> Interval:
         """Return the speed-up of the winner over the baseline, and the ends of its confidence interval."""
-        sign = -1.0 if metric.direction == "maximize" else 1.0
-        return ratio_interval([sign * log(base / best) for base, best in self.pairs], self.confidence)
+        return ratio_interval(self.pairs, metric, self.confidence)
 
     def significant(self, metric: Metric) -> bool:
         """Whether the winner is better than the baseline beyond the noise."""
@@ -43,18 +48,33 @@ class Verdict:
     def sentence(self, metric: Metric) -> str:
         """Say it in one sentence."""
         if not self.known:
-            return "The winner could not be compared with the baseline: " + "; ".join(self.failures)
+            why = "; ".join(self.failures) or "too few pairs of runs"
+            return f"The winner could not be compared with the default configuration: {why}"
         speed_up, low, high = self.interval(metric)
         percent = f"{self.confidence:.0%} interval {low:.3f} to {high:.3f}, {len(self.pairs)} interleaved pairs of runs"
         if self.significant(metric):
             return f"{speed_up:.3f} times as fast as the default configuration ({percent})"
         return f"No significant gain over the default configuration: {speed_up:.3f} times as fast ({percent})"
 
+    def doubt(self, metric: Metric) -> str | None:
+        """Say that the machine was too noisy for the precision that was asked for; None if it was not."""
+        if not self.known or precision(self.interval(metric)) <= self.asked:
+            return None
+        reached = precision(self.interval(metric))
+        needed = ceil(len(self.pairs) * (reached / self.asked) ** 2)
+        return (
+            f"this machine is too noisy to say it to {self.asked:.1%}: {len(self.pairs)} pairs gave {reached:.1%}, "
+            f"about {needed} would be needed (autotune confirm --max-pairs {needed})"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form that is stored."""
         return {
             "winner": self.winner,
+            "candidates": list(self.candidates),
+            "changes": self.changes,
             "confidence": self.confidence,
+            "asked": self.asked,
             "pairs": [list(pair) for pair in self.pairs],
             "failures": list(self.failures),
         }
@@ -63,25 +83,30 @@ class Verdict:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Read the stored form."""
         pairs = tuple((float(base), float(best)) for base, best in stored["pairs"])
-        return cls(stored["winner"], stored["confidence"], pairs, tuple(stored["failures"]))
+        lists = {"candidates": tuple(stored["candidates"]), "pairs": pairs, "failures": tuple(stored["failures"])}
+        return cls(**{**stored, **lists})
 
 
-def ratio_interval(log_ratios: Sequence[float], confidence: float) -> tuple[float, float, float]:
-    """Return the geometric mean of ratios and the ends of its two-sided Student's t interval.
+def ratio_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Interval:
+    """Return how many times better the second of each pair is than the first, and the interval.
 
     Raises:
-        ValueError: fewer than two ratios have no interval.
+        ValueError: there are too few pairs for that confidence.
     """
-    if len(log_ratios) < 2:
-        msg = f"an interval needs two ratios or more, got {len(log_ratios)}"
-        raise ValueError(msg)
-    mean = fmean(log_ratios)
-    quantile = float(stdtrit(len(log_ratios) - 1, 0.5 + confidence / 2))
-    half = quantile * stdev(log_ratios) / sqrt(len(log_ratios))
-    return exp(mean), exp(mean - half), exp(mean + half)
+    sign = -1.0 if metric.direction == "maximize" else 1.0
+    middle, low, high = signedrank.interval([sign * log(one / other) for one, other in pairs], confidence)
+    return exp(middle), exp(low), exp(high)
 
 
-def order_of_pair(seed: int, pair: int) -> tuple[bool, bool]:
-    """Return which side runs first in a pair, True for the baseline: random, so that no trend favours a side."""
-    first = bool(np.random.default_rng([seed, pair]).integers(2))
-    return first, not first
+def precision(interval: Interval) -> float:
+    """Return how far, relatively, the ends of an interval are from its middle."""
+    return sqrt(interval[2] / interval[1]) - 1.0
+
+
+def pairs_needed(first: Interval, pairs: int, asked: float) -> int:
+    """Return how many pairs are expected to reach the asked precision, given the interval of the first `pairs`.
+
+    Decided once, as in Stein's two-stage procedure (1945): looking after every pair, and stopping at a lucky moment,
+    would make the interval too narrow.
+    """
+    return max(pairs, ceil(pairs * (precision(first) / asked) ** 2))

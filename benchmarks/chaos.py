@@ -27,19 +27,22 @@ def torture(target: str, instants: int, rng: random.Random) -> dict[str, object]
             study.write(mpi=target == "start command")
             studies += 1
             while kills < instants:
-                before = study.finished()
+                before, runs_before = study.finished(), study.stored_runs()
                 once = target == "coordinator"
                 struck = kill_once(study, target, rng) if once else kill_often(study, target, rng, instants - kills)
                 kills += struck
                 left += len(nothing_left(study))
                 after = study.finished()
                 lost += sum(after.get(number) != found for number, found in before.items())
+                lost += study.stored_runs()[: len(runs_before)] != runs_before
                 if len(after) == study.trials or not struck:
                     break
             incomplete += study.start().wait() != 0
             finished = study.finished()
             incomplete += len(finished) != study.trials
             doubled += len(finished) - len({configuration for configuration, _ in finished.values()})
+            runs = study.stored_runs()
+            doubled += len(runs) - len(set(runs))
     return {
         "target": target,
         "kills": kills,

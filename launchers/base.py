@@ -1,6 +1,7 @@
 """The launcher seam: how a job gets onto a machine."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -8,6 +9,10 @@ from launchers.job import Job, JobStatus
 
 STDOUT = "stdout"
 STDERR = "stderr"
+
+# A reader of a program that prints without end must neither fill the memory nor be busy for long.
+_READ_BYTES = 2**18
+_LINE_BYTES = 2**12
 
 
 class Launcher(Protocol):
@@ -46,17 +51,17 @@ class LineReader:
     def new_lines(self, *, ended: bool = False) -> list[str]:
         """Return complete new lines without their ends; with `ended`, also a last one that has no end.
 
-        Bytes that are not UTF-8 are replaced, never an error: a program may print anything.
+        When much is new, the lines are only some of it: there may be more as long as there are any. A program may
+        print anything: bytes that are not UTF-8 are replaced, and a very long line is cut. A file that cannot be read,
+        which a program may bring about as well, has no lines.
         """
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                chunk = file.read()
-        except FileNotFoundError:
-            return []
-        self._offset += len(chunk)
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        if ended and self._rest:
-            lines.append(self._rest)
-            self._rest = b""
-        return [line.decode("utf-8", errors="replace").rstrip("\r") for line in lines]
+        lines: list[bytes] = []
+        with suppress(OSError), self._path.open("rb") as file:
+            file.seek(self._offset)
+            while not lines and (chunk := file.read(_READ_BYTES)):
+                self._offset += len(chunk)
+                *lines, rest = (self._rest + chunk).split(b"\n")
+                self._rest = rest[:_LINE_BYTES]
+        if ended and not lines and self._rest:
+            lines, self._rest = [self._rest], b""
+        return [line[:_LINE_BYTES].decode("utf-8", errors="replace").rstrip("\r") for line in lines]

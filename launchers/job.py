@@ -66,6 +66,7 @@ class EndReason(StrEnum):
 
     EXITED = "exited"
     TIMED_OUT = "timed out"
+    OUTPUT_LIMIT = "output limit"
     CANCELLED = "cancelled"
     NOT_STARTED = "not started"
 

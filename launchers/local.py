@@ -28,6 +28,8 @@ from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mar
 
 _SUPERVISOR = [sys.executable, "-I", "-S", "-E", supervisor.__file__]
 _GRACE_S = 5.0
+# Far more than a run has to say, far less than a disk holds: a program that prints without end is ended.
+_OUTPUT_LIMIT_BYTES = 2 * 2**30
 # How long a supervisor may take for what it does at once, on a machine that is busy.
 _PATIENCE_S = 10.0
 _PAUSE_S = 0.01
@@ -73,11 +75,12 @@ class LocalLauncher:
     """Starts jobs on this machine. Jobs end with the process that submitted them, however that ends.
 
     `flavour` is what starts ranks; without one, jobs of ranks cannot be started. A job that is asked to end has
-    `grace_s` before it is killed.
+    `grace_s` before it is killed; one that prints more than `output_limit_bytes` is asked to end.
     """
 
     flavour: MpiFlavour | None = None
     grace_s: float = _GRACE_S
+    output_limit_bytes: int = _OUTPUT_LIMIT_BYTES
 
     def submit(self, job: Job) -> str:
         """Start `job`; its program runs when this returns.
@@ -102,6 +105,7 @@ class LocalLauncher:
             "cpus": list(job.resources.cpus),
             "time_limit_s": job.time_limit_s,
             "grace_s": self.grace_s,
+            "output_limit_bytes": self.output_limit_bytes,
             "launcher_pid": os.getpid(),
             "launcher_start_time": supervisor.start_time(os.getpid()),
         }
@@ -290,6 +294,8 @@ def _read_status(folder: Path) -> JobStatus | None:
 
 
 def _why_lost(folder: Path) -> str:
+    if not folder.exists():
+        return f"the job's folder {folder} is gone, and with it how the job ended; does the program remove it?"
     message = f"the job's supervisor is gone and left no status in {folder}; what was left of the job has been ended"
     with suppress(OSError):
         free_bytes = shutil.disk_usage(folder).free

@@ -1,7 +1,7 @@
 """Running one job to its end while its output is read."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from launchers.base import STDOUT, Launcher, LineReader
 from launchers.job import Job, JobState, JobStatus
@@ -36,7 +36,7 @@ def _follow(launcher: Launcher, job_id: str, lines: LineReader, on_line: OnLine 
     while True:
         status = launcher.poll([job_id])[job_id]
         ended = status.state in {JobState.ENDED, JobState.LOST}
-        if on_line is not None and _wants_stop(lines.new_lines(ended=ended), on_line):
+        if on_line is not None and _wants_stop(lines, on_line, ended=ended):
             on_line = None
             launcher.cancel(job_id)
             continue
@@ -46,5 +46,8 @@ def _follow(launcher: Launcher, job_id: str, lines: LineReader, on_line: OnLine 
         pause_s = min(1.5 * pause_s, _PAUSE_S)
 
 
-def _wants_stop(lines: Sequence[str], on_line: OnLine) -> bool:
-    return any(on_line(line) for line in lines)
+def _wants_stop(lines: LineReader, on_line: OnLine, *, ended: bool) -> bool:
+    while new := lines.new_lines(ended=ended):
+        if any(on_line(line) for line in new):
+            return True
+    return False

@@ -42,6 +42,8 @@ _SAMPLE_S = 0.25
 _SAMPLE_COST = 0.01
 # A process that waits for a dead file system cannot be killed; nobody should wait for it for ever.
 _KILL_PATIENCE_S = 30.0
+# A disk with less room than that is full: nobody stops at the last byte.
+_FULL_BYTES = 2**20
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _FOREVER = float("inf")
@@ -64,8 +66,9 @@ class Supervisor:
         self._stop_at = _FOREVER
         self._oom_kills = _oom_kills()
         self._signals: set[int] = set()
-        self._folder_fd = self._status_fd = -1
-        self._wake_fd = -1
+        self._folder_fd = self._lock_fd = self._wake_fd = -1
+        self._folder_mode = 0
+        self._outputs: list[int] = []
 
     def start(self) -> None:
         """Start the program.
@@ -76,17 +79,18 @@ class Supervisor:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         os.chdir(self._spec["folder"])
         self._folder_fd = os.open(".", os.O_RDONLY)
+        self._folder_mode = os.fstat(self._folder_fd).st_mode
         if self._spec["cpus"]:
             os.sched_setaffinity(0, self._spec["cpus"])
         self._reserve_status()
-        self._wake_fd, write_end = os.pipe()
-        os.set_blocking(self._wake_fd, False)
-        os.set_blocking(write_end, False)
+        self._wake_fd, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for number in (*_END_SOON, _END_NOW, signal.SIGCHLD):
             signal.signal(number, lambda received, _: self._signals.add(received))
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        self._outputs = [os.open(self._spec[name], flags, 0o644) for name in ("stdout", "stderr")]
         self._started = time.monotonic()
-        self._program = _spawn(self._spec)
+        self._program = _spawn(self._spec, self._outputs)
 
     def watch(self) -> None:
         """Return when the program has ended, or must be ended now."""
@@ -105,7 +109,7 @@ class Supervisor:
             if now >= self._stop_at:
                 return
             if now >= sample_at:
-                self._sample()
+                self._sample(now)
                 sample_s = max(min(2 * sample_s, _SAMPLE_S), (time.monotonic() - now) / _SAMPLE_COST)
                 sample_at = now + sample_s
             waits_for = deadline if self._stop_at == _FOREVER else self._stop_at
@@ -114,14 +118,15 @@ class Supervisor:
     def finish(self) -> None:
         """Kill whatever is left and write down how the job ended."""
         left = self._kill_all()
-        if not self._elapsed_s:
-            self._elapsed_s = time.monotonic() - self._started
+        self._elapsed_s = self._elapsed_s or time.monotonic() - self._started
         notes = [self._message]
         if left:
             notes.append(f"processes that cannot be killed: {left}")
-        oom_kills = _oom_kills() - self._oom_kills
-        if oom_kills > 0 and self._exit_code != 0:
+        if _oom_kills() > self._oom_kills and self._exit_code != 0:
             notes.append("the kernel killed processes on this machine for lack of memory during the run")
+        disk = os.fstatvfs(self._folder_fd)
+        if disk.f_blocks and disk.f_bavail * disk.f_frsize < _FULL_BYTES:
+            notes.append("the disk is full")
         self._message = "; ".join(filter(None, notes))
         self._write_status("ended")
 
@@ -174,8 +179,11 @@ class Supervisor:
                     self._exit_code = os.waitstatus_to_exitcode(status)
         return self._exit_code is not None
 
-    def _sample(self) -> None:
+    def _sample(self, now: float) -> None:
         self._peak_bytes = max(self._peak_bytes, memory_bytes(descendants(os.getpid())))
+        limit_bytes = self._spec["output_limit_bytes"]
+        if sum(os.fstat(fd).st_size for fd in self._outputs) > limit_bytes:
+            self._stop("output limit", f"printed more than {limit_bytes / 2**20:g} MiB, which no run may", now)
 
     def _kill_all(self) -> list[int]:
         """Kill and collect all descendants; return those that are still there after a long while."""
@@ -204,7 +212,7 @@ class Supervisor:
         os.fsync(fd)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(STATUS_FILE)
-        self._status_fd = fd
+        self._lock_fd = fd
 
     def _write_status(self, state: str) -> None:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -220,37 +228,39 @@ class Supervisor:
         }
         content = json.dumps(status).encode()
         with contextlib.suppress(OSError):  # nothing more can be done: the reader finds no status and says so
-            os.pwrite(self._status_fd, content.ljust(_RESERVED_BYTES), 0)
-            os.fsync(self._status_fd)
+            # The job may have made its folder read-only, or removed the file.
+            if os.fstat(self._folder_fd).st_mode != self._folder_mode:
+                os.fchmod(self._folder_fd, self._folder_mode & 0o7777)
+            fd = os.open(_RESERVED_FILE, os.O_WRONLY | os.O_CREAT, 0o644)
+            os.pwrite(fd, content.ljust(_RESERVED_BYTES), 0)
+            os.fsync(fd)
             # Whoever reads the status may remove the folder at once: nobody is in it any more.
             os.chdir(os.sep)
             os.rename(_RESERVED_FILE, STATUS_FILE, src_dir_fd=self._folder_fd, dst_dir_fd=self._folder_fd)
 
 
-def _spawn(spec: dict[str, Any]) -> int:
+def _spawn(spec: dict[str, Any], outputs: list[int]) -> int:
     """Start the program in a session of its own and return its process id."""
     supervisor = os.getpid()
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            _become(spec, supervisor)
+            _become(spec, outputs, supervisor)
         except OSError as error:
             os.write(write_end, json.dumps([error.errno, error.strerror]).encode())
         finally:
             os._exit(127)
     os.close(write_end)
-    failure = b""
-    while chunk := os.read(read_end, 4096):
-        failure += chunk
-    os.close(read_end)
+    with open(read_end, "rb") as pipe:
+        failure = pipe.read()
     if failure:
         number, text = json.loads(failure)
         raise OSError(number, text)
     return pid
 
 
-def _become(spec: dict[str, Any], supervisor: int) -> None:
+def _become(spec: dict[str, Any], outputs: list[int], supervisor: int) -> None:
     """Turn this process into the program."""
     signal.set_wakeup_fd(-1)
     for number in (*_END_SOON, _END_NOW, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
@@ -260,8 +270,8 @@ def _become(spec: dict[str, Any], supervisor: int) -> None:
         os._exit(127)
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for name, fd in ((spec["stdout"], 1), (spec["stderr"], 2)):
-        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644), fd)
+    for fd, output in enumerate(outputs, start=1):
+        os.dup2(output, fd)
     os.execve(spec["executable"], spec["argv"], spec["environment"])  # noqa: S606  that is what this is for
 
 
@@ -334,11 +344,10 @@ def _signal_all(pids: list[int], number: int) -> None:
 
 
 def _has_children() -> bool:
-    try:
+    with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _oom_kills() -> int:
@@ -356,13 +365,6 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(number, f"prctl({option}): {os.strerror(number)}")
 
 
-def _read_line(fd: int) -> bytes:
-    line = b""
-    while not line.endswith(b"\n") and (chunk := os.read(fd, 65536)):
-        line += chunk
-    return line
-
-
 def _answer(values: dict[str, Any]) -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(1, json.dumps(values).encode() + b"\n")
@@ -370,7 +372,7 @@ def _answer(values: dict[str, Any]) -> None:
 
 def main() -> int:
     """Run the job that is described on standard input."""
-    line = _read_line(0)
+    line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         return 1  # the launching process is gone already
     # Not a child of the launching process: some of those (Ray's workers) kill their children when they end.

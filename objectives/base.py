@@ -9,14 +9,22 @@ from typing import Any, Literal, Protocol
 from launchers import Job, JobStatus
 from spaces import Configuration, Constraint, Parameter
 
+MetricKind = Literal["time", "rate", "other"]
+
 
 @dataclass(frozen=True)
 class Metric:
-    """A named quantity that an objective measures."""
+    """A named quantity that an objective measures.
+
+    The kind tells what may be concluded from a run that still goes on. `time`: the run's time or that of its main part,
+    so that a run cannot have a better value than the time it has taken already. `rate`: work per time, so that a run
+    whose steps come half as fast has half of it. `other`: nothing.
+    """
 
     name: str
     unit: str
     direction: Literal["minimize", "maximize"] = "minimize"
+    kind: MetricKind = "other"
 
 
 @dataclass(frozen=True)
@@ -39,11 +47,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one valid run showed. `details` is JSON-able and kept with the trial for later reading."""
+    """What one valid run showed. `details` is JSON-able and kept with the run for later reading.
+
+    `unused` are parameters that had no effect, as the program itself says.
+    """
 
     metrics: Mapping[str, float]
     answer: Answer | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
 
 
 class FailureKind(StrEnum):

@@ -3,6 +3,7 @@
 import re
 import shutil
 import string
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from objectives.base import (
     InvalidResult,
     Measurement,
     Metric,
+    MetricKind,
     Output,
     Plan,
     PlanError,
@@ -25,10 +27,14 @@ from objectives.base import (
     ProgressReader,
     RunJob,
 )
-from objectives.ending import check_ending
+from objectives.digest import file_digest
+from objectives.ending import check_disk, check_ending
 from spaces import Configuration
 
-ELAPSED = Metric("elapsed_s", "s")
+ELAPSED = Metric("elapsed_s", "s", kind="time")
+
+# A line of a program that prints without end may be as long as its output.
+_MESSAGE_CHARACTERS = 400
 
 
 class _Section(BaseModel):
@@ -36,12 +42,16 @@ class _Section(BaseModel):
 
 
 class MetricOptions(_Section):
-    """A figure in the output: the last match of `pattern`, whose one group is a number."""
+    """A figure in the output: the last match of `pattern`, whose one group is a number.
+
+    `kind` says whether it is the time of the run, or a rate of its steps: see `objectives.base.Metric`.
+    """
 
     name: str
     pattern: str
     unit: str = ""
     direction: Literal["minimize", "maximize"] = "minimize"
+    kind: MetricKind = "other"
 
 
 class AnswerOptions(_Section):
@@ -58,7 +68,8 @@ class CommandOptions(_Section):
 
     `argv` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{{` a brace. An
     argument or variable that mentions a parameter without a value is left out. A flag is written 1 or 0. `ranks` and
-    `threads` are numbers or names of parameters; with `ranks` the MPI start command starts the program.
+    `threads` are numbers or names of parameters; with `ranks` the MPI start command starts the program. `unused` finds
+    names of parameters or variables that the program says to have had no effect.
     """
 
     argv: list[str] = Field(min_length=1)
@@ -70,6 +81,7 @@ class CommandOptions(_Section):
     metrics: list[MetricOptions] = Field(default_factory=list)
     answer: AnswerOptions | None = None
     progress: str | None = None
+    unused: list[str] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -81,7 +93,7 @@ class CommandObjective:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of the study file; the time of the run when there are none."""
-        declared = tuple(Metric(m.name, m.unit, m.direction) for m in self.options.metrics)
+        declared = tuple(Metric(m.name, m.unit, m.direction, m.kind) for m in self.options.metrics)
         return declared or (ELAPSED,)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
@@ -116,11 +128,27 @@ class CommandObjective:
     def measure(self, output: Output) -> Measurement:
         """Check the run, then read its figures."""
         check_ending(output)
+        try:
+            return self._read(output)
+        except InvalidResult:
+            # Many a program does not notice that what it prints is not written.
+            check_disk(output)
+            raise
+
+    def _read(self, output: Output) -> Measurement:
         self._check(output)
         figures = {m.name: _figure(m.name, m.pattern, output.stdout) for m in self.options.metrics}
         return Measurement(
-            metrics=figures or {ELAPSED.name: output.status.usage.elapsed_s}, answer=self._answer(output.stdout)
+            metrics=figures or {ELAPSED.name: output.status.usage.elapsed_s},
+            answer=self._answer(output.stdout),
+            unused=self._unused(f"{output.stdout}\n{output.stderr}"),
         )
+
+    def _unused(self, text: str) -> tuple[str, ...]:
+        said = [match for pattern in self.options.unused for match in re.findall(pattern, text, re.MULTILINE)]
+        # A program calls a variable by its own name; the parameters behind it are those of its template.
+        behind = {name: _names_in(template) for name, template in self.options.environment.items()}
+        return tuple(sorted({parameter for name in said for parameter in behind.get(name, {name})}))
 
     def _answer(self, text: str) -> Answer | None:
         wanted = self.options.answer
@@ -135,8 +163,8 @@ class CommandObjective:
                 raise ApplicationError(_line_of(match, text), code="failure-pattern")
         status = output.status
         if status.reason is EndReason.EXITED and status.exit_code != 0:
-            last = next((line for line in reversed(text.splitlines()) if line.strip()), "no output")
-            msg = f"ended with exit code {status.exit_code}: {last.strip()}"
+            lines = text.rstrip()[-_MESSAGE_CHARACTERS:].splitlines()
+            msg = f"ended with exit code {status.exit_code}: {lines[-1].strip() if lines else 'no output'}"
             raise ApplicationError(msg, code="exit-code")
         for pattern in self.options.success:
             if not re.search(pattern, text, re.MULTILINE):
@@ -174,8 +202,14 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         constraints=(),
         facts={},
         mentioned=tuple(sorted(placeholders(checked))),
-        identity={"command": " ".join(checked.argv), "metrics": ",".join(m.name for m in checked.metrics)},
+        identity=_identity(checked, None if "{" in program else found),
     )
+
+
+def _identity(options: CommandOptions, program: str | None) -> dict[str, str]:
+    """Return what makes runs comparable; `program` is the file that is run, None if a parameter chooses it."""
+    file = {} if program is None else {"program": f"{Path(program).name} sha256:{file_digest(Path(program))}"}
+    return {"command": " ".join(options.argv), **file, "metrics": ",".join(m.name for m in options.metrics)}
 
 
 def filled_in(template: str, configuration: Configuration) -> str | None:
@@ -194,8 +228,12 @@ def filled_in(template: str, configuration: Configuration) -> str | None:
 def placeholders(options: CommandOptions) -> set[str]:
     """Return the names of the parameters that the options mention."""
     templates = [*options.argv, *options.environment.values()]
-    named = {name for text in templates for _, name, _, _ in string.Formatter().parse(text) if name}
+    named = {name for text in templates for name in _names_in(text)}
     return named | {value for value in (options.ranks, options.threads) if isinstance(value, str)}
+
+
+def _names_in(template: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
 
 
 def _number(value: int | str, configuration: Configuration) -> int:
@@ -203,8 +241,9 @@ def _number(value: int | str, configuration: Configuration) -> int:
 
 
 def _figure(name: str, pattern: str, text: str) -> float:
-    matches = list(re.finditer(pattern, text, re.MULTILINE))
-    value = _float(matches[-1]) if matches else None
+    # One match is kept, not all: there may be millions.
+    last = deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)
+    value = _float(last[0]) if last else None
     if value is None:
         msg = f"no {name} in the output: nothing matches {pattern!r}"
         raise InvalidResult(msg, code="no-metric")
@@ -222,7 +261,7 @@ def _float(match: re.Match[str]) -> float | None:
 def _line_of(match: re.Match[str], text: str) -> str:
     start = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.end())
-    return text[start : end if end >= 0 else None].strip()
+    return text[start : end if end >= 0 else None].strip()[:_MESSAGE_CHARACTERS]
 
 
 def _pattern_errors(options: CommandOptions) -> Sequence[str]:
@@ -232,6 +271,7 @@ def _pattern_errors(options: CommandOptions) -> Sequence[str]:
         *((f"options.metrics.{i}.pattern", m.pattern, 1) for i, m in enumerate(options.metrics)),
         *([("options.answer.pattern", options.answer.pattern, 1)] if options.answer else []),
         *([("options.progress", options.progress, 1)] if options.progress else []),
+        *((f"options.unused.{i}", text, 1) for i, text in enumerate(options.unused)),
     ]
     found = []
     for path, text, groups in patterns:

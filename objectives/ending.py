@@ -5,7 +5,7 @@ import signal
 from launchers import EndReason, JobState
 from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, Output, TimedOut
 
-_NO_SPACE = "No space left on device"
+_NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _NO_MEMORY = ("Cannot allocate memory", "Out of memory", "out of memory", "std::bad_alloc", "oom-kill", "MemoryError")
 
 
@@ -16,20 +16,21 @@ def check_ending(output: Output) -> None:
         InfrastructureError: nobody knows how the job ended, it could not be run, or it was killed from outside.
         TimedOut: it ran into its time limit.
         OutOfMemory: it said so, or was killed when the machine had no memory left.
-        ApplicationError: it died of a signal.
+        ApplicationError: it died of a signal, or was stopped because it printed without end.
     """
     status = output.status
-    text = output.stderr[-10_000:]
     if status.state is not JobState.ENDED or status.reason in {EndReason.NOT_STARTED, EndReason.CANCELLED}:
         msg = status.message or "the job was lost: nobody knows how it ended"
         raise InfrastructureError(msg, code="lost")
     if status.reason is EndReason.TIMED_OUT:
         msg = f"was stopped at its time limit after {status.usage.elapsed_s:.1f} s"
         raise TimedOut(msg, code="time-limit")
+    if status.reason is EndReason.OUTPUT_LIMIT:
+        raise ApplicationError(status.message or "printed more than a run may", code="output-limit")
     if status.exit_code == 0:
         return
-    if _NO_SPACE in text:
-        raise InfrastructureError(_NO_SPACE, code="disk-full")
+    check_disk(output)
+    text = _end(output.stderr)
     if any(words in text for words in _NO_MEMORY) or "lack of memory" in status.message:
         raise OutOfMemory(status.message or "ran out of memory", code="out-of-memory")
     if status.exit_code == -signal.SIGKILL:
@@ -40,6 +41,21 @@ def check_ending(output: Output) -> None:
         name = signal_name(-status.exit_code)
         msg = f"was killed by signal {-status.exit_code} ({name})"
         raise ApplicationError(msg, code="signal")
+
+
+def check_disk(output: Output) -> None:
+    """Raise when the disk was full: what the run lacks is not its fault then.
+
+    Raises:
+        InfrastructureError: the program said so, or the launcher.
+    """
+    said = next((words for words in _NO_SPACE if words in _end(output.stderr)), None)
+    if said is not None or "disk is full" in output.status.message:
+        raise InfrastructureError(said or output.status.message, code="disk-full")
+
+
+def _end(text: str) -> str:
+    return text[-10_000:]
 
 
 def signal_name(number: int) -> str:

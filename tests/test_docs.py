@@ -17,6 +17,12 @@ from spaces.functions import FUNCTIONS
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
+SECTIONS = ("budget", "sampler", "repeats", "verdict")
+QUICK = [
+    word
+    for change in ("verdict.pairs=6", "verdict.max_pairs=6", "verdict.rounds=2", "repeats.max_runs=2")
+    for word in ("--set", change)
+]
 COMMANDS = re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", README, re.MULTILINE)
 
 
@@ -38,7 +44,7 @@ def folder(tmp_path_factory) -> Path:
     (example,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
     (folder / "mine.toml").write_text(example, encoding="utf-8")
     (folder / "my.in").write_bytes((ROOT / "studies" / "inputs" / "tio2.in").read_bytes())
-    ended = autotune(folder, ["study", "qe", "--trials", "3", "--set", "verdict.pairs=3"])
+    ended = autotune(folder, ["study", "qe", "--trials", "3", *QUICK])
     assert ended.returncode == 0, ended.stderr
     assert "(the default configuration)" in ended.stderr
     assert "trial 2: " in ended.stderr
@@ -55,7 +61,9 @@ def test_the_first_two_commands_are_those_of_the_readme():
 def test_a_command_of_the_readme(folder, command):
     words = shlex.split(command)
     if "--input" in words:
-        words += ["--set", "verdict.pairs=3", "--trials", "1"]
+        words += [*QUICK, "--trials", "1"]
+    if words[0] == "ablate":
+        words += ["--rounds", "6"]
     ended = autotune(folder, words)
     expected = 1 if "--check" in words else 0
     assert ended.returncode == expected, ended.stderr
@@ -65,8 +73,8 @@ def test_a_command_of_the_readme(folder, command):
 def test_the_reference_names_every_key():
     described = set(re.findall(r"`([a-z_]+)`", REFERENCE))
     for model in (StudyFile, CommandOptions, QeOptions):
-        assert set(model.model_fields) - {"space", "budget", "sampler", "verdict", "launcher", "options"} <= described
-    for section in ("budget", "sampler", "verdict"):
+        assert set(model.model_fields) - {*SECTIONS, "space", "launcher", "options"} <= described
+    for section in SECTIONS:
         annotation = StudyFile.model_fields[section].annotation
         assert annotation is not None
         assert set(annotation.model_fields) <= described

@@ -6,8 +6,9 @@ import typer
 
 from autotune import __version__
 from autotune.cli.common import errors
+from autotune.cli.compare import ablate, confirm
 from autotune.cli.doctor import doctor
-from autotune.cli.query import best, list_studies, show, trials
+from autotune.cli.query import best, list_studies, runs, show, trials
 from autotune.cli.space import space
 from autotune.cli.study import study
 from autotune.errors import AutotuneError, ExitCode
@@ -22,10 +23,13 @@ app = typer.Typer(
 )
 
 app.command("study")(study)
+app.command("confirm")(confirm)
+app.command("ablate")(ablate)
 app.command("list")(list_studies)
 app.command("show")(show)
 app.command("best")(best)
 app.command("trials")(trials)
+app.command("runs")(runs)
 app.command("space")(space)
 app.command("doctor")(doctor)
 

@@ -2,14 +2,19 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from autotune import storage_url
-from autotune.records import Definition, TrialRecord, baseline, speed_up
+from autotune.display import Display, display_for
+from autotune.errors import ExitCode
+from autotune.records import Definition, State, TrialRecord
+from autotune.standings import Standings
 
 Storage = Annotated[
     str,
@@ -38,6 +43,23 @@ def errors() -> Console:
     return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
+@contextmanager
+def displayed() -> Iterator[Display]:
+    """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it."""
+    display = display_for(errors())
+    try:
+        yield display
+    except KeyboardInterrupt:
+        display.close()
+        errors().print(
+            "stopped: every finished run is stored, the runs in flight were ended; the same command goes on from here",
+            soft_wrap=True,
+        )
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    finally:
+        display.close()
+
+
 def print_json(value: object) -> None:
     """Print a value as JSON, one document."""
     typer.echo(json.dumps(value, indent=2, default=str))
@@ -58,27 +80,22 @@ def duration_s(text: str) -> float:
     return seconds
 
 
-def trial_row(trial: TrialRecord, definition: Definition, trials: list[TrialRecord]) -> dict[str, Any]:
-    """Return a trial as a flat table row."""
-    target = definition.target
-    reference = baseline(trials)
-    row: dict[str, Any] = {"trial": trial.number, "state": state_of(trial)}
-    row |= {name: _metric(trial, name) for name in (metric.name for metric in definition.metrics)}
-    row["speed_up"] = (
-        speed_up(trial.value(target), reference.value(target), target) if trial.complete and reference else None
-    )
+def trial_row(trial: TrialRecord, standings: Standings, definition: Definition) -> dict[str, Any]:
+    """Return a trial as a flat table row; the metrics are medians over its runs."""
+    row: dict[str, Any] = {"trial": trial.number, "state": state_of(trial), "runs": len(trial.runs)}
+    row["value"] = standings.value(trial) if trial.complete else None
+    row["bound"] = standings.bound(trial) if trial.state is State.CAPPED else None
+    row["speed_up"] = standings.gain(trial)
+    for metric in definition.metrics:
+        values = trial.measured(metric.name)
+        row[metric.name] = median(values) if values else None
+    row["core_s"] = sum(run.core_s for run in trial.runs)
     row |= dict(trial.configuration)
-    row["message"] = trial.outcome.message if trial.outcome else ""
+    row["message"] = trial.message
     return row
 
 
 def state_of(trial: TrialRecord) -> str:
-    """Return `complete`, `running`, or the kind of failure."""
-    if trial.outcome is None:
-        return "running"
-    return trial.outcome.failure.value if trial.outcome.failure else "complete"
-
-
-def _metric(trial: TrialRecord, name: str) -> float | None:
-    metrics: Mapping[str, float] = trial.outcome.metrics if trial.outcome else {}
-    return metrics.get(name)
+    """Return `complete`, `capped`, `running`, or the kind of failure."""
+    failed = trial.failure
+    return failed.failure.value if failed and failed.failure else trial.state.value

@@ -1,9 +1,9 @@
-"""Commands that read a storage: list, show, best, trials."""
+"""Commands that read a storage: list, show, best, trials, runs."""
 
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -20,9 +20,14 @@ from autotune.cli.common import (
 )
 from autotune.display import shown
 from autotune.errors import NothingWorkedError
-from autotune.records import TrialRecord, baseline, incumbent, speed_up
+from autotune.records import Run, State, TrialRecord
+from autotune.standings import Standings
 from autotune.storage_url import storage_url
-from autotune.summary import Summary, summarise
+from autotune.summary import Summary, run_to_use, summarise
+from objectives.base import Metric
+
+if TYPE_CHECKING:
+    from autotune.search.store import StudyStore
 
 
 class ScriptFormat(StrEnum):
@@ -69,14 +74,16 @@ def best(
     as_json: AsJson = False,
 ) -> None:
     """Print the winner, with its speed-up over the default configuration and how sure that is."""
-    summary = _summary(name, storage)
+    store = _store(name, storage)
+    summary = summarise(store)
     if summary.best is None:
         msg = f"study {name!r} has no valid measurement yet"
         raise NothingWorkedError(msg)
     if script is not None:
-        _write(_script(summary, summary.best, script), target)
+        _write(_script(store, summary, script), target)
     elif as_json:
-        print_json(summary.to_dict()["best"])
+        found = summary.to_dict()
+        print_json(found["best"] | {key: found[key] for key in ("verdict", "simplified")})
     else:
         output().print(summary.best_text(), markup=False)
 
@@ -89,7 +96,7 @@ def trials(
 ) -> None:
     """Print every trial of a study."""
     summary = _summary(name, storage)
-    rows = [trial_row(trial, summary.definition, summary.trials) for trial in summary.trials]
+    rows = [trial_row(trial, summary.standings, summary.definition) for trial in summary.trials]
     if as_json:
         print_json(rows)
     elif csv:
@@ -100,53 +107,102 @@ def trials(
         output().print(_trials_table(summary))
 
 
-def _summary(name: str, storage: str) -> Summary:
+def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
+    """Print every single run with where, when and how it was made; --json has the whole command and environment."""
+    store = _store(name, storage)
+    target = store.definition.target
+    found = store.runs()
+    if as_json:
+        print_json([run.to_dict() | {"trial": run.trial, "series": run.series, "round": run.round} for run in found])
+        return
+    value_title = f"{target.name} [{target.unit}]".replace("[", r"\[")
+    table = Table("trial", "for", "round", "block", value_title, "core-s", "started", "host", "load", "configuration")
+    for run in found:
+        table.add_row(*_run_row(run, target))
+    output().print(table)
+
+
+def _run_row(run: Run, target: Metric) -> list[str]:
+    outcome = run.outcome
+    value = f"{outcome.metrics[target.name]:g}" if outcome.complete else (outcome.failure or "capped")
+    load = outcome.conditions.get("load_1m")
+    return [
+        "" if run.trial is None else str(run.trial),
+        run.series.partition(":")[0] or "tuning",
+        str(run.round) if run.series else "",
+        "" if run.series else str(run.block),
+        value,
+        f"{run.core_s:.1f}",
+        run.started[:19],
+        run.session.get("host", ""),
+        "" if load is None else f"{load:.2f}",
+        shown(run.configuration).replace("[", r"\["),
+    ]
+
+
+def _store(name: str, storage: str) -> "StudyStore":
     from autotune.search.store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
 
-    return summarise(StudyStore.read(storage_url(storage), name))
+    return StudyStore.read(storage_url(storage), name)
+
+
+def _summary(name: str, storage: str) -> Summary:
+    return summarise(_store(name, storage))
 
 
 def _list_row(summary: Summary) -> list[str]:
-    metric = summary.definition.target
-    best, default = summary.best, baseline(summary.trials)
-    gain = f"{speed_up(best.value(metric), default.value(metric), metric):.2f}x" if best and default else ""
+    standings, best = summary.standings, summary.best
+    gain = standings.gain(best) if best else None
     return [
         summary.name,
         str(summary.finished),
-        str(sum(summary.failures.values())),
-        f"{best.value(metric):g} {metric.unit}" if best else "",
-        gain,
+        str(sum(count for kind, count in standings.counts.items() if kind != State.CAPPED.value)),
+        f"{standings.value(best):.4g} {standings.metric.unit}" if best else "",
+        f"{gain:.2f}x" if gain is not None else "",
         summary.verdict_sentence() or "",
     ]
 
 
 def _trials_table(summary: Summary) -> Table:
-    metric = summary.definition.target
-    table = Table("trial", "state", f"{metric.name} [{metric.unit}]".replace("[", r"\["), "speed-up", "configuration")
-    default, winner = baseline(summary.trials), incumbent(summary.trials, metric)
+    standings = summary.standings
+    metric = standings.metric
+    value_title = f"{metric.name} [{metric.unit}]".replace("[", r"\[")
+    table = Table("trial", "state", "runs", value_title, "speed-up", "configuration")
     for trial in summary.trials:
-        value = f"{trial.value(metric):g}" if trial.complete else ""
-        gain = (
-            f"{speed_up(trial.value(metric), default.value(metric), metric):.2f}" if trial.complete and default else ""
+        gain = standings.gain(trial)
+        note = f"{shown(trial.configuration)}{': ' if trial.message else ''}{trial.message}"
+        table.add_row(
+            str(trial.number),
+            state_of(trial),
+            str(len(trial.runs)),
+            _value_of(trial, standings),
+            f"{gain:.2f}" if gain is not None else "",
+            note.replace("[", r"\["),
+            style="bold green" if summary.best and trial.number == summary.best.number else "",
         )
-        note = shown(trial.configuration)
-        if trial.outcome is not None and trial.outcome.failure is not None:
-            note = f"{note}: {trial.outcome.message}"
-        style = "bold green" if winner and trial.number == winner.number else ""
-        table.add_row(str(trial.number), state_of(trial), value, gain, note.replace("[", r"\["), style=style)
     return table
 
 
-def _script(summary: Summary, trial: TrialRecord, form: ScriptFormat) -> str:
+def _value_of(trial: TrialRecord, standings: Standings) -> str:
+    if trial.state is State.CAPPED:
+        worse = "<" if standings.metric.direction == "maximize" else ">"
+        return f"{worse} {standings.bound(trial):.4g}"
+    return f"{standings.value(trial):.4g}" if trial.complete else ""
+
+
+def _script(store: "StudyStore", summary: Summary, form: ScriptFormat) -> str:
     from autotune.jobscript import FORMATS, JobScript  # noqa: PLC0415  needs what only this output needs
     from launchers.mpi import script_flavour  # noqa: PLC0415
 
-    remarks = [f"autotune study {summary.name}, trial {trial.number} on {summary.definition.machine['host']}"]
+    run = run_to_use(store, summary)
+    if run is None:
+        msg = f"study {summary.name!r} has no complete run of its winner"
+        raise NothingWorkedError(msg)
+    remarks = [f"autotune study {summary.name}, on {summary.definition.machine['host']}"]
     sentence = summary.verdict_sentence()
     if sentence:
         remarks.append(sentence)
-    job: dict[str, Any] = dict(trial.job or {})
-    return FORMATS[form.value](JobScript(f"autotune-{summary.name}", trial, script_flavour(job), remarks))
+    return FORMATS[form.value](JobScript(f"autotune-{summary.name}", run, script_flavour(dict(run.job)), remarks))
 
 
 def _write(text: str, target: Path | None) -> None:

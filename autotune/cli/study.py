@@ -15,13 +15,14 @@ from autotune.cli.common import (
     DEFAULT_STORAGE,
     AsJson,
     Storage,
+    displayed,
     duration_s,
     errors,
     output,
     print_json,
 )
-from autotune.display import display_for, shown
-from autotune.errors import ExitCode, StudyFileError
+from autotune.display import shown
+from autotune.errors import StudyFileError
 from autotune.machine import Machine, this_machine
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile
@@ -83,6 +84,7 @@ def study(
     }
     chosen = choose(name, changes, input_file, overrides)
     machine = restrict(this_machine(), cores)
+    file = studyfile.find(name)
     if dry_run:
         _dry_run(chosen, machine)
         return
@@ -95,20 +97,9 @@ def study(
     if not re.fullmatch(studyfile.NAME, stored_name):
         msg = f"--name {stored_name!r}: a study's name has letters, digits, '.', '_' and '-' only"
         raise StudyFileError(msg)
-    place = Place(url, stored_name, runs or default_runs(url, stored_name), machine, local_launcher())
-    display = display_for(errors())
-    try:
+    place = Place(url, stored_name, runs or default_runs(url, stored_name), machine, local_launcher(), file)
+    with displayed() as display:
         summary = run_study(chosen, place, display)
-    except KeyboardInterrupt:
-        display.close()
-        errors().print(
-            "stopped: every finished trial is stored, the runs in flight were ended; "
-            "the same command goes on from here",
-            soft_wrap=True,
-        )
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
-    finally:
-        display.close()
     if as_json:
         print_json(summary.to_dict())
         return

@@ -2,12 +2,14 @@
 
 The first proposal is the default configuration, the next few are uniform draws from the valid set, the rest maximise
 the expected improvement of a Gaussian process over the valid set itself where it is small, or over a sample of it and
-the neighbours of the best where it is not. Failed trials count as a standard deviation worse than the worst
-measurement, so that a failing region is avoided without being closed; running ones are believed at the model's mean
-(kriging believer: Ginsbourger, Le Riche & Carraro 2010).
+the neighbours of the best where it is not. A value of several runs weighs as much; a capped trial counts as somewhere
+above its bound; a failed one as a standard deviation worse than the worst, and near it an improvement is expected only
+as far as a run is expected to work; running trials are believed at the model's mean (kriging believer: Ginsbourger, Le
+Riche & Carraro 2010).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,12 @@ from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from autotune.search.distributions import distributions_of
-from autotune.search.surrogate import expected_improvement, fit
+from autotune.search.feasibility import chance_to_work
+from autotune.search.observation import ABANDONED, Observation, observed
+from autotune.search.surrogate import expected_improvement, fit, fit_censored
 from spaces import Configuration, Space
 
 Rows = NDArray[np.int32]
@@ -31,12 +35,21 @@ _REFINED = 5
 _REMEMBERED = 300
 
 
-# Marks a trial that was asked for but never launched: its configuration was not measured.
-ABANDONED = "abandoned"
-
-
 class SpaceExhaustedError(Exception):
     """Every valid configuration has been proposed."""
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """Observations as arrays, all (n,): values to minimise, +inf for a failed trial, NaN for a pending one."""
+
+    values: NDArray[np.float64]
+    runs: NDArray[np.float64]
+    censored: NDArray[np.bool_]
+
+    @property
+    def pending(self) -> NDArray[np.bool_]:
+        return np.isnan(self.values)
 
 
 class ValidSetSampler(BaseSampler):
@@ -53,6 +66,11 @@ class ValidSetSampler(BaseSampler):
         self._startup = startup
         self._model = model
         self._distributions = distributions_of(space)
+        self._seen: Mapping[int, Observation] = {}
+
+    def learn(self, seen: Mapping[int, Observation]) -> None:
+        """Believe these observations, by the trials' numbers, rather than what storage tells of those trials."""
+        self._seen = seen
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return the whole space: every parameter is sampled together with all others."""
@@ -79,9 +97,9 @@ class ValidSetSampler(BaseSampler):
         seen = self._space.indices([t.params for t in others])
         if not self._model or len(others) <= self._startup:
             return self._decode(self._unseen(self._drawn(rng, len(others) + 1), seen)[0])
-        values = _values(others, study.direction)
-        candidates = self._unseen(self._candidates(rng, seen, values), seen)
-        return self._decode(candidates[self._best(candidates, seen, values)])
+        evidence = _evidence([self._seen.get(t.number) or observed(t) for t in others], study.direction)
+        candidates = self._unseen(self._candidates(rng, seen, evidence), seen)
+        return self._decode(candidates[self._best(candidates, seen, evidence)])
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -99,11 +117,11 @@ class ValidSetSampler(BaseSampler):
             return rng.permutation(self._space.all_indices())
         return self._space.sample_indices(rng, n)
 
-    def _candidates(self, rng: np.random.Generator, seen: Rows, values: NDArray[np.float64]) -> Rows:
+    def _candidates(self, rng: np.random.Generator, seen: Rows, evidence: _Evidence) -> Rows:
         drawn = self._drawn(rng, _SCORED)
         if len(drawn) == self._space.size.value:
             return drawn
-        best = self._space.decode(seen[np.argsort(values)[:_REFINED]])
+        best = self._space.decode(seen[np.argsort(evidence.values)[:_REFINED]])
         near: list[Configuration] = [n for configuration in best for n in self._space.neighbours(configuration)]
         return np.concatenate([drawn, self._space.indices(near)]) if near else drawn
 
@@ -116,51 +134,60 @@ class ValidSetSampler(BaseSampler):
         unseen: Rows = candidates[np.array(fresh)]
         return unseen
 
-    def _best(self, candidates: Rows, seen: Rows, values: NDArray[np.float64]) -> int:
-        known = np.isfinite(values)
-        if known.sum() < 2:
+    def _best(self, candidates: Rows, seen: Rows, evidence: _Evidence) -> int:
+        measured = np.isfinite(evidence.values)
+        if (measured & ~evidence.censored).sum() < 2:
             return 0
-        worst = values[known].max() + values[known].std()
-        pending = np.isnan(values)
-        targets = np.where(np.isposinf(values), worst, values)
-        chosen = _remembered(targets, pending)
+        # A failure counts as bad, or the process would be curious about it.
+        worst = evidence.values[measured].max() + evidence.values[measured].std()
+        values = np.where(np.isposinf(evidence.values), worst, evidence.values)
         x = self._space.encode_indices(seen)
-        surrogate = fit(x[chosen], targets[chosen])
-        if pending.any():
-            believed, _ = surrogate.predict(x[pending])
-            surrogate = fit(np.concatenate([x[chosen], x[pending]]), np.concatenate([targets[chosen], believed]))
-        mean, deviation = surrogate.predict(self._space.encode_indices(candidates))
-        return int(np.argmax(expected_improvement(mean, deviation, float(values[known].min()))))
+        rows = self._space.encode_indices(candidates)
+        chosen = _remembered(values)
+        surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen])
+        if evidence.pending.any():
+            believed, _ = surrogate.predict(x[evidence.pending])
+            surrogate = fit(
+                np.concatenate([surrogate.x, x[evidence.pending]]),
+                np.concatenate([surrogate.y, believed]),
+                np.concatenate([evidence.runs[chosen], np.ones(len(believed))]),
+            )
+        mean, deviation = surrogate.predict(rows)
+        best = float(evidence.values[measured & ~evidence.censored].min())
+        told = ~evidence.pending
+        works = chance_to_work(rows, x[told], measured[told].astype(float))
+        return int(np.argmax(expected_improvement(mean, deviation, best) * works))
 
 
-def _remembered(targets: NDArray[np.float64], pending: NDArray[np.bool_]) -> NDArray[np.int64]:
-    told = np.flatnonzero(~pending)
+def _remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    told = np.flatnonzero(~np.isnan(values))
     if len(told) <= _REMEMBERED:
         return told
     half = _REMEMBERED // 2
-    best = told[np.argsort(targets[told], kind="stable")[:half]]
+    best = told[np.argsort(values[told], kind="stable")[:half]]
     return np.union1d(best, told[-half:])
 
 
-def _values(trials: Sequence[FrozenTrial], direction: StudyDirection) -> NDArray[np.float64]:
-    """Return (n,) values to minimise: +inf for a failed trial, NaN for one that is running.
+def _evidence(observations: Sequence[Observation], direction: StudyDirection) -> _Evidence:
+    """Return observations as arrays.
 
     Times and rates are compared by ratio, so positive values enter the model by their logarithm.
     """
     sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
-    values = np.array([_value(trial) for trial in trials])
+    values = np.array([_value(observation) for observation in observations])
     measured = np.isfinite(values)
     if (values[measured] > 0).all():
         values[measured] = np.log(values[measured])
     values[measured] *= sign
-    return values
+    return _Evidence(
+        values,
+        np.array([float(observation.runs) for observation in observations]),
+        np.array([observation.bound is not None for observation in observations]),
+    )
 
 
-def _value(trial: FrozenTrial) -> float:
-    match trial.state:
-        case TrialState.COMPLETE:
-            return float(trial.values[0]) if trial.values else np.inf
-        case TrialState.RUNNING | TrialState.WAITING:
-            return np.nan
-        case _:
-            return np.inf
+def _value(observation: Observation) -> float:
+    if observation.pending:
+        return np.nan
+    known = observation.bound if observation.value is None else observation.value
+    return np.inf if known is None else known

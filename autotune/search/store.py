@@ -1,42 +1,46 @@
-"""Studies in storage: Optuna's tables, with what Optuna does not keep in attributes.
+"""Studies in storage: Optuna's tables, with what Optuna does not keep in attributes, and the log of runs beside them.
 
-One coordinator writes. A trial is told in two steps, its outcome as an attribute and then its state, so that whatever
-dies in between, `recover` can finish what is there; a trial that was asked but not launched is set aside.
+One coordinator writes. A trial stays open while its race goes on, and is told once, when it is settled; its runs are in
+the log as soon as they end. A trial that was asked but not launched is set aside by `recover`.
 """
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, Self
 
 import optuna
 import sqlalchemy.exc
-from optuna.storages import RDBStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
+from optuna.trial import TrialState
 
 from autotune.errors import StorageError
-from autotune.outcome import Outcome
-from autotune.records import Definition, TrialRecord
+from autotune.records import Definition, Run, TrialRecord
 from autotune.search.distributions import distributions_of
-from autotune.search.sampler import ABANDONED, SpaceExhaustedError, ValidSetSampler
+from autotune.search.observation import ABANDONED, BOUND, Observation
+from autotune.search.runlog import MemoryRunLog, RunLog, SqlRunLog
+from autotune.search.sampler import SpaceExhaustedError, ValidSetSampler
 from autotune.storage_url import shown, sqlite_path
 from spaces import Space
 
 DEFINITION = "definition"
 VERDICT = "verdict"
-_OUTCOME = "outcome"
-_JOB = "job"
+ABLATION = "ablation"
+_LAUNCHED = "launched"
 _BUSY_TIMEOUT_S = 60
 
 
 class StudyStore:
     """One study in a storage. Everything that is written is on disk when a method returns."""
 
-    def __init__(self, url: str, storage: RDBStorage, study: optuna.Study) -> None:
-        """Wrap an open study; use `create`, `resume` or `read`."""
+    def __init__(self, url: str, storage: BaseStorage, study: optuna.Study, log: RunLog) -> None:
+        """Wrap an open study; use `create`, `in_memory` or `read`."""
         self._url = url
         self._storage = storage
         self._study = study
+        self._log = log
+        self._sampler: ValidSetSampler | None = None
 
     @classmethod
     def create(cls, url: str, name: str, definition: Definition) -> Self:
@@ -48,6 +52,7 @@ class StudyStore:
         with _storage_errors(url):
             _prepare_sqlite(url)
             storage = _connect(url)
+            SqlRunLog.create_table(storage.engine)
             study = optuna.create_study(
                 storage=storage,
                 study_name=name,
@@ -56,7 +61,7 @@ class StudyStore:
             )
             if DEFINITION not in study.user_attrs:
                 study.set_user_attr(DEFINITION, definition.to_dict())
-            store = cls(url, storage, study)
+            store = cls(url, storage, study, _log(storage, study))
             differences = store.definition.differences(definition)
         if differences:
             lines = "\n".join(f"  {line}" for line in differences)
@@ -86,14 +91,24 @@ class StudyStore:
             if DEFINITION not in study.user_attrs:
                 msg = f"study {name!r} in {shown(url)} was not made by autotune, or was interrupted while it was made"
                 raise StorageError(msg)
-            return cls(url, storage, study)
+            return cls(url, storage, study, _log(storage, study))
+
+    @classmethod
+    def in_memory(cls, definition: Definition) -> Self:
+        """Return a study that is forgotten with the process: for simulations."""
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        storage = InMemoryStorage()
+        study = optuna.create_study(storage=storage, direction=definition.target.direction)
+        study.set_user_attr(DEFINITION, definition.to_dict())
+        return cls("memory", storage, study, MemoryRunLog())
 
     @classmethod
     def read_if_ours(cls, url: str, name: str) -> Self | None:
         """Open a study for reading; None if another program made it, or it was killed while it was made."""
         with _storage_errors(url):
-            study = optuna.load_study(study_name=name, storage=_connect(url, read_only=True))
-            return cls.read(url, name) if DEFINITION in study.user_attrs else None
+            storage = _connect(url, read_only=True)
+            study = optuna.load_study(study_name=name, storage=storage)
+            return cls(url, storage, study, _log(storage, study)) if DEFINITION in study.user_attrs else None
 
     @property
     def name(self) -> str:
@@ -106,30 +121,47 @@ class StudyStore:
         with _storage_errors(self._url):
             return Definition.from_dict(self._study.user_attrs[DEFINITION])
 
-    @property
-    def verdict(self) -> Mapping[str, Any] | None:
-        """What was stored of the winner's comparison with the baseline."""
+    def attribute(self, name: str) -> Mapping[str, Any] | None:
+        """What was stored of a comparison: `VERDICT`, `ABLATION`."""
         with _storage_errors(self._url):
-            found: Mapping[str, Any] | None = self._study.user_attrs.get(VERDICT)
+            found: Mapping[str, Any] | None = self._study.user_attrs.get(name)
         return found
 
-    def set_verdict(self, verdict: Mapping[str, Any]) -> None:
-        """Store the state of the comparison."""
+    def set_attribute(self, name: str, value: Mapping[str, Any]) -> None:
+        """Store what a comparison found."""
         with _storage_errors(self._url):
-            self._study.set_user_attr(VERDICT, dict(verdict))
+            self._study.set_user_attr(name, dict(value))
+
+    def runs(self) -> list[Run]:
+        """Return every run of the study, in the order in which they ended."""
+        with _storage_errors(self._url):
+            return self._log.runs()
 
     def trials(self) -> list[TrialRecord]:
-        """Return every trial that was proposed, by number."""
+        """Return every trial that was proposed, by number, with those of its runs that count."""
+        runs: dict[int, list[Run]] = defaultdict(list)
+        for run in self.runs():
+            if run.trial is not None and not run.series:
+                runs[run.trial].append(run)
         with _storage_errors(self._url):
             frozen = self._study.get_trials(deepcopy=False)
-        return [_record(trial) for trial in frozen if ABANDONED not in trial.user_attrs]
+        return [
+            TrialRecord(trial.number, dict(trial.params), tuple(runs[trial.number]), trial.state.is_finished())
+            for trial in frozen
+            if ABANDONED not in trial.user_attrs
+        ]
 
     def use(self, sampler: ValidSetSampler) -> None:
         """Ask `sampler` from now on."""
-        self._study.sampler = sampler
+        self._study.sampler = self._sampler = sampler
 
-    def ask(self, space: Space) -> TrialRecord | None:
-        """Propose a new trial; None when every valid configuration has been proposed."""
+    def ask(self, space: Space, seen: Mapping[int, Observation] | None = None) -> TrialRecord | None:
+        """Propose a new trial; None when every valid configuration has been proposed.
+
+        `seen` is what is known of the trials by now, by number: more than what was stored when each was settled.
+        """
+        if self._sampler is not None and seen is not None:
+            self._sampler.learn(seen)
         with _storage_errors(self._url):
             try:
                 trial = ask(self._study, space)
@@ -138,32 +170,37 @@ class StudyStore:
                 return None
             return TrialRecord(trial.number, dict(trial.params))
 
-    def lease(self, number: int, job: Mapping[str, Any]) -> None:
-        """Record the job of a trial, before it is launched."""
+    def lease(self, number: int) -> None:
+        """Record that a trial is about to be launched."""
         with _storage_errors(self._url):
-            self._storage.set_trial_user_attr(self._id(number), _JOB, dict(job))
+            self._set(number, _LAUNCHED, value=True)
 
-    def tell(self, number: int, outcome: Outcome) -> None:
-        """Record how a trial ended."""
+    def add_run(self, run: Run) -> None:
+        """Record a run that ended."""
         with _storage_errors(self._url):
-            self._storage.set_trial_user_attr(self._id(number), _OUTCOME, outcome.to_dict())
-            self._finish(number, outcome)
+            self._log.append(run)
+
+    def settle(self, number: int, observation: Observation) -> None:
+        """Record what an open trial is worth: a value, a bound, or nothing."""
+        with _storage_errors(self._url):
+            if observation.bound is not None:
+                self._set(number, BOUND, value=observation.bound)
+                self._study.tell(number, state=TrialState.PRUNED)
+            elif observation.value is not None:
+                self._study.tell(number, observation.value)
+            else:
+                self._study.tell(number, state=TrialState.FAIL)
 
     def recover(self) -> None:
-        """Bring a study that was interrupted at any instant to order; running trials with a job stay as they are."""
+        """Set aside trials that were proposed and never launched."""
         with _storage_errors(self._url):
             for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-                if _OUTCOME in trial.user_attrs:
-                    self._finish(trial.number, Outcome.from_dict(trial.user_attrs[_OUTCOME]))
-                elif _JOB not in trial.user_attrs:
-                    self._storage.set_trial_user_attr(self._id(trial.number), ABANDONED, True)
+                if _LAUNCHED not in trial.user_attrs:
+                    self._set(trial.number, ABANDONED, value=True)
                     self._study.tell(trial.number, state=TrialState.FAIL)
 
-    def _finish(self, number: int, outcome: Outcome) -> None:
-        if outcome.failure is None:
-            self._study.tell(number, outcome.metrics[self.definition.target.name])
-        else:
-            self._study.tell(number, state=TrialState.FAIL)
+    def _set(self, number: int, name: str, *, value: object) -> None:
+        self._storage.set_trial_user_attr(self._id(number), name, value)
 
     def _id(self, number: int) -> int:
         study_id = self._storage.get_study_id_from_name(self.name)
@@ -203,16 +240,8 @@ def _suggest(trial: optuna.Trial, name: str, distribution: optuna.distributions.
             trial.suggest_categorical(name, choices)
 
 
-def _record(trial: FrozenTrial) -> TrialRecord:
-    outcome = trial.user_attrs.get(_OUTCOME)
-    return TrialRecord(
-        number=trial.number,
-        configuration=dict(trial.params),
-        outcome=Outcome.from_dict(outcome) if outcome else None,
-        job=trial.user_attrs.get(_JOB),
-        started=trial.datetime_start,
-        ended=trial.datetime_complete,
-    )
+def _log(storage: RDBStorage, study: optuna.Study) -> RunLog:
+    return SqlRunLog(storage.engine, storage.get_study_id_from_name(study.study_name))
 
 
 def _prepare_sqlite(url: str) -> None:

@@ -16,14 +16,17 @@ from scipy.special import ndtr
 Array = NDArray[np.floating]
 
 _LENGTH_SCALES = (0.2, 0.5, 1.0, 2.0)
-_NOISES = (1e-3, 1e-2, 1e-1)
+_NOISES = (1e-3, 1e-2, 1e-1, 0.3)
+# Beyond that many standard deviations the mean above a bound is the bound itself, in double precision.
+_FARTHEST = 8.0
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted process. `x` is (n, d), `factor` the (n, n) Cholesky factor, `weights` (n,)."""
+    """A process fitted to `y`, (n,), at `x`, (n, d); `factor` is the (n, n) Cholesky factor, `weights` are (n,)."""
 
     x: Array
+    y: Array
     factor: Array
     weights: Array
     length_scale: float
@@ -32,14 +35,15 @@ class Surrogate:
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Return the mean and the standard deviation, both (m,), of the noise-free function at `x`, (m, d)."""
-        cross = _kernel(x, self.x, self.length_scale)
+        cross = kernel(x, self.x, self.length_scale)
         half = solve_triangular(self.factor, cross.T, lower=True)
         variance = np.maximum(1.0 - np.einsum("ij,ij->j", half, half), 1e-12)
         return self.mean + self.scale * (cross @ self.weights), self.scale * np.sqrt(variance)
 
 
-def fit(x: Array, y: Array) -> Surrogate:
-    """Fit to values `y`, (n,), at encoded configurations `x`, (n, d)."""
+def fit(x: Array, y: Array, runs: Array | None = None) -> Surrogate:
+    """Fit to values `y`, (n,), at encoded configurations `x`, (n, d); each is the mean of as many `runs`, (n,)."""
+    shares = np.ones(len(x)) if runs is None else 1.0 / runs
     mean, scale = float(np.mean(y)), float(np.std(y)) or 1.0
     target = (y - mean) / scale
     distance = _distance(x, x)
@@ -47,7 +51,7 @@ def fit(x: Array, y: Array) -> Surrogate:
     for length_scale in _LENGTH_SCALES:
         correlation = _matern(distance / (length_scale * sqrt(x.shape[1])))
         for noise in _NOISES:
-            factor = np.linalg.cholesky(correlation + noise * np.eye(len(x)))
+            factor = np.linalg.cholesky(correlation + noise * np.diag(shares))
             half = solve_triangular(factor, target, lower=True)
             evidence = -0.5 * float(half @ half) - float(np.log(np.diag(factor)).sum())
             if best is None or evidence > best[0]:
@@ -56,7 +60,24 @@ def fit(x: Array, y: Array) -> Surrogate:
         msg = "a surrogate needs at least one length scale and one noise"
         raise ValueError(msg)
     _, factor, weights, length_scale = best
-    return Surrogate(x, factor, weights, length_scale, mean, scale)
+    return Surrogate(x, y, factor, weights, length_scale, mean, scale)
+
+
+def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_]) -> Surrogate:
+    """Fit to values of which the `censored` ones, (n,), are lower bounds.
+
+    Those enter as the mean of the normal distribution above the bound that the process predicts without them (Hutter,
+    Hoos & Leyton-Brown, "Bayesian optimization with censored response data", 2011).
+    """
+    known = ~censored
+    if not censored.any() or known.sum() < 2:
+        return fit(x, y, runs)
+    mean, deviation = fit(x[known], y[known], runs[known]).predict(x[censored])
+    z = np.minimum((y[censored] - mean) / deviation, _FARTHEST)
+    above = mean + deviation * np.exp(-0.5 * z * z) / sqrt(2 * pi) / ndtr(-z)
+    filled = y.copy()
+    filled[censored] = np.maximum(above, y[censored])
+    return fit(x, filled, runs)
 
 
 def expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
@@ -66,7 +87,8 @@ def expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
     return (best - mean) * ndtr(z) + deviation * density
 
 
-def _kernel(a: Array, b: Array, length_scale: float) -> Array:
+def kernel(a: Array, b: Array, length_scale: float) -> Array:
+    """Return the correlations, (n, m), of encoded configurations `a`, (n, d), and `b`, (m, d)."""
     return _matern(_distance(a, b) / (length_scale * sqrt(a.shape[1])))
 
 

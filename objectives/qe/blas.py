@@ -9,9 +9,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from objectives.qe.libraries import linear_algebra, linear_algebra_digest
 
 LIBRARY = "libblas.so.3"
 _TIMEOUT_S = 30
@@ -23,11 +25,15 @@ _SERIAL = re.compile(r"serial|sequential|reference|atlas")
 
 @dataclass(frozen=True)
 class Blas:
-    """A BLAS library: its name, the folder that a program finds it through, and whether it uses threads."""
+    """A BLAS library: its name, the folder that a program finds it through, and whether it uses threads.
+
+    `digest` is that of all files that do the linear algebra of a program which uses it.
+    """
 
     name: str
     folder: Path
     threaded: bool
+    digest: str = ""
 
     def library_path(self, inherited: str = "") -> str:
         """Return the value of LD_LIBRARY_PATH that selects this library."""
@@ -78,14 +84,25 @@ def find(program: Path, folders: Sequence[Path] | None = None) -> tuple[Blas, ..
     if LIBRARY not in own:
         return ()
     found: dict[str, Blas] = {}
+    system = system_blas(own)
     inherited = os.environ.get("LD_LIBRARY_PATH", "")
     for folder in default_folders() if folders is None else folders:
         for library in sorted(folder.glob(f"*/{LIBRARY}")):
             name = _name(library.parent)
+            if name == system or name in found:
+                continue
             blas = Blas(name, library.parent, _is_threaded(library))
-            if name != system_blas(own) and name not in found and _is_usable(program, blas, inherited):
-                found[name] = blas
+            libraries = linked_libraries(program, blas.library_path(inherited))
+            if _is_usable(blas, libraries):
+                found[name] = replace(blas, digest=linear_algebra_digest(libraries))
     return tuple(found.values())
+
+
+def identity(libraries: Mapping[str, Path | None], choices: Sequence[Blas]) -> dict[str, str]:
+    """Return the BLAS that a program with these libraries uses by default, and what else it may use, with digests."""
+    name = system_blas(dict(libraries)) or ", ".join(linear_algebra(libraries))
+    own = f"{name} {linear_algebra_digest(libraries)}" if name else "linked"
+    return {"blas": own} | {f"blas {blas.name}": blas.digest for blas in choices}
 
 
 def default_folders() -> tuple[Path, ...]:
@@ -93,8 +110,7 @@ def default_folders() -> tuple[Path, ...]:
     return (Path(sys.prefix) / "share" / "autotune" / "blas", *sorted(Path("/usr/lib").glob("*-linux-gnu*")))
 
 
-def _is_usable(program: Path, blas: Blas, inherited: str) -> bool:
-    libraries = linked_libraries(program, blas.library_path(inherited))
+def _is_usable(blas: Blas, libraries: Mapping[str, Path | None]) -> bool:
     path = libraries.get(LIBRARY)
     return path is not None and path.parent == blas.folder and None not in libraries.values()
 

@@ -151,17 +151,19 @@ def _missing(parsed: PwOutput) -> list[str]:
 
 def _from_status(output: Output) -> RunFailure | None:
     status = output.status
-    if status.reason is EndReason.TIMED_OUT:
-        words = status.message or f"stopped at its time limit after {status.usage.elapsed_s:.1f} s"
-        return TimedOut(words, "qe.timed-out")
-    if status.reason is EndReason.NOT_STARTED:
-        return InfrastructureError(status.message or "the job was not started", "qe.not-started")
-    if status.reason is EndReason.CANCELLED:
-        return InfrastructureError(status.message or "the job was cancelled", "qe.cancelled")
-    if status.state is not JobState.ENDED:
-        return InfrastructureError(status.message or "nobody knows how the job ended", "qe.lost")
-    if "lack of memory" in status.message:
-        return OutOfMemory(status.message, "qe.out-of-memory")
+    at_limit = f"stopped at its time limit after {status.usage.elapsed_s:.1f} s"
+    endings: tuple[tuple[bool, type[RunFailure], str, str], ...] = (
+        (status.reason is EndReason.TIMED_OUT, TimedOut, "qe.timed-out", at_limit),
+        (status.reason is EndReason.OUTPUT_LIMIT, ApplicationError, "qe.output-limit", "printed more than a run may"),
+        (status.reason is EndReason.NOT_STARTED, InfrastructureError, "qe.not-started", "the job was not started"),
+        (status.reason is EndReason.CANCELLED, InfrastructureError, "qe.cancelled", "the job was cancelled"),
+        (status.state is not JobState.ENDED, InfrastructureError, "qe.lost", "nobody knows how the job ended"),
+        ("lack of memory" in status.message, OutOfMemory, "qe.out-of-memory", ""),
+        ("disk is full" in status.message, InfrastructureError, "qe.disk-full", ""),
+    )
+    for happened, failure, code, words in endings:
+        if happened:
+            return failure(status.message or words, code)
     return None
 
 

@@ -14,9 +14,9 @@ INPUT_NAME = "pw.in"
 OUTPUT_FOLDER = "./out/"
 
 METRICS = (
-    Metric("wall_s", "s"),
+    Metric("wall_s", "s", kind="time"),
     Metric("cpu_s", "s"),
-    Metric("elapsed_s", "s"),
+    Metric("elapsed_s", "s", kind="time"),
     Metric("iterations", ""),
     Metric("peak_memory_bytes", "B"),
 )

@@ -13,7 +13,7 @@ from launchers import Job, LaunchError, MpiStart, Resources
 from launchers.detect import detect
 from launchers.mpi import MpiKind
 from objectives.base import Output, Plan, PlanError, RunJob
-from objectives.qe import blas, pseudo
+from objectives.qe import blas, libraries, pseudo
 from objectives.qe.check import problems
 from objectives.qe.deck import Deck
 from objectives.qe.failures import failure_of
@@ -80,7 +80,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             "input": hashlib.sha256(input_text(checked.input)[2]).hexdigest(),
             "pseudopotentials": _digest_of(files),
             "pw.x": f"{seen.version or 'unknown'} {program.digest[:16]}",
-            "blas": program.system_blas or "linked",
+            **blas.identity(program.libraries, program.blas),
+            **libraries.identity(program.libraries),
             "energy_tolerance_ry": repr(tolerance_ry),
         },
         notes=_notes(checked, program, facts, seen),
@@ -103,13 +104,12 @@ def _find_program(name: str, errors: list[str]) -> _Program | None:
         return None
     path = Path(found).absolute()
     contents = path.read_bytes()
-    libraries = blas.linked_libraries(path)
-    linked = any("scalapack" in name or "elpa" in name for name in libraries)
+    linked = blas.linked_libraries(path)
     return _Program(
         path=path,
         digest=hashlib.sha256(contents).hexdigest(),
-        libraries=libraries,
-        is_distributed=linked or _DISTRIBUTED in contents,
+        libraries=linked,
+        is_distributed=any("scalapack" in name or "elpa" in name for name in linked) or _DISTRIBUTED in contents,
         blas=blas.find(path),
     )
 

@@ -41,8 +41,13 @@ metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
 [budget]
 trials = {trials}
 
+[repeats]
+max_runs = 3
+
 [verdict]
-pairs = 3
+pairs = 6
+max_pairs = 6
+rounds = 2
 
 [space.parameters.x]
 type = "integer"
@@ -75,17 +80,20 @@ class ChaosStudy:
         with (self.folder / "session.log").open("ab") as log:
             return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
-    def trials_json(self) -> list[dict[str, object]]:
-        """Return what `autotune trials --json` says; nothing before there is a storage."""
-        command = [sys.executable, "-m", "autotune", "trials", "mine", "--json"]
+    def said(self, command_name: str) -> list[dict[str, object]]:
+        """Return what `autotune trials --json`, or `runs`, says; nothing before there is a storage."""
+        command = [sys.executable, "-m", "autotune", command_name, "mine", "--json"]
         asked = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         return json.loads(asked.stdout) if asked.returncode == 0 else []
 
     def finished(self) -> dict[int, tuple[object, object]]:
         """Return the finished trials: number -> (configuration, value)."""
-        return {
-            int(str(row["trial"])): (row["x"], row["took_s"]) for row in self.trials_json() if row["state"] != "running"
-        }
+        rows = self.said("trials")
+        return {int(str(row["trial"])): (row["x"], row["took_s"]) for row in rows if row["state"] != "running"}
+
+    def stored_runs(self) -> list[tuple[object, ...]]:
+        """Return every run in storage, in order: when it started, and of what."""
+        return [(run["started"], run["trial"], run["series"], run["round"]) for run in self.said("runs")]
 
     def ended_runs(self) -> list[str]:
         """Return the configuration of every run that came to its end, in order."""

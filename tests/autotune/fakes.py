@@ -6,12 +6,22 @@ from collections.abc import Callable, Sequence
 from autotune.display import Status
 from autotune.outcome import Outcome
 from autotune.records import Definition
+from autotune.studyfile import RepeatsSection, StudyFile
 from autotune.trial import Task
 from launchers import Job, Resources, Usage
 from objectives.base import Context, FailureKind, Measurement, Metric, Output, Progress, ProgressReader
 from spaces import Choice, Configuration, Constraint, Integer, Space
 
-SECONDS = Metric("wall_s", "s")
+SECONDS = Metric("wall_s", "s", kind="time")
+
+
+ONCE = RepeatsSection(max_runs=1, warm_up_runs=0, baseline_runs=1, baseline_every=0, caps=False)
+"""Every configuration is run once: for tests of what has nothing to do with repeats."""
+
+
+def study_file(**sections: object) -> StudyFile:
+    """Return a study file of the paper objective."""
+    return StudyFile.model_validate({"name": "paper", "objective": "paper", "repeats": ONCE, **sections})
 
 
 def small_space() -> Space:
@@ -74,8 +84,10 @@ class PaperExecutor:
         if len(self.launched) >= self._at_most:
             raise KeyboardInterrupt
         configuration = json.loads(task.job.argv[1])
-        self.launched.append((task.number, configuration))
+        self.launched.append((task.key, configuration))
         outcome = self._model(configuration)
+        if outcome.complete and task.cap is not None and outcome.metrics["wall_s"] > task.cap.bound:
+            outcome = capped(task.cap.bound)
         self._ended.append((task, outcome))
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
@@ -106,6 +118,11 @@ class ListDisplay:
 def took(seconds: float) -> Outcome:
     """Return a complete outcome."""
     return Outcome(metrics={"wall_s": seconds}, usage=Usage(elapsed_s=seconds))
+
+
+def capped(bound: float) -> Outcome:
+    """Return the outcome of a run that was stopped since it had lost."""
+    return Outcome(bound=bound, code="capped", message="had lost", usage=Usage(elapsed_s=bound))
 
 
 def failed(kind: FailureKind, message: str = "no") -> Outcome:

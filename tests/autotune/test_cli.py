@@ -21,8 +21,13 @@ metrics = [{ name = "took_s", unit = "s", pattern = 'took (\\S+)' }]
 [budget]
 trials = 12
 
+[repeats]
+max_runs = 3
+
 [verdict]
-pairs = 3
+pairs = 6
+max_pairs = 6
+rounds = 2
 
 [space.parameters.x]
 type = "integer"
@@ -91,23 +96,56 @@ def test_reading_commands(tuned):
     shown = json.loads(autotune(tuned, "show", "mine", "--json").stdout)
     assert shown["default"]["configuration"] == {"x": 20}
     best = json.loads(autotune(tuned, "best", "mine", "--json").stdout)
-    assert best["metrics"]["took_s"] <= shown["default"]["metrics"]["took_s"]
+    assert best["value"] <= shown["default"]["value"]
+    assert best["verdict"]["speed_up"] >= 1.0
+    assert shown["ledger"]["spent"] > 0
     rows = json.loads(autotune(tuned, "trials", "mine", "--json").stdout)
     assert rows[0]["speed_up"] == 1.0
     table = autotune(tuned, "trials", "mine", "--csv").stdout.splitlines()
-    assert table[0].startswith("trial,state,took_s,speed_up")
+    assert table[0].startswith("trial,state,runs,value,bound,speed_up,took_s")
     assert len(table) == len(rows) + 1
-    for words in (["list"], ["show", "mine"], ["best", "mine"], ["trials", "mine"]):
+    for words in (["list"], ["show", "mine"], ["best", "mine"], ["trials", "mine"], ["runs", "mine"]):
         ended = autotune(tuned, *words)
         assert ended.returncode == 0
         assert "mine" in ended.stdout or "trial" in ended.stdout
+
+
+def test_every_run_says_where_when_and_how_it_was_made(tuned):
+    found = json.loads(autotune(tuned, "runs", "mine", "--json").stdout)
+    assert {run["series"].partition(":")[0] for run in found} >= {"", "warm-up", "verdict"}
+    for run in found:
+        assert run["started"].startswith("20")
+        assert run["job"]["argv"][0].endswith("awk")
+        assert run["session"].keys() >= {"host", "system", "governor", "mpi", "autotune", "python", "study_commit"}
+        assert run["session"]["study_file"] == "mine.toml"
+        assert "load_1m" in run["outcome"]["conditions"]
+
+
+def test_confirming_again_runs_nothing_unless_more_is_asked(tuned):
+    before = len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout))
+    ended = autotune(tuned, "confirm", "mine")
+    assert ended.returncode == 0, ended.stderr
+    assert "verdict: " in ended.stdout
+    assert len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout)) == before
+    more = json.loads(autotune(tuned, "confirm", "mine", "--pairs", "7", "--json").stdout)
+    assert len(more["verdict"]["pairs"]) == 7
+    assert len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout)) == before + 2
+
+
+def test_the_winner_is_taken_apart(tuned):
+    found = json.loads(autotune(tuned, "ablate", "mine", "--json").stdout)
+    assert "x" in [effect["parameter"] for effect in found["effects"]]
+    ended = autotune(tuned, "ablate", "mine")
+    assert ended.returncode == 0, ended.stderr
+    assert "alone on the default" in ended.stdout
+    assert "intervals, 6 interleaved rounds" in ended.stdout
 
 
 @pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])
 def test_the_job_script_of_the_winner(tuned, form, tmp_path):
     ended = autotune(tuned, "best", "mine", "--script", form, "--output", str(tmp_path / "job.sh"))
     assert ended.returncode == 0, ended.stderr
-    value = json.loads(autotune(tuned, "best", "mine", "--json").stdout)["metrics"]["took_s"]
+    value = json.loads(autotune(tuned, "best", "mine", "--json").stdout)["value"]
     ran = subprocess.run(["bash", str(tmp_path / "job.sh")], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert ran.stdout == f"took {value:g}\n"
 
@@ -149,6 +187,13 @@ def test_a_dry_run_prints_commands_and_runs_none(tuned, tmp_path):
         (["study", "./mine.toml", "--set", 'options.argv=["awk", "{z}"]'], 2, "mention 'z'"),
         (["study", "./mine.toml", "--cores", "x"], 2, "0-3,8"),
         (["best", "other"], 5, "no study 'other'"),
+        (["confirm", "other"], 5, "no study 'other'"),
+        (["ablate", "other"], 5, "no study 'other'"),
+        (["confirm", "mine", "--pairs", "4"], 2, "needs at least 6 pairs"),
+        (["confirm", "mine", "--max-pairs", "5"], 2, "less than pairs"),
+        (["ablate", "mine", "--rounds", "x"], 2, "--rounds"),
+        (["study", "./mine.toml", "--set", "repeats.max_runs=0"], 2, "repeats.max_runs"),
+        (["study", "./mine.toml", "--set", "repeats.statistic=min"], 2, "repeats.statistic"),
         (["best", "mine", "--storage", "none.db"], 5, "no storage at none.db"),
         (["trails"], 2, "trials"),
         (["space", "./mine.toml", "--check", "x"], 2, "not name=value"),
@@ -207,7 +252,8 @@ def test_control_c_ends_the_run_in_flight_and_the_same_command_goes_on(tmp_path)
     ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "8", "--json")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["trials"] == 8
-    assert "trial 0:" not in ended.stderr
+    runs = json.loads(autotune(tmp_path, "runs", "mine", "--json").stdout)
+    assert len({run["started"] for run in runs}) == len(runs)
 
 
 def test_two_at_once(tmp_path):

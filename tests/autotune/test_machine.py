@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.machine import this_machine
+from autotune.machine import read_or_empty, this_machine
 from launchers.cpus import one_thread_per_core, parse_cpu_list
 
 
@@ -31,3 +31,9 @@ def test_one_thread_of_each_core_out_of_the_allowed():
     assert chosen
     assert set(chosen) <= allowed
     assert one_thread_per_core(chosen) == chosen
+
+
+def test_a_kernel_file_that_is_missing_or_garbage_is_no_error(tmp_path):
+    (tmp_path / "garbage").write_bytes(b"\xff1")
+    assert read_or_empty(tmp_path / "garbage") == "\ufffd1"
+    assert read_or_empty(tmp_path / "missing") == read_or_empty(tmp_path) == ""

@@ -1,15 +1,19 @@
+from collections import Counter
 from dataclasses import replace
+from typing import ClassVar
 
+import numpy as np
 import pytest
 
-from autotune.confirm import confirm
+from autotune.bench import Bench
 from autotune.cores import CorePool
 from autotune.errors import CannotRunHereError, NothingWorkedError
-from autotune.records import baseline, incumbent
-from autotune.runner import Bench, Ending, StudyRunner
+from autotune.records import State
+from autotune.runner import Ending, StudyRunner
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
-from autotune.studyfile import BudgetSection, VerdictSection
+from autotune.standings import Standings
+from autotune.studyfile import RepeatsSection
 from objectives.base import Answer, FailureKind
 from tests.autotune.fakes import (
     SECONDS,
@@ -20,6 +24,7 @@ from tests.autotune.fakes import (
     definition,
     failed,
     small_space,
+    study_file,
     took,
 )
 
@@ -30,12 +35,18 @@ def url(folder):
     return f"sqlite:///{folder / 'autotune.db'}"
 
 
-def session(folder, executor, *, trials=12, seed=0, display=None, clock=None, **budget):
+def session(folder, executor, *, trials=12, seed=0, display=None, clock=None, repeats=None, **budget):
     store = StudyStore.create(url(folder), "paper", definition(SPACE))
     store.use(ValidSetSampler(SPACE, seed=seed))
     bench = Bench(PaperObjective(), executor, CorePool(range(8)), folder / "runs", display or ListDisplay())
     options = {"clock": clock} if clock else {}
-    return store, bench, StudyRunner(store, SPACE, bench, BudgetSection(trials=trials, **budget), **options)
+    sections = {"repeats": repeats} if repeats else {}
+    study = study_file(budget={"trials": trials, **budget}, **sections)
+    return store, bench, StudyRunner(store, SPACE, bench, study, **options)
+
+
+def standings(store):
+    return Standings.of(store.trials(), SECONDS)
 
 
 def keys(launched):
@@ -54,7 +65,7 @@ def test_the_default_is_first_and_every_run_is_valid_and_new(tmp_path):
 def test_the_search_finds_the_best_of_a_smooth_space_early(tmp_path):
     _, _, runner = session(tmp_path, PaperExecutor(bowl), trials=25)
     runner.tune()
-    best = runner.status().best
+    best = runner.status().standings.incumbent
     assert best is not None
     assert dict(best.configuration) == {"np": 4, "npool": 2, "blas": "fast"}
 
@@ -67,8 +78,10 @@ def test_the_same_budget_again_runs_nothing_and_a_larger_one_runs_the_rest(tmp_p
     assert again.launched == []
     more = PaperExecutor(bowl)
     session(tmp_path, more, trials=16)[2].tune()
-    assert len(more.launched) == 4
-    assert not set(keys(more.launched)) & set(keys(first.launched))
+    # The default once more, so that the sessions can be compared.
+    assert more.launched[0] == (0, {"np": 8})
+    assert len(more.launched) == 1 + 4
+    assert not set(keys(more.launched[1:])) & set(keys(first.launched))
 
 
 def test_an_exhausted_space_ends_the_study(tmp_path):
@@ -83,7 +96,7 @@ def test_interrupted_at_any_launch_the_study_ends_as_if_it_had_not_been(tmp_path
     whole.mkdir()
     undisturbed, _, runner = session(whole, PaperExecutor(bowl), trials=10)
     runner.tune()
-    expected = [(t.number, t.configuration, t.value(SECONDS)) for t in undisturbed.trials()]
+    expected = [(t.number, t.configuration, set(t.measured("wall_s"))) for t in undisturbed.trials()]
     for stop in range(10):
         folder = tmp_path / str(stop)
         folder.mkdir()
@@ -93,8 +106,9 @@ def test_interrupted_at_any_launch_the_study_ends_as_if_it_had_not_been(tmp_path
         second = PaperExecutor(bowl)
         store, _, runner = session(folder, second, trials=10)
         runner.tune()
-        assert len(first.launched) + len(second.launched) == 10
-        assert [(t.number, t.configuration, t.value(SECONDS)) for t in store.trials()] == expected
+        assert len(first.launched) + len(second.launched) == 10 + (stop > 0)
+        assert len(store.runs()) == 10 + (stop > 0)
+        assert [(t.number, t.configuration, set(t.measured("wall_s"))) for t in store.trials()] == expected
 
 
 def test_failures_do_not_end_a_study_and_are_counted_by_kind(tmp_path):
@@ -109,7 +123,7 @@ def test_failures_do_not_end_a_study_and_are_counted_by_kind(tmp_path):
     trials = store.trials()
     assert len(trials) == 20
     count = sum(not trial.complete for trial in trials)
-    assert runner.status().failures == {"out of memory": count}
+    assert runner.status().standings.counts == {"out of memory": count}
     assert any("not enough memory" in line for line in display.lines)
 
 
@@ -139,11 +153,11 @@ def test_a_run_that_the_machine_failed_is_left_for_another_session(tmp_path):
     executor = PaperExecutor(flaky)
     store, _, runner = session(tmp_path, executor, trials=5)
     runner.tune()
-    assert [trial.number for trial in store.trials() if trial.outcome is None] == [1]
+    assert [trial.number for trial in store.trials() if trial.state is State.RUNNING] == [1]
     again = PaperExecutor(bowl)
     store, _, runner = session(tmp_path, again, trials=5)
     runner.tune()
-    assert [number for number, _ in again.launched] == [1]
+    assert [number for number, _ in again.launched] == [0, 1]
     assert all(trial.complete for trial in store.trials())
 
 
@@ -152,7 +166,7 @@ def test_the_default_configuration_stays_the_baseline_when_its_first_number_was_
     store.ask(SPACE)
     store, _, runner = session(tmp_path, PaperExecutor(bowl), trials=6)
     runner.tune()
-    default = baseline(store.trials())
+    default = standings(store).baseline
     assert default is not None
     assert default.number == 1
     assert dict(default.configuration) == {"np": 8}
@@ -162,7 +176,7 @@ def test_the_default_configuration_stays_the_baseline_when_its_first_number_was_
 def test_the_default_runs_alone_and_its_answer_is_everybodys_reference(tmp_path):
     class Checking(PaperExecutor):
         def submit(self, task):
-            if task.number > 0:
+            if task.key > 0:
                 assert task.reference == Answer("energy", -1.0, 1e-6)
             super().submit(task)
 
@@ -212,52 +226,147 @@ def test_side_by_side_trials_have_cores_of_their_own(tmp_path):
     assert sorted(number for number, _ in executor.launched) == list(range(20))
 
 
-def test_the_winner_is_confirmed_once_and_resumes_after_an_interruption(tmp_path):
-    executor = PaperExecutor(bowl, at_most=12 + 5)
-    store, bench, runner = session(tmp_path, executor, trials=12)
+# Repeats, caps and blocks: the paper's runs, with noise that is the same in every test.
+REPEATS = RepeatsSection(warm_up_runs=1, baseline_runs=3, baseline_every=5, max_runs=6)
+
+
+def noisy(seconds, spread=0.05, seed=0):
+    rng = np.random.default_rng(seed)
+    return lambda configuration: took(seconds(configuration) * float(np.exp(rng.normal(0.0, spread))))
+
+
+def steep(configuration):
+    """Return a time that depends on np alone: 8 is the default, 4 the best."""
+    return 1.0 + 0.5 * abs(configuration["np"] - 4)
+
+
+def test_a_session_begins_with_a_warm_up_and_the_default_often_enough(tmp_path):
+    executor = PaperExecutor(bowl)
+    store, _, runner = session(tmp_path, executor, trials=3, repeats=REPEATS)
     runner.tune()
-    with pytest.raises(KeyboardInterrupt):
-        confirm(store, bench, VerdictSection(pairs=4), seed=0)
-    again = PaperExecutor(bowl)
-    store, bench, _ = session(tmp_path, again, trials=12)
-    verdict = confirm(store, bench, VerdictSection(pairs=4), seed=0)
-    assert verdict is not None
-    assert len(verdict.pairs) == 4
-    assert len(again.launched) == 4
-    assert verdict.significant(SECONDS)
-    assert confirm(store, bench, VerdictSection(pairs=4), seed=0) == verdict
-    assert len(again.launched) == 4
+    assert [number for number, _ in executor.launched[:4]] == [0, 0, 0, 0]
+    runs = store.runs()
+    assert [run.series for run in runs[:4]] == ["warm-up", "", "", ""]
+    assert len(store.trials()[0].runs) == 3
 
 
-def test_there_is_nothing_to_confirm_when_the_default_is_best(tmp_path):
-    model = {8: 1.0}
-    store, bench, runner = session(
-        tmp_path, PaperExecutor(lambda c: took(model.get(c["np"] + len(c) - 1, 2.0))), trials=6
-    )
+def test_a_warm_up_is_short_and_no_measurement(tmp_path):
+    class Watching(PaperExecutor):
+        limits: ClassVar = []
+
+        def submit(self, task):
+            self.limits.append(task.job.time_limit_s)
+            super().submit(task)
+
+    executor = Watching(lambda _: took(1.0) if len(Watching.limits) > 1 else failed(FailureKind.TIMED_OUT))
+    store, _, runner = session(tmp_path, executor, trials=2, repeats=REPEATS)
     runner.tune()
-    best = incumbent(store.trials(), SECONDS)
-    assert best is not None
-    assert best.number == 0
-    assert confirm(store, bench, VerdictSection(), seed=0) is None
+    assert executor.limits[0] == 60.0
+    assert executor.limits[1] is None
+    assert store.trials()[0].complete
 
 
-def test_a_machine_that_fails_while_confirming_stops_it_and_stores_nothing(tmp_path):
-    store, bench, runner = session(tmp_path, PaperExecutor(bowl), trials=12)
+def test_close_configurations_are_run_again_and_clearly_slower_ones_are_not(tmp_path):
+    executor = PaperExecutor(noisy(steep, 0.1))
+    store, _, runner = session(tmp_path, executor, trials=25, repeats=REPEATS)
     runner.tune()
-    full = PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full"))
-    with pytest.raises(CannotRunHereError, match="disk full"):
-        confirm(store, replace(bench, executor=full), VerdictSection(pairs=4), seed=0)
-    verdict = confirm(store, bench, VerdictSection(pairs=4), seed=0)
-    assert verdict is not None
-    assert len(verdict.pairs) == 4
+    runs = {trial.number: (steep(trial.configuration), len(trial.runs)) for trial in store.trials()[1:]}
+    slow = [count for seconds, count in runs.values() if seconds >= 2.0]
+    assert np.mean(slow) < 1.5
+    close = [count for seconds, count in runs.values() if seconds == 1.0]
+    assert np.mean(close) > 1.5
+    assert all(trial.settled for trial in store.trials())
 
 
-def test_a_winner_that_cannot_be_repeated_gets_no_verdict(tmp_path):
-    store, bench, runner = session(tmp_path, PaperExecutor(bowl), trials=12)
+def test_a_run_that_has_lost_is_stopped_and_leaves_a_bound(tmp_path):
+    executor = PaperExecutor(noisy(steep, 0.02))
+    store, _, runner = session(tmp_path, executor, trials=25, repeats=REPEATS)
     runner.tune()
-    broken = PaperExecutor(lambda _: failed(FailureKind.APPLICATION_ERROR, "not this time"))
-    bench = Bench(PaperObjective(), broken, CorePool(range(8)), tmp_path / "runs", ListDisplay())
-    verdict = confirm(store, bench, VerdictSection(pairs=4), seed=0)
-    assert verdict is not None
-    assert not verdict.known
-    assert "not this time" in verdict.sentence(SECONDS)
+    found = standings(store)
+    stopped = [trial for trial in store.trials() if trial.state is State.CAPPED]
+    assert len(stopped) > 5
+    best = found.value(found.incumbent)
+    for trial in stopped:
+        assert found.bound(trial) < steep(trial.configuration) * 1.1
+        assert found.bound(trial) > best
+    assert found.counts == {"capped": len(stopped)}
+
+
+def test_without_caps_no_run_is_stopped(tmp_path):
+    repeats = REPEATS.model_copy(update={"caps": False})
+    store, _, runner = session(tmp_path, PaperExecutor(noisy(steep, 0.02)), trials=15, repeats=repeats)
+    runner.tune()
+    assert all(trial.complete for trial in store.trials())
+
+
+def test_the_default_is_measured_again_now_and_then_and_opens_a_block(tmp_path):
+    executor = PaperExecutor(noisy(steep, 0.02))
+    store, _, runner = session(tmp_path, executor, trials=20, repeats=REPEATS)
+    runner.tune()
+    blocks = [run.block for run in store.runs()]
+    assert blocks == sorted(blocks)
+    assert blocks[-1] >= 3
+    of_default = [run.block for run in store.trials()[0].runs]
+    assert set(of_default) == set(blocks)
+
+
+def test_a_drifting_machine_is_noticed_and_does_not_choose_the_winner(tmp_path):
+    made = []
+
+    def drifting(configuration):
+        # The machine gets slower by 40 % on the way; what runs late is not worse for that.
+        made.append(configuration)
+        return took(steep(configuration) * (1.0 + 0.4 * (len(made) > 30)) * (1.0 + 0.01 * (len(made) % 3)))
+
+    store, _, runner = session(tmp_path, PaperExecutor(drifting), trials=25, repeats=REPEATS)
+    runner.tune()
+    found = standings(store)
+    assert found.effects.drifts
+    assert found.incumbent.configuration["np"] == 4
+
+
+def test_an_interrupted_race_goes_on_with_the_runs_that_ended(tmp_path):
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    for stop in range(3, 30, 9):
+        folder = tmp_path / str(stop)
+        folder.mkdir()
+        first = PaperExecutor(noisy(steep, 0.1), at_most=stop)
+        with pytest.raises(KeyboardInterrupt):
+            session(folder, first, trials=20, repeats=REPEATS)[2].tune()
+        before = session(folder, PaperExecutor(bowl))[0].runs()
+        store, _, runner = session(folder, PaperExecutor(noisy(steep, 0.1, seed=1)), trials=20, repeats=REPEATS)
+        runner.tune()
+        assert store.runs()[: len(before)] == before
+        assert len(store.trials()) == 20
+        assert all(trial.settled for trial in store.trials())
+
+
+def test_a_repeat_that_fails_for_good_fails_the_trial_but_not_a_proven_default(tmp_path):
+    seen = Counter()
+
+    def flaky(configuration):
+        key = tuple(sorted(configuration.items()))
+        seen[key] += 1
+        if seen[key] == 2 and configuration != {"np": 8}:
+            return failed(FailureKind.APPLICATION_ERROR, "crashed")
+        if configuration == {"np": 8} and seen[key] > 4:
+            return failed(FailureKind.APPLICATION_ERROR, "crashed")
+        return took(1.0)
+
+    repeats = REPEATS.model_copy(update={"min_runs": 2, "caps": False})
+    store, _, runner = session(tmp_path, PaperExecutor(flaky), trials=6, repeats=repeats)
+    runner.tune()
+    states = [trial.state for trial in store.trials()]
+    assert states == [State.COMPLETE] + [State.FAILED] * 5
+
+
+def test_side_by_side_no_configuration_runs_twice_at_once(tmp_path):
+    class Checking(PaperExecutor):
+        def submit(self, task):
+            assert task.key not in {other.key for other, _ in self._ended}
+            super().submit(task)
+
+    store, _, runner = session(tmp_path, Checking(noisy(steep, 0.1)), trials=20, workers=3, repeats=REPEATS)
+    runner.tune()
+    assert all(trial.settled for trial in store.trials())

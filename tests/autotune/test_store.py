@@ -1,12 +1,18 @@
 import sqlite3
 
+import optuna
 import pytest
+from optuna.trial import TrialState
 
 from autotune.errors import StorageError
+from autotune.outcome import Outcome
+from autotune.records import Run, State
+from autotune.search.observation import Observation
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore, study_names
+from launchers import Usage
 from objectives.base import Answer, FailureKind
-from tests.autotune.fakes import definition, failed, small_space, took
+from tests.autotune.fakes import capped, definition, failed, small_space, took
 
 SPACE = small_space()
 
@@ -22,22 +28,66 @@ def opened(address, **changes):
     return store
 
 
-def test_what_was_told_is_read_back(address):
+def run_of(trial, outcome, **values):
+    return Run(trial.configuration, trial.number, outcome=outcome, **values)
+
+
+def test_what_was_stored_is_read_back(address):
     store = opened(address)
-    first, second = store.ask(SPACE), store.ask(SPACE)
-    store.lease(0, {"argv": ["x"]})
-    outcome = took(2.5).__class__(
-        metrics={"wall_s": 2.5}, answer=Answer("energy", -1.0, 1e-6, "Ry"), details={"iterations": 9}
+    first, second, third = (store.ask(SPACE) for _ in range(3))
+    measured = Outcome(
+        metrics={"wall_s": 2.5},
+        answer=Answer("energy", -1.0, 1e-6, "Ry"),
+        details={"iterations": 9},
+        unused=("blas",),
+        timeline=((1, 0.5), (2, 1.0)),
+        conditions={"load_1m": 0.5},
+        usage=Usage(2.6, 5.0, 1000),
     )
-    store.tell(0, outcome)
-    store.lease(1, {"argv": ["y"]})
-    store.tell(1, failed(FailureKind.TIMED_OUT, "too slow"))
+    runs = [
+        run_of(
+            first, measured, block=3, started="2026-11-21T12:00:00+00:00", job={"argv": ["x"]}, session={"host": "a"}
+        ),
+        run_of(first, took(2.4), block=4),
+        run_of(second, failed(FailureKind.TIMED_OUT, "too slow")),
+        run_of(third, capped(3.0)),
+        Run(first.configuration, first.number, "verdict:0", 7, outcome=took(2.3)),
+    ]
+    for run in runs:
+        store.add_run(run)
+    store.settle(0, Observation(value=2.45, runs=2))
+    store.settle(1, Observation())
+    store.settle(2, Observation(bound=3.0))
     read = StudyStore.read(address, "paper")
-    assert [trial.configuration for trial in read.trials()] == [first.configuration, second.configuration]
-    assert read.trials()[0].outcome == outcome
-    assert read.trials()[1].outcome == failed(FailureKind.TIMED_OUT, "too slow")
+    assert read.runs() == runs
+    trials = read.trials()
+    assert [trial.configuration for trial in trials] == [t.configuration for t in (first, second, third)]
+    assert trials[0].runs == tuple(runs[:2])
+    assert [trial.state for trial in trials] == [State.COMPLETE, State.FAILED, State.CAPPED]
+    assert all(trial.settled for trial in trials)
     assert read.definition == definition(SPACE)
     assert study_names(address) == ["paper"]
+
+
+def test_a_bound_is_never_a_value_for_those_who_read_the_storage_with_optuna(address):
+    store = opened(address)
+    trial = store.ask(SPACE)
+    store.add_run(run_of(trial, capped(3.0)))
+    store.settle(trial.number, Observation(bound=3.0))
+    found = optuna.load_study(study_name="paper", storage=address).trials[0]
+    assert found.state is TrialState.PRUNED
+    assert found.value is None
+    assert found.intermediate_values == {}
+    assert found.user_attrs["bound"] == 3.0
+
+
+def test_studies_in_one_storage_keep_their_runs_apart(address):
+    one = opened(address)
+    other = StudyStore.create(address, "other", definition(SPACE))
+    other.use(ValidSetSampler(SPACE))
+    for store in (one, other):
+        store.add_run(run_of(store.ask(SPACE), took(1.0)))
+    assert len(one.runs()) == len(other.runs()) == 1
 
 
 def test_a_trial_without_a_job_is_set_aside_and_its_configuration_is_free_again(address):
@@ -51,19 +101,26 @@ def test_a_trial_without_a_job_is_set_aside_and_its_configuration_is_free_again(
     assert again.number == 1
 
 
-def test_a_trial_with_a_job_stays_and_one_with_an_outcome_is_finished(address):
+def test_a_trial_that_was_launched_stays_with_the_runs_that_ended(address):
     store = opened(address)
-    store.ask(SPACE)
-    store.lease(0, {"argv": []})
-    store.ask(SPACE)
-    store.lease(1, {"argv": []})
-    store._storage.set_trial_user_attr(store._id(1), "outcome", took(3.0).to_dict())
+    for _ in range(2):
+        store.lease(store.ask(SPACE).number)
+    store.add_run(run_of(store.trials()[1], took(3.0)))
     store = opened(address)
     store.recover()
-    states = [(trial.number, trial.complete) for trial in store.trials()]
-    assert states == [(0, False), (1, True)]
-    store.tell(0, took(1.0))
-    assert all(trial.complete for trial in store.trials())
+    assert [(trial.number, len(trial.runs), trial.settled) for trial in store.trials()] == [
+        (0, 0, False),
+        (1, 1, False),
+    ]
+
+
+def test_a_trial_can_be_run_again_after_it_was_settled(address):
+    store = opened(address)
+    trial = store.ask(SPACE)
+    store.add_run(run_of(trial, took(3.0)))
+    store.settle(trial.number, Observation(value=3.0))
+    store.add_run(run_of(trial, took(3.2)))
+    assert store.trials()[0].measured("wall_s") == [3.0, 3.2]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +162,9 @@ def test_readers_do_not_block_the_writer(address, tmp_path):
     reader = sqlite3.connect(tmp_path / "autotune.db")
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM trials").fetchall()
-    store.ask(SPACE)
-    store.lease(0, {})
-    store.tell(0, took(1.0))
+    trial = store.ask(SPACE)
+    store.lease(trial.number)
+    store.add_run(run_of(trial, took(1.0)))
+    store.settle(trial.number, Observation(value=1.0))
     reader.close()
     assert store.trials()[0].complete

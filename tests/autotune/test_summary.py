@@ -4,13 +4,14 @@ import pytest
 
 from autotune.jobscript import FORMATS, JobScript
 from autotune.outcome import Outcome
-from autotune.records import TrialRecord
+from autotune.records import Run, TrialRecord
+from autotune.standings import Standings
 from autotune.summary import Summary
 from autotune.verdict import Verdict
 from launchers import Usage
 from launchers.mpi import script_flavour
 from objectives.base import FailureKind
-from tests.autotune.fakes import definition, failed, small_space, took
+from tests.autotune.fakes import SECONDS, capped, definition, failed, small_space, took
 
 FOLDER = "/scratch/autotune-runs/qe/00003"
 JOB = {
@@ -24,24 +25,36 @@ JOB = {
 }
 
 
-def trial(number, outcome, **configuration):
-    return TrialRecord(number, configuration, outcome, JOB)
+def trial(number, *outcomes, **configuration):
+    runs = tuple(Run(configuration, number, outcome=outcome, job=JOB) for outcome in outcomes)
+    return TrialRecord(number, configuration, runs, settled=bool(runs))
 
 
 def summary(*trials, verdict=None):
-    return Summary("qe", definition(small_space()), list(trials), verdict)
+    return Summary("qe", definition(small_space()), Standings.of(trials, SECONDS), verdict=verdict)
+
+
+def verdict_on(winner, *pairs, candidates=None):
+    return Verdict(winner, candidates or (winner,), 1, 0.95, 0.05, pairs)
 
 
 def test_a_confirmed_winner_is_said_to_be_one():
-    verdict = Verdict(1, 0.95, ((2.0, 1.0), (2.0, 1.01), (2.0, 0.99)))
-    text = summary(trial(0, took(2.0), np=8), trial(1, took(1.0), np=4), verdict=verdict).best_text()
-    assert "trial 1: wall_s 1 s" in text
-    assert "np=4" in text
+    verdict = verdict_on(1, *[(2.0, 1.0)] * 6)
+    text = summary(trial(0, took(2.0), np=8), trial(1, took(1.0), took(1.2), np=4), verdict=verdict).best_text()
+    assert "trial 1: wall_s 1.095 s (median of 2 runs)" in text
+    assert "changed: np" in text
     assert "verdict: 2.000 times as fast" in text
 
 
+def test_the_winner_of_the_verdict_is_the_winner_though_another_looked_better():
+    found = summary(
+        trial(0, took(2.0), np=8), trial(1, took(1.0)), trial(2, took(0.99)), verdict=verdict_on(1, candidates=(2, 1))
+    )
+    assert found.best.number == 1
+
+
 def test_the_verdict_on_an_earlier_winner_is_not_that_on_the_present_one():
-    verdict = Verdict(1, 0.95, ((2.0, 1.0), (2.0, 1.01)))
+    verdict = verdict_on(1, *[(2.0, 1.0)] * 6)
     found = summary(trial(0, took(2.0)), trial(1, took(1.0)), trial(2, took(0.5)), verdict=verdict)
     assert found.verdict_sentence() is None
     assert "not confirmed yet" in found.best_text()
@@ -52,15 +65,22 @@ def test_a_default_that_nothing_beats_is_said_to_be_best():
     assert "No configuration was faster" in summary(trial(0, took(1.0)), trial(1, took(2.0))).best_text()
 
 
-def test_failures_are_counted_by_kind():
-    found = summary(trial(0, took(1.0)), trial(1, failed(FailureKind.TIMED_OUT)), trial(2, None))
-    assert found.to_dict()["failures"] == {"timed out": 1}
-    assert found.finished == 2
+def test_failures_are_counted_by_kind_and_bounds_apart():
+    found = summary(
+        trial(0, took(1.0)),
+        trial(1, failed(FailureKind.TIMED_OUT)),
+        trial(2, capped(3.0)),
+        trial(3),
+        trial(4, took(2.0)),
+    )
+    assert found.to_dict()["failures"] == {"timed out": 1, "capped": 1}
+    assert found.finished == 4
 
 
 def script(form):
     outcome = Outcome(metrics={"wall_s": 2.0}, usage=Usage(elapsed_s=1000.0, peak_memory_bytes=3 * 2**30))
-    return FORMATS[form](JobScript("autotune-qe", trial(3, outcome, np=4), script_flavour(JOB), ["two\nlines"]))
+    run = Run({"np": 4}, 3, outcome=outcome, job=JOB)
+    return FORMATS[form](JobScript("autotune-qe", run, script_flavour(JOB), ["two\nlines"]))
 
 
 @pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])

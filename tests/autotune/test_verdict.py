@@ -5,60 +5,114 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.verdict import Verdict, order_of_pair, ratio_interval
+from autotune.verdict import Verdict, pairs_needed, precision, ratio_interval
 from objectives.base import Metric
 
 SECONDS = Metric("wall_s", "s")
 RATE = Metric("rate", "1/s", "maximize")
 positive = st.floats(0.01, 100)
+some = st.lists(st.tuples(positive, positive), min_size=6, max_size=12)
 
 
-def test_the_interval_is_students_t():
-    # By hand: mean 0.1, standard deviation 0.1, n = 3, t(0.975, 2) = 4.30265.
-    speed_up, low, high = ratio_interval([0.0, 0.1, 0.2], 0.95)
-    half = 4.30265 * 0.1 / 3**0.5
-    assert speed_up == pytest.approx(exp(0.1))
-    assert (low, high) == (pytest.approx(exp(0.1 - half), rel=1e-5), pytest.approx(exp(0.1 + half), rel=1e-5))
+def verdict(*pairs, failures=(), asked=0.05):
+    return Verdict(3, (3, 5), 2, 0.95, asked, tuple(pairs), failures)
 
 
-def test_one_pair_has_no_interval():
-    with pytest.raises(ValueError, match="two ratios"):
-        ratio_interval([0.1], 0.95)
+def faster(*seconds):
+    """Return pairs with a baseline of 2 s."""
+    return verdict(*((2.0, second) for second in seconds))
 
 
-def test_the_interval_covers_as_often_as_it_says():
-    rng = np.random.default_rng(1)
-    covered = 0
-    for _ in range(2000):
-        _, low, high = ratio_interval(list(rng.normal(0.1, 0.05, 5)), 0.95)
-        covered += low <= exp(0.1) <= high
-    assert 0.93 <= covered / 2000 <= 0.97
-
-
-@given(st.lists(st.tuples(positive, positive), min_size=2, max_size=8))
-def test_direction_turns_the_ratio_round(pairs):
-    slower = Verdict(3, 0.95, tuple(pairs)).interval(SECONDS)
-    higher = Verdict(3, 0.95, tuple(pairs)).interval(RATE)
-    assert slower[0] == pytest.approx(1 / higher[0])
-
-
-@given(st.lists(st.tuples(positive, positive), max_size=8))
-def test_what_is_stored_is_what_is_read(pairs):
-    verdict = Verdict(3, 0.9, tuple(pairs), ("x",))
-    assert Verdict.from_dict(verdict.to_dict()) == verdict
-
-
-def test_noise_is_not_called_a_gain():
-    verdict = Verdict(3, 0.95, ((1.0, 1.02), (1.0, 0.97), (1.0, 1.01), (1.0, 0.99), (1.0, 1.0)))
-    assert not verdict.significant(SECONDS)
-    assert "No significant gain" in verdict.sentence(SECONDS)
+CLEAR = faster(1.02, 0.97, 1.01, 0.99, 1.0, 1.0)
+NONE = faster(2.02, 1.97, 2.01, 1.99, 2.0, 2.0)
 
 
 def test_a_clear_gain_is_called_one():
-    verdict = Verdict(3, 0.95, ((2.0, 1.02), (2.0, 0.97), (2.0, 1.01), (2.0, 0.99), (2.0, 1.0)))
-    assert verdict.significant(SECONDS)
-    assert verdict.sentence(SECONDS).startswith("2.00")
+    assert CLEAR.significant(SECONDS)
+    assert CLEAR.sentence(SECONDS).startswith("2.000 times as fast as the default")
+    assert "95% interval 1.961 to 2.062, 6 interleaved pairs" in CLEAR.sentence(SECONDS)
 
 
-def test_both_orders_occur():
-    assert len({order_of_pair(0, pair) for pair in range(20)}) == 2
+def test_noise_is_not_called_a_gain():
+    assert not NONE.significant(SECONDS)
+    assert NONE.sentence(SECONDS).startswith("No significant gain over the default configuration: 1.000 times")
+
+
+def test_a_slower_winner_is_no_gain():
+    assert not CLEAR.significant(RATE)
+    assert "No significant gain" in CLEAR.sentence(RATE)
+
+
+def test_too_few_pairs_are_no_verdict():
+    few = faster(1.0, 1.0, 1.0, 1.0, 1.0)
+    assert not few.known
+    assert not few.significant(SECONDS)
+    assert few.sentence(SECONDS).endswith("could not be compared with the default configuration: too few pairs of runs")
+    assert few.doubt(SECONDS) is None
+    with pytest.raises(ValueError, match="needs 6 pairs, got 5"):
+        few.interval(SECONDS)
+
+
+def test_failures_say_why_there_is_no_verdict():
+    found = verdict((2.0, 1.0), failures=("trial 3: out of memory: killed", "default: timed out"))
+    assert "trial 3: out of memory: killed; default: timed out" in found.sentence(SECONDS)
+
+
+@given(some)
+def test_for_a_metric_to_be_maximised_the_ratio_is_turned_round(pairs):
+    middle, low, high = verdict(*pairs).interval(SECONDS)
+    assert verdict(*pairs).interval(RATE) == pytest.approx((1 / middle, 1 / high, 1 / low))
+
+
+@given(some, st.floats(0.01, 100))
+def test_the_unit_does_not_matter(pairs, factor):
+    scaled = verdict(*((factor * base, factor * best) for base, best in pairs))
+    assert scaled.interval(SECONDS) == pytest.approx(verdict(*pairs).interval(SECONDS))
+
+
+@given(st.lists(st.tuples(positive, positive), max_size=8), st.lists(st.text(), max_size=2))
+def test_what_is_stored_is_what_is_read(pairs, failures):
+    stored = verdict(*pairs, failures=tuple(failures))
+    assert Verdict.from_dict(stored.to_dict()) == stored
+
+
+def test_precise_enough_leaves_no_doubt():
+    assert CLEAR.doubt(SECONDS) is None
+
+
+def test_a_noisy_machine_is_told_with_the_pairs_that_it_needs():
+    # Six pairs from 1 to 1.44 times: the ends are 20 % from their middle, 4 times the 5 % asked for; 6 * 4^2 = 96.
+    found = verdict(*((one, 1.0) for one in (1.0, 1.1, 1.2, 1.25, 1.3, 1.44)))
+    assert found.doubt(SECONDS).startswith("this machine is too noisy to say it to 5.0%: 6 pairs gave 20.0%, about 96 ")
+    assert "--max-pairs 96" in found.doubt(SECONDS)
+
+
+def test_the_precision_is_how_far_the_ends_are_from_their_middle():
+    assert precision((1.2, 1.0, 1.44)) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("reached", "needed"), [(0.02, 8), (0.05, 8), (0.1, 32), (0.06, 12)])
+def test_the_first_pairs_tell_how_many_are_needed(reached, needed):
+    # Half the width needs four times the pairs.
+    half = (1.0 + reached) * (1 - 1e-12)
+    assert pairs_needed((1.0, 1.0 / half, half), 8, 0.05) == needed
+
+
+@given(st.floats(1, 3), st.floats(1, 3), st.integers(6, 30))
+def test_no_pair_is_taken_back(low, high, pairs):
+    assert pairs_needed((low, low, low * high), pairs, 0.05) >= pairs
+
+
+@pytest.mark.parametrize("tails", ["normal", "heavy"])
+def test_the_interval_covers_as_often_as_it_says_when_the_first_pairs_decide_their_number(tails):
+    rng = np.random.default_rng(1)
+    covered, numbers = 0, set()
+    for _ in range(1000):
+        noise = rng.normal(size=(20, 2)) if tails == "normal" else rng.standard_t(3, size=(20, 2)) / 3**0.5
+        pairs = [(1.1 * exp(one), exp(other)) for one, other in 0.045 * noise]
+        number = min(20, pairs_needed(ratio_interval(pairs[:8], SECONDS, 0.95), 8, 0.05))
+        _, low, high = ratio_interval(pairs[:number], SECONDS, 0.95)
+        covered += low <= 1.1 <= high
+        numbers.add(number)
+    assert covered / 1000 == pytest.approx(0.95, abs=0.02)
+    assert {8, 20} < numbers

@@ -87,7 +87,9 @@ def test_progress():
         (output(GOOD.replace("0.25", "nan")), InvalidResult, "no answer"),
         (output(GOOD, "std::bad_alloc", 1), OutOfMemory, "memory"),
         (output("", "", None, EndReason.TIMED_OUT), TimedOut, "time limit"),
+        (output("", "", -15, EndReason.OUTPUT_LIMIT), ApplicationError, "printed more"),
         (output("", "No space left on device", 1), InfrastructureError, "No space"),
+        (output("", "No space left on device", 0), InfrastructureError, "No space"),
         (output("", "", None, None, JobState.LOST), InfrastructureError, "lost"),
         (output("", "", -11), ApplicationError, "SIGSEGV"),
     ],
@@ -132,6 +134,24 @@ def test_options_that_are_wrong(options, words):
     with pytest.raises(PlanError) as caught:
         objective_of(options)
     assert words in str(caught.value)
+
+
+def test_a_rebuilt_program_is_another_one(tmp_path, monkeypatch):
+    program = tmp_path / "solve"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def identity(*argv):
+        return plan({"argv": list(argv)}, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).identity
+
+    first = identity("solve")
+    assert first["program"].startswith("solve sha256:")
+    assert identity(str(program))["program"] == first["program"] == identity("solve")["program"]
+    program.write_text("#!/bin/sh\n# rebuilt\n")
+    second = identity("solve")
+    assert {key for key in first | second if first.get(key) != second.get(key)} == {"program"}
+    assert "program" not in identity("{variant}")
 
 
 def test_placeholders():

@@ -48,6 +48,42 @@ def test_the_systems_own_has_a_name(system):
     assert blas.system_blas(blas.linked_libraries(Path("/bin/pw.x"))) == "reference"
 
 
+def identity(system):
+    program = Path("/bin/pw.x")
+    return blas.identity(blas.linked_libraries(program), blas.find(program, [system]))
+
+
+def test_identity_tells_which_library_became_another_one(system):
+    first = identity(system)
+    assert first.keys() == {"blas", "blas mystery", "blas openblas-pthread", "blas openblas-serial"}
+    assert first["blas"].startswith("reference ")
+    (system / "openblas-serial" / "libblas.so.3").write_text("upgraded")
+    second = identity(system)
+    assert {key for key in first if first[key] != second[key]} == {"blas openblas-serial"}
+    (system / "blas" / "libblas.so.3").write_text("upgraded")
+    third = identity(system)
+    assert {key for key in first if second[key] != third[key]} == {"blas"}
+    assert identity(system) == third
+
+
+def test_identity_sees_the_library_behind_a_thin_layer(tmp_path):
+    libraries = {name: tmp_path / name for name in ("libblas.so.3", "libopenblas.so.0", "libscalapack.so.2")}
+    for path in libraries.values():
+        path.touch()
+    first = blas.identity(libraries, ())
+    libraries["libscalapack.so.2"].write_text("upgraded")
+    assert blas.identity(libraries, ()) == first
+    libraries["libopenblas.so.0"].write_text("upgraded")
+    assert blas.identity(libraries, ()) != first
+
+
+def test_identity_without_a_choice(tmp_path):
+    assert blas.identity({}, ()) == {"blas": "linked"}
+    (tmp_path / "libmkl_core.so.2").touch()
+    found = blas.identity({"libmkl_core.so.2": tmp_path / "libmkl_core.so.2", "libc.so.6": None}, ())
+    assert found["blas"].startswith("libmkl_core.so.2 ")
+
+
 def test_a_static_program_has_no_choice(system):
     assert blas.find(Path("/bin/static-pw.x"), [system]) == ()
 

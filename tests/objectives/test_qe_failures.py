@@ -73,6 +73,16 @@ def test_the_launcher_knows_of_the_time_limit(ending):
     assert (found.kind, found.code) == (FailureKind.TIMED_OUT, "qe.timed-out")
 
 
+def test_the_launcher_knows_of_output_without_end(ending):
+    found = failure(ending("signal-15", -15, reason=EndReason.OUTPUT_LIMIT))
+    assert (found.kind, found.code) == (APPLICATION, "qe.output-limit")
+
+
+def test_the_launcher_knows_of_a_full_disk(ending):
+    found = failure(ending("signal-15", 2, message="the disk is full"))
+    assert (found.kind, found.code) == (INFRASTRUCTURE, "qe.disk-full")
+
+
 def test_the_launcher_knows_of_the_kernels_kills(ending):
     words = "the kernel killed processes on this machine for lack of memory during the run"
     found = failure(ending("signal-9", 137, message=words))

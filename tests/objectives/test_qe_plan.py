@@ -172,6 +172,24 @@ def test_identity_follows_what_makes_runs_comparable(here, run_job):
     assert {name for name in first if first[name] != second[name]} == {"pseudopotentials", "energy_tolerance_ry"}
 
 
+def test_identity_has_the_libraries(here, run_job, monkeypatch):
+    files = {name: here / name for name in ("libblas.so.3", "libfftw3.so.3", "libscalapack.so.2", "libmpi.so.40")}
+    for path in files.values():
+        path.write_text("code")
+    monkeypatch.setattr(qe_plan.blas, "linked_libraries", lambda *_: {**files, "libz.so.1": None})
+    first = planned(here, run_job).identity
+    code = hashlib.sha256(b"code").hexdigest()[:16]
+    assert first["fft"] == f"libfftw3.so.3 {code}"
+    assert first["scalapack"] == f"libscalapack.so.2 {code}"
+    assert first["mpi library"] == f"libmpi.so.40 {code}"
+    assert first["libc"]
+    files["libfftw3.so.3"].write_text("upgraded")
+    files["libmpi.so.40"].unlink()
+    second = planned(here, run_job).identity
+    assert {name for name in first if first[name] != second[name]} == {"fft", "mpi library"}
+    assert second["mpi library"] == "libmpi.so.40 unreadable"
+
+
 def test_the_switches_add_their_knobs(here, run_job):
     plain = {parameter.name for parameter in planned(here, run_job).parameters}
     path = {parameter.name for parameter in planned(here, run_job, change_path=True).parameters}

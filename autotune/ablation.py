@@ -1,0 +1,215 @@
+"""Ablation: what each option of the winner is worth, alone on top of the default and taken back out of the winner.
+
+All variants run in interleaved rounds with the default and the winner. Options whose removal costs nothing are named
+and dropped, and the simplified winner is compared with both once more, since two options can each stand in for the
+other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from autotune import signedrank
+from autotune.bench import Bench
+from autotune.confirm import changes, is_about, stored_verdict
+from autotune.errors import NothingWorkedError
+from autotune.records import TrialRecord
+from autotune.rounds import Rounds, Side, Table
+from autotune.search.store import ABLATION, StudyStore
+from autotune.standings import Standings
+from autotune.studyfile import StudyFile
+from autotune.verdict import Interval, ratio_interval
+from spaces import Configuration, Space
+
+
+@dataclass(frozen=True)
+class OptionEffect:
+    """One changed option: how much faster the default is with it, and the winner than itself without it.
+
+    Each is a speed-up with its interval, or None where that variant could not be measured: `why` says why. `unused`
+    means that the program itself said that the option had no effect.
+    """
+
+    parameter: str
+    default: Any
+    value: Any
+    alone: Interval | None
+    within: Interval | None
+    why: str = ""
+    unused: bool = False
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether the winner is not significantly slower without it (or the default faster with it)."""
+        decisive = self.within or self.alone
+        return self.unused or (decisive is not None and decisive[1] <= 1.0)
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The winner taken apart. `simplified` is the winner without the `dropped` options.
+
+    `over_default` and `over_winner` are the simplified configuration's speed-ups; None while nothing was dropped.
+    """
+
+    winner: int
+    confidence: float
+    rounds: int
+    effects: tuple[OptionEffect, ...]
+    dropped: tuple[str, ...] = ()
+    simplified: Configuration | None = None
+    over_default: Interval | None = None
+    over_winner: Interval | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the simplified configuration is as good as the winner: not significantly slower."""
+        return self.over_winner is not None and self.over_winner[2] >= 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the stored form."""
+        effects = tuple(
+            OptionEffect(**effect | {key: _interval(effect[key]) for key in ("alone", "within")})
+            for effect in stored["effects"]
+        )
+        intervals = {key: _interval(stored[key]) for key in ("over_default", "over_winner")}
+        return cls(**{**stored, **intervals, "effects": effects, "dropped": tuple(stored["dropped"])})
+
+
+def _interval(stored: Any) -> Interval | None:  # noqa: ANN401  JSON
+    return None if stored is None else (float(stored[0]), float(stored[1]), float(stored[2]))
+
+
+def ablate(store: StudyStore, bench: Bench, space: Space, study: StudyFile, rounds: int) -> Ablation:
+    """Take the winner apart in that many rounds, those of an earlier call included.
+
+    Raises:
+        NothingWorkedError: no configuration looks better than the default.
+    """
+    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    winner, default = _winner(store, standings), standings.baseline
+    if winner is None or default is None or winner.number == default.number:
+        msg = "no configuration of this study is better than the default: there is nothing to take apart"
+        raise NothingWorkedError(msg)
+    comparison = _Comparison(store, bench, space, study, standings, default, winner)
+    found = Ablation(winner.number, study.verdict.confidence, rounds, comparison.effects(rounds))
+    store.set_attribute(ABLATION, found.to_dict())
+    found = comparison.simplified(found)
+    store.set_attribute(ABLATION, found.to_dict())
+    return found
+
+
+def _winner(store: StudyStore, standings: Standings) -> TrialRecord | None:
+    verdict = stored_verdict(store)
+    if verdict is not None and is_about(verdict, standings):
+        return standings.trials[verdict.winner]
+    return standings.incumbent
+
+
+def variant(onto: Configuration, parameter: str, of: Configuration) -> Configuration:
+    """Return `onto` with one parameter as it is in `of`, unset if it is unset there."""
+    changed = {name: value for name, value in onto.items() if name != parameter}
+    return changed | {parameter: of[parameter]} if parameter in of else changed
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    store: StudyStore
+    bench: Bench
+    space: Space
+    study: StudyFile
+    standings: Standings
+    default: TrialRecord
+    winner: TrialRecord
+
+    def effects(self, rounds: int) -> tuple[OptionEffect, ...]:
+        options = changes(self.winner.configuration, self.default.configuration)
+        sides = [self._side("default", self.default), self._side("winner", self.winner)]
+        for option in options:
+            self._add(sides, Side(f"default with {option}", self._alone(option)))
+            self._add(sides, Side(f"winner without {option}", self._without([option])))
+        table = self._rounds(f"ablate:{self.winner.number}", tuple(sides)).until(rounds)
+        return tuple(self._effect(option, table) for option in options)
+
+    def simplified(self, found: Ablation) -> Ablation:
+        nothing = [effect for effect in found.effects if effect.does_nothing]
+        # What matters least goes first, so that a constraint between two options keeps the one that matters more.
+        nothing.sort(key=lambda effect: (effect.within or effect.alone or (1.0,))[0])
+        dropped: list[str] = []
+        for effect in nothing:
+            if self.space.contains(self._without([*dropped, effect.parameter])):
+                dropped.append(effect.parameter)
+        if not dropped:
+            return found
+        configuration = self._without(dropped)
+        sides = [self._side("default", self.default), self._side("winner", self.winner)]
+        self._add(sides, Side("simplified", configuration))
+        table = self._rounds(f"simplify:{self.winner.number}:{','.join(dropped)}", tuple(sides)).until(found.rounds)
+        place = len(sides) - 1 if len(sides) == 3 else 0
+        return Ablation(
+            found.winner,
+            found.confidence,
+            found.rounds,
+            found.effects,
+            tuple(dropped),
+            dict(configuration),
+            over_default=self._ratio(table, 0, place),
+            over_winner=self._ratio(table, 1, place),
+        )
+
+    def _effect(self, option: str, table: Table) -> OptionEffect:
+        alone, without = self._alone(option), self._without([option])
+        invalid = [
+            f"{title} is not valid: {'; '.join(self.space.violations(configuration))}"
+            for title, configuration in (("alone", alone), ("the winner without it", without))
+            if not self.space.contains(configuration)
+        ]
+        return OptionEffect(
+            option,
+            self.default.configuration.get(option),
+            self.winner.configuration.get(option),
+            alone=self._ratio(table, 0, self._place(table, alone)),
+            within=self._ratio(table, self._place(table, without), 1),
+            why="; ".join(invalid),
+            unused=all(option in run.outcome.unused for run in self.winner.runs),
+        )
+
+    def _ratio(self, table: Table, slower: int | None, faster: int | None) -> Interval | None:
+        if slower is None or faster is None:
+            return None
+        pairs = table.pairs(slower, faster)
+        confidence = self.study.verdict.confidence
+        if slower == faster or len(pairs) < signedrank.least_pairs(confidence):
+            return (1.0, 1.0, 1.0) if slower == faster else None
+        return ratio_interval(pairs, self.standings.metric, confidence)
+
+    def _place(self, table: Table, configuration: Configuration) -> int | None:
+        places = [place for place, side in enumerate(table.sides) if dict(side.configuration) == dict(configuration)]
+        return places[0] if places else None
+
+    def _rounds(self, series: str, sides: tuple[Side, ...]) -> Rounds:
+        return Rounds(
+            self.store, self.bench, self.standings, series, sides, self.study.sampler.seed, series.partition(":")[0]
+        )
+
+    def _add(self, sides: list[Side], side: Side) -> None:
+        known = any(dict(other.configuration) == dict(side.configuration) for other in sides)
+        if not known and self.space.contains(side.configuration):
+            sides.append(side)
+
+    def _alone(self, option: str) -> Configuration:
+        return variant(self.default.configuration, option, self.winner.configuration)
+
+    def _without(self, options: list[str]) -> Configuration:
+        configuration = self.winner.configuration
+        for option in options:
+            configuration = variant(configuration, option, self.default.configuration)
+        return configuration
+
+    def _side(self, label: str, trial: TrialRecord) -> Side:
+        return Side(label, trial.configuration, trial.number)

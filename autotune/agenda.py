@@ -1,0 +1,148 @@
+"""The agenda: which run comes next in a session, so that every run can change a decision.
+
+The default configuration comes first, often enough to know the noise; then every open trial until its race against the
+incumbent is over; now and then the default again, which starts a new block of time and shows whether the machine
+drifts. When nothing of that is left, a new trial may start.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from math import inf
+
+from autotune.capping import Cap, Pace, cap
+from autotune.racing import RaceRules, Standing, losing_value, standing
+from autotune.records import State, TrialRecord
+from autotune.standings import Standings
+from autotune.studyfile import RepeatsSection
+
+WARM_UP = "warm-up"
+# A warm-up fills caches and wakes the processor: that takes no longer.
+WARM_UP_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One run to be made. `series` is empty for a run that counts."""
+
+    trial: TrialRecord
+    series: str = ""
+
+
+@dataclass
+class Agenda:
+    """What a session has to run. `block` is the number of the present block of time."""
+
+    repeats: RepeatsSection
+    block: int = 0
+    _warm_ups: int = 0
+    _baselines: int = 0
+    _since_baseline: int = 0
+    _left_alone: set[int] = field(default_factory=set)
+
+    @property
+    def rules(self) -> RaceRules:
+        """When a configuration is run again."""
+        return self.repeats.rules
+
+    def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return the next run; None when a new trial may start, or the running ones have to end first."""
+        default = standings.default
+        if default is not None and not self.ready(standings):
+            if default.number in busy:
+                return None
+            return Step(default, WARM_UP if self._warm_ups < self.repeats.warm_up_runs else "")
+        for trial in standings.trials.values():
+            if trial.settled or trial.number in busy or trial.number in self._left_alone:
+                continue
+            return Step(self._for_race(trial, standings, busy))
+        if default is not None and self._baseline_is_due(default) and default.number not in busy:
+            return Step(default)
+        return None
+
+    def ready(self, standings: Standings) -> bool:
+        """Whether the default configuration has run as often as is needed before others."""
+        default = standings.default
+        if default is None:
+            return False
+        if default.number in self._left_alone or default.state is State.FAILED:
+            return True
+        missing = self.repeats.baseline_runs - len(default.runs)
+        return self._warm_ups >= self.repeats.warm_up_runs and self._baselines > 0 and missing <= 0
+
+    def _baseline_is_due(self, default: TrialRecord) -> bool:
+        every = self.repeats.baseline_every
+        return default.complete and every > 0 and self._since_baseline >= every
+
+    def _for_race(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> TrialRecord:
+        """Return the side of a race whose run tells more: the one with fewer runs."""
+        rival = standings.incumbent
+        if rival is None or not trial.runs or rival.number in busy:
+            return trial
+        if len(trial.runs) <= len(rival.runs) or len(rival.runs) >= self.rules.max_runs:
+            return trial
+        return rival
+
+    def starts(self, step: Step, standings: Standings) -> None:
+        """Take note of a run that starts: the default configuration opens a new block."""
+        default = standings.default
+        if default is None or step.trial.number != default.number or step.series:
+            return
+        if self._baselines and self.ready(standings):
+            self.block += 1
+        self._since_baseline = 0
+
+    def ended(self, step: Step, standings: Standings) -> None:
+        """Take note of a run that ended."""
+        default = standings.default
+        if step.series == WARM_UP:
+            self._warm_ups += 1
+        elif default is not None and step.trial.number == default.number:
+            self._baselines += 1
+        else:
+            self._since_baseline += 1
+
+    def leave_alone(self, trial: TrialRecord) -> None:
+        """Run a trial no more in this session: the machine fails it."""
+        self._left_alone.add(trial.number)
+
+    def is_settled(self, trial: TrialRecord, standings: Standings) -> bool:
+        """Whether no further run could change what a trial is worth."""
+        if not trial.complete:
+            return bool(trial.runs)
+        if standings.default is trial:
+            return len(trial.runs) >= self.repeats.baseline_runs
+        rival = standings.incumbent
+        if rival is None or rival.number == trial.number:
+            return len(trial.runs) >= self.rules.min_runs
+        return standing(standings.effects, trial.number, rival.number, self.rules) is not Standing.OPEN
+
+    def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
+        """Return from where on the next run of a challenger has lost; None for the incumbent and the default."""
+        rival = standings.incumbent
+        untouched = {other.number for other in (rival, standings.default) if other is not None}
+        if not self.repeats.caps or rival is None or not rival.complete or trial.number in untouched:
+            return None
+        bound = losing_value(standings.effects, trial.number, rival.number, self.block, self.rules)
+        if bound == inf:
+            return None
+        return cap(
+            standings.metric,
+            standings.from_log(bound),
+            overhead_s=standings.overhead_s,
+            pace=_pace(rival, standings),
+        )
+
+
+def _pace(rival: TrialRecord, standings: Standings) -> Pace | None:
+    """Return the incumbent's pace, if every run to its end took as many steps: else a step is no measure of work."""
+    ends = {
+        outcome.timeline[-1][0]
+        for trial in standings.trials.values()
+        for outcome in trial.outcomes
+        if outcome.complete and outcome.timeline
+    }
+    complete = sum(trial.complete for trial in standings.trials.values())
+    outcome = next((outcome for outcome in reversed(rival.outcomes) if outcome.complete and outcome.timeline), None)
+    if len(ends) != 1 or complete < 2 or outcome is None:
+        return None
+    return Pace(outcome.timeline, outcome.usage.elapsed_s, outcome.metrics[standings.metric.name])

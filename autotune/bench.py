@@ -1,0 +1,93 @@
+"""The bench: what runs are made with, whatever they are made for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from autotune.capping import Cap
+from autotune.cores import CorePool
+from autotune.display import Display
+from autotune.executor import Executor
+from autotune.folders import fresh_folder
+from autotune.outcome import Outcome
+from autotune.records import Purpose, Run
+from autotune.trial import Task, describe_job
+from launchers.mpi import MpiFlavour
+from objectives.base import Answer, Context, Objective
+from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A run that was launched, and what it was made with."""
+
+    task: Task
+    purpose: Purpose
+    job: Mapping[str, Any]
+    started: str
+
+
+@dataclass
+class Bench:
+    """Everything that runs need but the study's storage and budget; knows the runs in flight by their keys."""
+
+    objective: Objective
+    executor: Executor
+    pool: CorePool
+    runs: Path
+    display: Display
+    flavour: MpiFlavour | None = None
+    run_time_limit_s: float | None = None
+    retries: int = 2
+    session: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(
+        self,
+        key: int,
+        configuration: Configuration,
+        folder: str,
+        *,
+        reference: Answer | None = None,
+        cap: Cap | None = None,
+    ) -> Task:
+        """Make the run of a configuration ready in an empty folder of its own."""
+        context = Context(folder=fresh_folder(self.runs / folder), time_limit_s=self.run_time_limit_s)
+        job = replace(self.objective.job(configuration, context), name=folder)
+        return Task(key, job, self.objective, reference, cap)
+
+    def start(self, task: Task, purpose: Purpose) -> Launched | None:
+        """Start a prepared task on cores of its own; None while there are not enough."""
+        cpus = self.pool.take(task.job.resources.cores)
+        if cpus is None:
+            return None
+        job = replace(task.job, resources=replace(task.job.resources, cpus=cpus))
+        placed = replace(task, job=job)
+        launched = Launched(placed, purpose, describe_job(job, self.flavour), datetime.now(UTC).isoformat())
+        self.executor.submit(placed)
+        return launched
+
+    def ended(self, launched: Launched, outcome: Outcome) -> Run:
+        """Take the cores back and return the run with its outcome."""
+        self.pool.give_back(launched.task.job.resources.cpus)
+        purpose = launched.purpose
+        return Run(
+            purpose.configuration,
+            purpose.trial,
+            purpose.series,
+            purpose.round,
+            purpose.block,
+            outcome=outcome,
+            started=launched.started,
+            job=launched.job,
+            session=self.session,
+        )
+
+    def again(self, launched: Launched) -> Task | None:
+        """Make a run ready again that failed for no fault of its configuration; None when that was tried enough."""
+        task = launched.task
+        if task.attempt > self.retries:
+            return None
+        fresh = self.prepare(task.key, launched.purpose.configuration, task.job.name)
+        return replace(task, job=fresh.job, attempt=task.attempt + 1)

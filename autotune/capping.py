@@ -1,0 +1,149 @@
+"""Capping: a run that has already lost is stopped, and what is known of it is a bound.
+
+Two signs are used. A metric that is a time cannot be better than what has passed already, so its cap is a time limit
+of the job, which holds whatever dies meanwhile. And where the program tells its steps, the pace of the run against that
+of a run to its end (of the incumbent) says early that it will be too slow.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from launchers import EndReason, Job, JobStatus
+from objectives.base import Metric, ProgressReader
+
+# A pace is judged when the reference had done that share of its run since its first step, and two steps at least.
+_JUDGED_AFTER = 0.1
+# The forecast must be that much beyond the cap: the pace of a run changes on its way.
+_CERTAIN = 1.25
+_TIMELINE_POINTS = 200
+# Stopping a shorter run saves nothing, and starting and ending a job are no longer negligible.
+_SHORTEST_S = 0.5
+
+Timeline = tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A run to its end, as a yardstick: (step, elapsed_s) of its progress, and its value of the target metric."""
+
+    timeline: Timeline
+    elapsed_s: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Cap:
+    """From where on a run has lost: `bound` is the value of the target metric, `elapsed_s` the time of the job."""
+
+    metric: Metric
+    bound: float
+    elapsed_s: float | None = None
+    pace: Pace | None = None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Where a run goes at its pace: its value of the target metric, and the time of its job."""
+
+    value: float
+    elapsed_s: float
+
+
+def cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pace | None = None) -> Cap | None:
+    """Return the cap for a bound; None for a metric that says nothing before the end, and for very short runs.
+
+    `overhead_s` is what a job takes beside the time that the metric measures.
+    """
+    if metric.kind == "other" or (bound < _SHORTEST_S and metric.kind == "time"):
+        return None
+    if metric.kind == "time":
+        return Cap(metric, bound, bound + max(0.0, overhead_s), pace)
+    return Cap(metric, bound, pace=pace) if pace else None
+
+
+def limited(job: Job, limit: Cap | None) -> Job:
+    """Return the job with the cap as its time limit, if that is the lower one."""
+    if limit is None or limit.elapsed_s is None or _own_limit_is_lower(job, limit.elapsed_s):
+        return job
+    return replace(job, time_limit_s=limit.elapsed_s)
+
+
+def _own_limit_is_lower(job: Job, elapsed_s: float) -> bool:
+    return job.time_limit_s is not None and job.time_limit_s <= elapsed_s
+
+
+class Watch:
+    """Follows the live output of one run: keeps its timeline, and says when its pace has lost."""
+
+    def __init__(
+        self, read: ProgressReader, limit: Cap | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Start the clock."""
+        self._read = read
+        self._cap = limit
+        self._clock = clock
+        self._started = clock()
+        self._timeline: list[tuple[int, float]] = []
+        self.forecast: Forecast | None = None
+        self.stops = False
+
+    @property
+    def timeline(self) -> Timeline:
+        """What was seen, thinned to a few hundred points."""
+        stride = 1 + len(self._timeline) // _TIMELINE_POINTS
+        points = self._timeline[::stride]
+        if self._timeline and points[-1] != self._timeline[-1]:
+            points.append(self._timeline[-1])
+        return tuple(points)
+
+    def __call__(self, line: str) -> bool:
+        """Read a line; True when the run should be stopped. `forecast` is what its pace promises."""
+        progress = self._read(line)
+        if progress is None or (self._timeline and progress.step <= self._timeline[-1][0]):
+            return False
+        self._timeline.append((progress.step, self._clock() - self._started))
+        self.forecast = self._forecast()
+        self.stops = self.forecast is not None and self._cap is not None and _is_beyond(self._cap, self.forecast.value)
+        return self.stops
+
+    def _forecast(self) -> Forecast | None:
+        pace = self._cap.pace if self._cap else None
+        if self._cap is None or pace is None or len(self._timeline) < 3 or len(pace.timeline) < 3:
+            return None
+        first, (step, elapsed_s) = self._timeline[0], self._timeline[-1]
+        before, now = _at(pace.timeline, first[0]), _at(pace.timeline, step)
+        if before is None or now is None or now - before < _JUDGED_AFTER * pace.elapsed_s:
+            return None
+        slowness = (elapsed_s - first[1]) / (now - before)
+        # What was lost so far, the start included, and what will be at this pace.
+        late_s = (elapsed_s - now) + (pace.elapsed_s - now) * (slowness - 1.0)
+        value = pace.value / slowness if self._cap.metric.kind == "rate" else pace.value + late_s
+        return Forecast(value, pace.elapsed_s + late_s)
+
+
+def _is_beyond(limit: Cap, forecast: float) -> bool:
+    if limit.metric.direction == "maximize":
+        return forecast * _CERTAIN < limit.bound
+    return forecast > limit.bound * _CERTAIN
+
+
+def _at(timeline: Timeline, step: int) -> float | None:
+    """Return when a step was reached, between its neighbours in proportion; None outside of the timeline."""
+    place = bisect_left(timeline, (step, -1.0))
+    if place == len(timeline) or (place == 0 and timeline[0][0] != step):
+        return None
+    after = timeline[place]
+    if after[0] == step:
+        return after[1]
+    before = timeline[place - 1]
+    return before[1] + (after[1] - before[1]) * (step - before[0]) / (after[0] - before[0])
+
+
+def was_capped(job: Job, limit: Cap | None, status: JobStatus, watch: Watch) -> bool:
+    """Whether a run was stopped by its cap, not by its own time limit or its own end."""
+    if watch.stops and status.reason is EndReason.CANCELLED:
+        return True
+    by_time = limit is not None and limit.elapsed_s is not None and not _own_limit_is_lower(job, limit.elapsed_s)
+    return by_time and status.reason is EndReason.TIMED_OUT

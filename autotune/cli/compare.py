@@ -1,0 +1,128 @@
+"""`autotune confirm` and `autotune ablate`: compare the winner of a study with its default, and take it apart."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from autotune.ablation import Ablation, OptionEffect
+from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, StudyName, displayed, output, print_json
+from autotune.cli.study import CoresOption, restrict
+from autotune.display import shown, written
+from autotune.machine import this_machine
+from autotune.storage_url import storage_url
+from autotune.studyfile import StudyFile, parse
+
+if TYPE_CHECKING:
+    from autotune.session import Place
+    from autotune.verdict import Interval
+
+RunsOption = Annotated[
+    Path | None, typer.Option("--runs", help="Folder for the runs' folders, if not beside the storage.")
+]
+
+
+def confirm(
+    name: StudyName,
+    pairs: Annotated[int | None, typer.Option("--pairs", min=3, help="Interleaved pairs of runs, at least.")] = None,
+    max_pairs: Annotated[int | None, typer.Option("--max-pairs", min=3, help="Pairs of runs, at most.")] = None,
+    precision: Annotated[
+        float | None, typer.Option("--precision", min=1e-4, help="Half the relative width of the interval asked for.")
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    runs: RunsOption = None,
+    cores: CoresOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the best few of a study with its default in fresh interleaved runs; earlier ones count."""
+    from autotune.session import confirm_study  # noqa: PLC0415  Ray and Optuna take a second to import
+
+    asked = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
+    study, place = _stored(
+        name, storage, runs, cores, {key: value for key, value in asked.items() if value is not None}
+    )
+    with displayed() as display:
+        summary = confirm_study(study, place, display)
+    if as_json:
+        print_json(summary.to_dict())
+    else:
+        output().print(summary.best_text(), markup=False)
+
+
+def ablate(
+    name: StudyName,
+    rounds: Annotated[int | None, typer.Option("--rounds", min=3, help="How often every variant runs.")] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    runs: RunsOption = None,
+    cores: CoresOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take the winner apart: what each changed option is worth alone, and in the winner; drop those that do nothing."""
+    from autotune.session import ablate_study  # noqa: PLC0415  Ray and Optuna take a second to import
+
+    study, place = _stored(name, storage, runs, cores, {"pairs": rounds} if rounds else {})
+    with displayed() as display:
+        found = ablate_study(study, place, display, study.verdict.pairs)
+    if as_json:
+        print_json(found.to_dict() | {"accepted": found.accepted})
+        return
+    output().print(_table(found))
+    output().print(_conclusion(found), markup=False)
+
+
+def _stored(
+    name: str, storage: str, runs: Path | None, cores: str | None, verdict: dict[str, Any]
+) -> "tuple[StudyFile, Place]":
+    from autotune.session import Place, default_runs, stored_study  # noqa: PLC0415
+    from launchers.local import local_launcher  # noqa: PLC0415
+
+    url = storage_url(storage)
+    table = stored_study(url, name).model_dump(mode="json")
+    section = table["verdict"] | verdict
+    # Who asks for more pairs than the study allows wants them.
+    section["max_pairs"] = (
+        max(section["max_pairs"], section["pairs"]) if "max_pairs" not in verdict else verdict["max_pairs"]
+    )
+    study = parse(table | {"verdict": section}, source="the options")
+    machine = restrict(this_machine(), cores)
+    return study, Place(url, name, runs or default_runs(url, name), machine, local_launcher())
+
+
+def _table(found: Ablation) -> Table:
+    table = Table("option", "default", "winner", "alone on the default", "in the winner", "")
+    for effect in found.effects:
+        table.add_row(
+            effect.parameter,
+            _shown(effect.default),
+            _shown(effect.value),
+            _interval(effect.alone),
+            _interval(effect.within),
+            _note(effect),
+        )
+    return table
+
+
+def _shown(value: object) -> str:
+    return "unset" if value is None else written(value)
+
+
+def _interval(interval: "Interval | None") -> str:
+    return f"{interval[0]:.3f}x ({interval[1]:.3f} to {interval[2]:.3f})" if interval else "not measured"
+
+
+def _note(effect: OptionEffect) -> str:
+    if effect.unused:
+        return "the program says that it has no effect"
+    return "does nothing" if effect.does_nothing else effect.why
+
+
+def _conclusion(found: Ablation) -> str:
+    said = f"{found.confidence:.0%} intervals, {found.rounds} interleaved rounds; above 1: the option makes it faster"
+    if not found.dropped or found.simplified is None:
+        return f"{said}\nevery option of the winner, trial {found.winner}, matters"
+    dropped = ", ".join(found.dropped)
+    if not found.accepted:
+        return f"{said}\neach of {dropped} alone does nothing, but without all of them the winner is slower: they stay"
+    gain = f", {_interval(found.over_default)} over the default" if found.over_default else ""
+    return f"{said}\ndropped, since they do nothing: {dropped}\nsimplified: {shown(found.simplified)}{gain}"

@@ -1,0 +1,161 @@
+"""Rounds: a few configurations run side by side in time, each once a round, in random order.
+
+A comparison within a round is free of the machine's slow drift, and random order keeps what one run leaves to the next
+(caches, heat) from favouring a side: a randomised complete block design (Box, Hunter & Hunter, Statistics for
+Experimenters, 2005, chapter 4). Every run is stored when it ends, so that interrupted rounds go on where they were.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from autotune.bench import Bench
+from autotune.display import Status
+from autotune.errors import CannotRunHereError
+from autotune.outcome import Outcome
+from autotune.records import Purpose, Run
+from autotune.search.store import StudyStore
+from autotune.standings import Standings
+from objectives.base import Answer
+from spaces import Configuration
+
+FAILED_OFTEN = 3
+"""A configuration that failed that many times is not run again: it cannot be relied on."""
+
+_TICK_S = 0.25
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the configurations that are compared. `trial` is None for one that was no trial."""
+
+    label: str
+    configuration: Configuration
+    trial: int | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the rounds of one series showed so far: (round, side) -> run."""
+
+    sides: tuple[Side, ...]
+    runs: Mapping[tuple[int, int], Run]
+    metric: str
+
+    def values(self, side: int) -> dict[int, float]:
+        """Return the values of the target metric of one side, by round."""
+        return {
+            number: run.outcome.metrics[self.metric]
+            for (number, other), run in sorted(self.runs.items())
+            if other == side and run.outcome.complete
+        }
+
+    def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
+        """Return the values of two sides in the rounds in which both gave one."""
+        one, other = self.values(first), self.values(second)
+        return [(one[number], other[number]) for number in one if number in other]
+
+    def failures(self, side: int) -> list[str]:
+        """Return what the failed runs of one side said."""
+        return [
+            f"{run.outcome.failure}: {run.outcome.message}"
+            for (_, other), run in sorted(self.runs.items())
+            if other == side and run.outcome.failure is not None
+        ]
+
+    def is_reliable(self, side: int) -> bool:
+        """Whether a side has not failed too often to be run again."""
+        return len(self.failures(side)) < FAILED_OFTEN
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A series of rounds of a study. The first side is the one whose answer the others must agree with."""
+
+    store: StudyStore
+    bench: Bench
+    standings: Standings
+    series: str
+    sides: tuple[Side, ...]
+    seed: int
+    phase: str
+
+    def table(self) -> Table:
+        """Return what is in storage."""
+        places = {_key(side.configuration): place for place, side in enumerate(self.sides)}
+        runs = {
+            (run.round, places[_key(run.configuration)]): run
+            for run in self.store.runs()
+            if run.series == self.series and _key(run.configuration) in places
+        }
+        return Table(self.sides, runs, self.standings.metric.name)
+
+    def until(self, count: int) -> Table:
+        """Run until there were `count` rounds, those of earlier sessions included.
+
+        Raises:
+            CannotRunHereError: runs fail for reasons that are not the configurations'.
+        """
+        before = table = self.table()
+        for number in range(count):
+            for place in np.random.default_rng([self.seed, number]).permutation(len(self.sides)):
+                side = int(place)
+                if (number, side) in table.runs or not table.is_reliable(side):
+                    continue
+                self.bench.display.update(self._status(number, count))
+                run = self._run(number, self.sides[side])
+                self.store.add_run(run)
+                table = Table(self.sides, {**table.runs, (number, side): run}, table.metric)
+            if any((number, side) not in before.runs for side in range(len(self.sides))):
+                self.bench.display.line(f"{self.phase}, round {number + 1}: {self._said(number, table)}")
+        return table
+
+    def _run(self, number: int, side: Side) -> Run:
+        purpose = Purpose(side.configuration, side.trial, self.series, number)
+        place = f"{self.series}-{number:02d}-{self.sides.index(side)}".replace(":", "-").replace(",", "-")
+        task = self.bench.prepare(0, side.configuration, place, reference=self._answer)
+        while True:
+            launched = self.bench.start(task, purpose)
+            if launched is None:
+                msg = "nothing else runs while configurations are compared, yet the cores are taken"
+                raise RuntimeError(msg)
+            run = self.bench.ended(launched, self._wait())
+            if not run.outcome.retryable:
+                return run
+            again = self.bench.again(launched)
+            if again is None:
+                msg = f"{self.phase} cannot go on: {run.outcome.message}\nmend that, then use the same command again"
+                raise CannotRunHereError(msg)
+            task = again
+
+    def _wait(self) -> Outcome:
+        while True:
+            for _, outcome in self.bench.executor.wait(_TICK_S):
+                return outcome
+
+    @cached_property
+    def _answer(self) -> Answer | None:
+        baseline = self.standings.baseline
+        outcomes: Sequence[Outcome] = baseline.outcomes if baseline else ()
+        return next((outcome.answer for outcome in outcomes if outcome.complete), None)
+
+    def _said(self, number: int, table: Table) -> str:
+        metric = self.standings.metric
+        parts = []
+        for place, side in enumerate(self.sides):
+            run = table.runs.get((number, place))
+            if run is None:
+                continue
+            outcome = run.outcome
+            said = f"{outcome.metrics[metric.name]:g} {metric.unit}" if outcome.complete else outcome.message
+            parts.append(f"{side.label} {said}")
+        return ", ".join(parts)
+
+    def _status(self, number: int, count: int) -> Status:
+        return Status(self.standings, budget=count, finished=number, phase=self.phase)
+
+
+def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:
+    return frozenset(configuration.items())

@@ -1,0 +1,36 @@
+"""Observation: what the sampler knows of a trial."""
+
+from dataclasses import dataclass
+
+from optuna.trial import FrozenTrial, TrialState
+
+ABANDONED = "abandoned"
+"""The attribute of a trial that was asked for but never launched: its configuration was not measured."""
+
+BOUND = "bound"
+"""The attribute of a capped trial: its value would not have been better."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A value from that many runs, or a bound that the value is not better than, or nothing.
+
+    Without both, the trial failed, unless it is `pending`.
+    """
+
+    value: float | None = None
+    bound: float | None = None
+    runs: int = 1
+    pending: bool = False
+
+
+def observed(trial: FrozenTrial) -> Observation:
+    """Read what storage tells of a trial."""
+    match trial.state:
+        case TrialState.COMPLETE:
+            return Observation(value=trial.value)
+        case TrialState.RUNNING | TrialState.WAITING:
+            return Observation(pending=True)
+        case _:
+            bound = trial.user_attrs.get(BOUND)
+            return Observation(bound=None if bound is None else float(bound))

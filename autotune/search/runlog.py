@@ -1,0 +1,78 @@
+"""The log of runs: every run of every study as one row beside Optuna's tables, which cannot change a finished trial."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from sqlalchemy import JSON, Column, Engine, Integer, MetaData, String, Table, insert, select
+
+from autotune.outcome import Outcome
+from autotune.records import Run
+
+_METADATA = MetaData()
+_RUNS = Table(
+    "autotune_runs",
+    _METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("study", Integer, nullable=False, index=True),
+    Column("trial", Integer),
+    Column("series", String(200), nullable=False),
+    Column("round", Integer, nullable=False),
+    Column("record", JSON, nullable=False),
+)
+
+
+class RunLog(Protocol):
+    """Keeps runs in the order in which they ended."""
+
+    def append(self, run: Run) -> None:
+        """Add a run; it is safe when this returns."""
+
+    def runs(self) -> list[Run]:
+        """Return every run."""
+
+
+class MemoryRunLog:
+    """Keeps runs as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+
+    def append(self, run: Run) -> None:
+        """Add a run."""
+        self._runs.append(run)
+
+    def runs(self) -> list[Run]:
+        """Return every run."""
+        return list(self._runs)
+
+
+class SqlRunLog:
+    """Keeps the runs of one study in a table of its storage."""
+
+    def __init__(self, engine: Engine, study_id: int) -> None:
+        """Use the storage behind `engine`, where `create_table` was called once."""
+        self._engine = engine
+        self._study = study_id
+
+    @staticmethod
+    def create_table(engine: Engine) -> None:
+        """Make the table if it is not there."""
+        _METADATA.create_all(engine)
+
+    def append(self, run: Run) -> None:
+        """Add a run."""
+        row = {"study": self._study, "trial": run.trial, "series": run.series, "round": run.round}
+        with self._engine.begin() as connection:
+            connection.execute(insert(_RUNS).values(**row, record=run.to_dict()))
+
+    def runs(self) -> list[Run]:
+        """Return every run."""
+        wanted = select(_RUNS).where(_RUNS.c.study == self._study).order_by(_RUNS.c.id)
+        with self._engine.connect() as connection:
+            return [_run(row) for row in connection.execute(wanted).mappings()]
+
+
+def _run(row: Mapping[Any, Any]) -> Run:
+    record = row["record"]
+    outcome = Outcome.from_dict(record["outcome"])
+    return Run(**record | {"outcome": outcome, "trial": row["trial"], "series": row["series"], "round": row["round"]})

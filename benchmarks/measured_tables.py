@@ -1,0 +1,120 @@
+"""Measured spaces, every configuration of which was run several times: what `trust.py` replays.
+
+The data are others' and stay outside of the project: `load_tables` reads a folder of the developer's.
+"""
+
+import csv
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from autotune.outcome import Outcome
+from objectives.base import FailureKind
+from spaces import Configuration, Constraint, Integer, Space
+
+Key = frozenset[tuple[str, Any]]
+
+_SETTINGS = ("mpi", "npool", "ndiag", "nbgrp")
+_WORKLOAD = ("group", "version", "nat", "nk", "ecut", "nodes")
+_LEAST_SETTINGS = 20
+_LEAST_REPEATS = 5
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
+    """A space and the times of every configuration of it that ran, in seconds; one without times fails."""
+
+    name: str
+    space: Space
+    times_s: Mapping[Key, tuple[float, ...]]
+
+    def value_of(self, configuration: Configuration, rng: np.random.Generator) -> float | Outcome:
+        """Draw one of the recorded runs. A failure costs nothing: its time was not recorded."""
+        times = self.times_s.get(frozenset(configuration.items()), ())
+        if not times:
+            return Outcome(
+                failure=FailureKind.APPLICATION_ERROR, code="recorded", message="failed when it was measured"
+            )
+        return float(rng.choice(times))
+
+    def true_s(self, configuration: Configuration) -> float:
+        """Return the median of all recorded times of a configuration."""
+        return median(self.times_s[frozenset(configuration.items())])
+
+    @cached_property
+    def optimum_s(self) -> float:
+        """The least median of all configurations."""
+        return min(median(times) for times in self.times_s.values() if times)
+
+    def excess(self, configuration: Configuration) -> float:
+        """Return by how much, relatively, a configuration is slower than the best of the table."""
+        return self.true_s(configuration) / self.optimum_s - 1.0
+
+
+def load_tables(folder: Path) -> Iterator[MeasuredTable]:
+    """Yield every table that is there."""
+    for cache in sorted((folder / "convolution").glob("*.json.gz")):
+        yield _kernel_tuner_table(cache, cache.parent / "space.json")
+    runs = folder / "qe" / "pwx_silicon.csv.gz"
+    if runs.is_file():
+        yield from _pwx_tables(runs)
+
+
+def _kernel_tuner_table(cache: Path, definition: Path) -> MeasuredTable:
+    stored = json.loads(definition.read_text(encoding="utf-8"))["ConfigurationSpace"]
+    parameters = [
+        Integer(entry["Name"], tuple(json.loads(entry["Values"])), default=entry["Default"])
+        for entry in stored["TuningParameters"]
+    ]
+    names = [parameter.name for parameter in parameters]
+    constraints = [
+        Constraint(f"condition {number}", condition["Expression"], "the kernel's own")
+        for number, condition in enumerate(stored["Conditions"])
+    ]
+    with gzip.open(cache, "rt", encoding="utf-8") as file:
+        rows = json.load(file)["cache"].values()
+    times = {
+        frozenset((name, row[name]) for name in names): _seconds(row) for row in rows if isinstance(row["time"], float)
+    }
+    return MeasuredTable(f"convolution {cache.name.split('.')[0]}", Space(parameters, constraints), times)
+
+
+def _seconds(row: Mapping[str, Any]) -> tuple[float, ...]:
+    return tuple(1e-3 * time_ms for time_ms in row["times"])
+
+
+def _pwx_tables(path: Path) -> Iterator[MeasuredTable]:
+    """Yield a table for each build, workload and number of nodes with many settings, each of them repeated."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["done"] == "1" and row["wall_s"]]
+    workloads: dict[tuple[str, ...], dict[Key, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        setting = frozenset((name, int(float(row[name] or 1))) for name in _SETTINGS)
+        workloads[tuple(row[name] for name in _WORKLOAD)][setting].append(float(row["wall_s"]))
+    for workload, found in sorted(workloads.items()):
+        times = {setting: tuple(values) for setting, values in found.items() if len(values) >= _LEAST_REPEATS}
+        if len(times) >= _LEAST_SETTINGS:
+            yield MeasuredTable(f"pw.x {workload[0]}, {workload[-1]} nodes", _space_of(times), times)
+
+
+def _space_of(times: Mapping[Key, tuple[float, ...]]) -> Space:
+    """Return the space of exactly the settings that were measured.
+
+    The default is what pw.x does by itself with all ranks: as few pools and as small a grid as there is.
+    """
+    settings = [dict(setting) for setting in times]
+    default = min(settings, key=lambda setting: (-setting["mpi"], setting["npool"], setting["ndiag"]))
+    parameters = [
+        Integer(name, tuple(sorted({setting[name] for setting in settings})), default=default[name])
+        for name in _SETTINGS
+    ]
+    rule = " or ".join(f"({' and '.join(f'{name} == {setting[name]}' for name in _SETTINGS)})" for setting in settings)
+    return Space(parameters, [Constraint("measured", rule, "nobody ran anything else")])

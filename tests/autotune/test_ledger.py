@@ -1,0 +1,130 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune.ledger import Ledger, ledger
+from autotune.outcome import Outcome
+from autotune.records import Run, TrialRecord
+from launchers import Usage
+from objectives.base import FailureKind
+
+
+def ran(seconds, *, trial=0, series="", cores=2, gpus=0, ends="complete", forecast_s=None):
+    usage = Usage(elapsed_s=seconds)
+    if ends == "complete":
+        outcome = Outcome(metrics={"wall_s": seconds}, usage=usage)
+    elif ends == "capped":
+        details = {} if forecast_s is None else {"forecast": {"value": forecast_s, "elapsed_s": forecast_s}}
+        outcome = Outcome(bound=seconds, details=details, usage=usage)
+    else:
+        outcome = Outcome(failure=FailureKind.TIMED_OUT, usage=usage)
+    resources = {"cores": cores, "gpus": gpus}
+    return Run({"n": trial or 0}, trial, series, outcome=outcome, job={"resources": resources})
+
+
+def trials(*runs, settled=True):
+    """Return the trials of which these are the runs that count."""
+    found: dict[int, TrialRecord] = {}
+    for run in runs:
+        if run.trial is not None and not run.series:
+            found[run.trial] = found.get(run.trial, TrialRecord(run.trial, run.configuration, (), settled)).with_run(
+                run
+            )
+    return list(found.values())
+
+
+def book(*runs, winner=None, max_runs=4):
+    return ledger(runs, trials(*runs), winner, max_runs)
+
+
+runs = st.builds(
+    ran,
+    st.floats(0, 1000),
+    trial=st.one_of(st.none(), st.integers(0, 4)),
+    series=st.sampled_from(["", "warm-up", "verdict:3", "ablation"]),
+    cores=st.integers(1, 64),
+    ends=st.sampled_from(["complete", "capped", "failed"]),
+    forecast_s=st.one_of(st.none(), st.floats(0, 5000)),
+)
+
+
+@given(st.lists(runs, max_size=20))
+def test_the_entries_add_up_to_all_core_seconds(made):
+    found = book(*made)
+    assert found.spent == pytest.approx(sum(run.core_s for run in made))
+    assert found.to_dict()["spent"] == found.spent
+
+
+def test_every_run_is_entered_by_what_it_was_for():
+    found = book(
+        ran(1, series="warm-up"),
+        ran(2),
+        ran(4),
+        ran(8, trial=1),
+        ran(16, trial=1),
+        ran(32, trial=2, ends="capped"),
+        ran(64, trial=3, ends="failed"),
+        ran(128, series="verdict:1"),
+        ran(256, trial=1, series="verdict:1"),
+        ran(512, trial=None, series="ablation"),
+    )
+    assert (found.baseline, found.first_runs, found.repeats) == (14, 16, 32)
+    assert (found.capped, found.failed, found.comparisons) == (64, 128, 1792)
+
+
+def test_a_warm_up_does_not_make_the_next_run_a_repeat():
+    assert book(ran(1), ran(1, trial=1, series="warm-up"), ran(5, trial=1)).repeats == 0
+
+
+def test_a_cap_saved_what_was_forecast_and_nothing_where_nothing_was():
+    known = ran(10, trial=1, ends="capped", forecast_s=25.0)
+    unknown = ran(10, trial=2, ends="capped")
+    assert book(ran(10), known, unknown).saved_by_caps == 30.0
+
+
+def test_a_forecast_that_was_passed_already_saved_nothing():
+    assert book(ran(10, trial=1, ends="capped", forecast_s=9.0)).saved_by_caps == 0.0
+
+
+def test_racing_spared_the_repeats_of_what_was_settled_early():
+    # The default is no challenger; of trial 1 three repeats of 10 s on 2 cores were left out.
+    found = book(ran(10), ran(10, trial=1), ran(10, trial=2, ends="failed"), ran(10, trial=3, ends="capped"))
+    assert found.spared_by_racing == 60.0
+
+
+def test_an_open_trial_has_spared_nothing_yet():
+    made = [ran(10), ran(10, trial=1)]
+    assert ledger(made, trials(*made, settled=False), None, 4).spared_by_racing == 0.0
+
+
+def test_gpus_are_counted_in_their_own_seconds():
+    assert book(ran(10, gpus=2), ran(10)).gpu_s == 20.0
+
+
+def test_a_study_pays_after_as_many_runs_as_make_up_for_what_it_cost():
+    found = book(ran(10), ran(5, trial=1), ran(13, trial=2), winner=1)
+    # 56 core-seconds were spent, each run of the winner saves 10.
+    assert found.saved_per_run == 10.0
+    assert found.pays_after == 6
+    assert "paid for after 6 production runs" in found.text()
+
+
+def test_cores_are_part_of_the_price():
+    # Twice as fast on four times as many cores.
+    found = book(ran(10, cores=2), ran(5, trial=1, cores=8), winner=1)
+    assert found.saved_per_run == -20.0
+    assert found.pays_after is None
+    assert "never paid for" in found.text()
+
+
+def test_without_a_winner_nothing_is_said_of_paying():
+    found = book(ran(10), ran(5, trial=1))
+    assert (found.saved_per_run, found.pays_after) == (None, None)
+    assert "paid for" not in found.text()
+
+
+@given(st.floats(0, 1e6), st.floats(1e-3, 1e3))
+def test_after_that_many_runs_and_no_sooner_the_savings_exceed_the_cost(spent, saved):
+    after = Ledger(first_runs=spent, saved_per_run=saved).pays_after
+    assert after * saved >= spent * (1 - 1e-9)
+    assert (after - 1) * saved < spent or after == 0

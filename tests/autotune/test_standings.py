@@ -1,0 +1,148 @@
+from math import exp, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune.outcome import Outcome
+from autotune.records import Run, TrialRecord
+from autotune.standings import Standings
+from launchers import Usage
+from objectives.base import FailureKind, Metric
+
+SECONDS = Metric("value", "s", kind="time")
+RATE = Metric("value", "1/s", "maximize", "rate")
+METRICS = [SECONDS, RATE]
+FAILED, LOST = FailureKind.OUT_OF_MEMORY, "lost"
+
+
+def run(value, block=0, elapsed_s=1.0):
+    """Return a run: a value, a kind of failure, or (LOST, bound)."""
+    usage = Usage(elapsed_s=elapsed_s)
+    if isinstance(value, FailureKind):
+        outcome = Outcome(failure=value, usage=usage)
+    elif isinstance(value, tuple):
+        outcome = Outcome(bound=value[1], usage=usage)
+    else:
+        outcome = Outcome(metrics={"value": value}, usage=usage)
+    return Run({}, outcome=outcome, block=block)
+
+
+def trial(number, *values, settled=True, block=0):
+    return TrialRecord(number, {}, tuple(run(value, block) for value in values), settled)
+
+
+def stand(*trials, metric=SECONDS, statistic="median"):
+    return Standings.of(trials, metric, statistic)
+
+
+@pytest.mark.parametrize(("metric", "order"), [(SECONDS, [1, 0, 2]), (RATE, [2, 0, 1])])
+def test_the_best_comes_first_in_either_direction(metric, order):
+    found = stand(trial(0, 2.0), trial(1, 1.0), trial(2, 3.0), metric=metric)
+    assert [one.number for one in found.ranking] == order
+    assert found.incumbent.number == order[0]
+
+
+def test_of_equals_the_earlier_one_leads():
+    assert stand(trial(3, 1.0), trial(2, 1.0)).incumbent.number == 2
+
+
+@pytest.mark.parametrize("value", [FAILED, (LOST, 0.1)])
+def test_a_failed_or_a_capped_trial_leads_nothing(value):
+    found = stand(trial(0, 2.0), trial(1, value))
+    assert [one.number for one in found.ranking] == [0]
+    assert found.incumbent.number == 0
+    assert found.gain(found.trials[1]) is None
+
+
+def test_a_trial_whose_race_goes_on_is_no_incumbent_yet():
+    assert stand(trial(0, 2.0), trial(1, 1.0, settled=False)).incumbent.number == 0
+
+
+def test_while_no_race_is_over_the_best_leads():
+    assert stand(trial(0, 2.0, settled=False), trial(1, 1.0, settled=False)).incumbent.number == 1
+
+
+def test_without_a_measurement_nothing_leads():
+    found = stand(trial(0, FAILED), trial(1))
+    assert (found.incumbent, found.baseline, found.ranking) == (None, None, [])
+    assert found.default.number == 0
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@given(values=st.lists(st.floats(0.01, 1000), min_size=1, max_size=5))
+def test_a_value_is_the_median_of_its_runs_in_either_direction(metric, values):
+    odd = values if len(values) % 2 else values[:-1]
+    found = stand(trial(0, *odd), metric=metric)
+    assert found.value(found.trials[0]) == pytest.approx(sorted(odd)[len(odd) // 2])
+
+
+def test_the_mean_is_that_of_the_logarithms():
+    found = stand(trial(0, 1.0, 4.0, 2.0), statistic="mean")
+    assert found.value(found.trials[0]) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("metric", "gain"), [(SECONDS, 2.0), (RATE, 0.5)])
+def test_the_gain_over_the_baseline_is_above_one_for_the_better(metric, gain):
+    found = stand(trial(0, 4.0), trial(1, 2.0), metric=metric)
+    assert found.gain(found.trials[1]) == pytest.approx(gain)
+    assert found.gain(found.trials[0]) == pytest.approx(1.0)
+
+
+def test_without_a_baseline_there_is_no_gain():
+    found = stand(trial(0, FAILED), trial(1, 2.0))
+    assert found.gain(found.trials[1]) is None
+
+
+def test_the_baseline_is_the_first_trial_there_is():
+    assert stand(trial(2, 1.0), trial(1, 3.0)).baseline.number == 1
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_bound_of_a_capped_trial_is_that_of_its_cap(metric):
+    found = stand(trial(0, 2.0), trial(1, (LOST, 3.0)), metric=metric)
+    assert found.bound(found.trials[1]) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_earlier_values_and_failures_of_a_capped_trial_are_weighed_in(metric):
+    found = stand(trial(0, 2.0), trial(1, 2.0, 8.0, FAILED, (LOST, 4.0)), metric=metric)
+    assert found.bound(found.trials[1]) == pytest.approx(4.0)
+
+
+def test_what_failed_is_counted_by_kind_and_what_was_capped_beside_it():
+    found = stand(trial(0, 1.0), trial(1, FAILED), trial(2, FAILED), trial(3, (LOST, 2.0)), trial(4))
+    assert found.counts == {"out of memory": 2, "capped": 1}
+
+
+def test_a_trial_of_which_most_runs_worked_is_not_counted_as_failed():
+    found = stand(trial(0, 1.0, FAILED, 1.0))
+    assert found.counts == {}
+    assert found.baseline is not None
+
+
+def test_the_noise_is_that_of_repeated_runs():
+    runs = [trial(n, *(exp(log(1 + n) + 0.1 * x) for x in (-1.0, 1.0))) for n in range(60)]
+    # Differences of 0.2 in the logarithm: a standard deviation of 0.2 / sqrt(2).
+    assert stand(*runs).noise == pytest.approx(exp(0.2 / 2**0.5) - 1.0, rel=0.15)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_values_are_corrected_for_the_drift_of_the_machine(metric):
+    sign = 1.0 if metric is SECONDS else -1.0
+
+    def ran(number, *places):
+        """Runs in later blocks are a quarter worse; every other run is a little better."""
+        runs = [run(exp(sign * (0.25 * (block > 2) + 0.002 * (-1) ** i)), block) for i, block in enumerate(places)]
+        return TrialRecord(number, {}, tuple(runs), settled=True)
+
+    found = stand(ran(0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5), ran(1, 0, 0), ran(2, 5, 5), metric=metric)
+    assert found.effects.drifts
+    assert found.value(found.trials[2]) / found.value(found.trials[1]) == pytest.approx(1.0, abs=0.03)
+
+
+def test_the_overhead_is_what_jobs_take_beside_their_metric():
+    runs = [TrialRecord(n, {}, (run(10.0, elapsed_s=10.0 + more),), True) for n, more in enumerate((1.0, 2.0, 50.0))]
+    assert stand(*runs, trial(3, FAILED), trial(4, (LOST, 5.0))).overhead_s == pytest.approx(2.0)
+    assert stand(trial(0, 10.0)).overhead_s == 0.0
+    assert stand().overhead_s == 0.0
