@@ -71,12 +71,13 @@ class Agenda:
 
     def _baseline_is_due(self, default: TrialRecord) -> bool:
         every = self.repeats.baseline_every
-        return default.complete and every > 0 and self._since_baseline >= every
+        is_due = every > 0 and self._since_baseline >= every
+        return is_due and default.complete and default.number not in self._left_alone
 
     def _for_race(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> TrialRecord:
         """Return the side of a race whose run tells more: the one with fewer runs."""
         rival = standings.incumbent
-        if rival is None or not trial.runs or rival.number in busy:
+        if rival is None or not trial.runs or rival.number in busy or rival.number in self._left_alone:
             return trial
         if len(trial.runs) <= len(rival.runs) or len(rival.runs) >= self.rules.max_runs:
             return trial

@@ -6,7 +6,8 @@ noise); once it is below the error rate the challenger has lost, once it is abov
 and no run is spent on what is settled. This is stochastic curtailment (Lan, Simon & Halperin, "Stochastically curtailed
 tests in long-term clinical trials", 1982) with a predictive probability (Spiegelhalter, Freedman & Blackburn 1986). Its
 error rate holds however often one looks: at the moment of stopping, whenever that is, the chance that the full number
-of repeats would have decided otherwise is at most the error rate.
+of repeats would have decided otherwise is at most the error rate, on average over the differences that occur (close to
+a tie it is more often, where it costs nothing).
 """
 
 from dataclasses import dataclass

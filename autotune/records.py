@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Self
 
 from autotune.outcome import Outcome
@@ -141,13 +142,13 @@ class TrialRecord:
         """How its runs ended."""
         return [run.outcome for run in self.runs]
 
-    @property
+    @cached_property
     def failure(self) -> Outcome | None:
         """The failure of a trial of which half of the runs failed, or more; None for others."""
         failed = [outcome for outcome in self.outcomes if outcome.failure is not None]
         return failed[-1] if failed and 2 * len(failed) >= len(self.runs) else None
 
-    @property
+    @cached_property
     def state(self) -> State:
         """How the trial stands."""
         if self.failure is not None:

@@ -213,7 +213,8 @@ class StudyRunner:
             trial = self._trials[step.trial.number]
             self._trials[trial.number] = trial.with_run(run)
         before = self._standings.incumbent
-        self._take_stock()
+        if not step.series:
+            self._take_stock()
         self._agenda.ended(step, self._standings)
         if not step.series:
             self._report(self._trials[step.trial.number], outcome)

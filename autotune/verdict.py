@@ -1,7 +1,8 @@
 """The verdict: the winner against the baseline, in interleaved pairs of fresh runs.
 
 The runs that chose the winner are not used: the best of many noisy runs looks better than it is. Each pair is compared
-by the logarithm of its ratio; the estimate and its interval are those of `signedrank`, which no outlier moves.
+by the logarithm of its ratio; the estimate and its interval are those of `signedrank`. An outlier does not move the
+estimate; with fewer than twelve pairs it may widen the interval to its side.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +55,7 @@ class Verdict:
         percent = f"{self.confidence:.0%} interval {low:.3f} to {high:.3f}, {len(self.pairs)} interleaved pairs of runs"
         if self.significant(metric):
             return f"{speed_up:.3f} times as fast as the default configuration ({percent})"
-        return f"No significant gain over the default configuration: {speed_up:.3f} times as fast ({percent})"
+        return f"No significant gain over the default configuration: {speed_up:.3f} times as fast ({percent}). Keep it"
 
     def doubt(self, metric: Metric) -> str | None:
         """Say that the machine was too noisy for the precision that was asked for; None if it was not."""

@@ -2,8 +2,9 @@
 
     python benchmarks/coordinator.py [--json]
 
-The objective costs nothing: a per-trial time is all ours (proposal, lease, outcome, the loop around them; SQLite on
-disk). A plain Optuna study with its TPE sampler on the same file system is measured beside it, as the known peer.
+The objective costs nothing: a per-trial time is all ours (proposal, lease, outcome, standings, the loop around them;
+SQLite on disk); every configuration runs once, so that a trial is one run. A plain Optuna study with its TPE sampler on
+the same file system is measured beside it, as the known peer.
 """
 
 import argparse
@@ -19,14 +20,15 @@ from pathlib import Path
 import numpy as np
 import optuna
 
+from autotune.bench import Bench
 from autotune.cores import CorePool
-from autotune.runner import Bench, StudyRunner
+from autotune.records import Run
+from autotune.runner import StudyRunner
 from autotune.search.distributions import distributions_of
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
-from autotune.studyfile import BudgetSection
 from spaces import Constraint, Integer, Space
-from tests.autotune.fakes import ListDisplay, PaperExecutor, PaperObjective, definition, took
+from tests.autotune.fakes import ListDisplay, PaperExecutor, PaperObjective, definition, study_file, took
 
 SIZES = (10, 1_000, 10_000)
 TRIALS = 20
@@ -59,7 +61,6 @@ def fill(study: optuna.Study, count: int) -> None:
                 params=dict(configuration),
                 distributions={name: distributions[name] for name in configuration},
                 value=seconds_of(dict(configuration)),
-                user_attrs={"job": {"argv": []}, "outcome": took(seconds_of(dict(configuration))).to_dict()},
             )
         )
 
@@ -68,12 +69,14 @@ def ours(folder: Path, stored: int) -> float:
     url = f"sqlite:///{folder / 'ours.db'}"
     store = StudyStore.create(url, "paper", definition(SPACE))
     fill(optuna.load_study(study_name="paper", storage=url), stored)
+    for trial in store.trials():
+        store.add_run(Run(trial.configuration, trial.number, outcome=took(seconds_of(dict(trial.configuration)))))
     store.use(ValidSetSampler(SPACE))
     executor = PaperExecutor(lambda configuration: took(seconds_of(configuration)))
     bench = Bench(PaperObjective(), executor, CorePool(range(48)), folder / "runs", ListDisplay())
-    StudyRunner(store, SPACE, bench, BudgetSection(trials=stored + 1)).tune()
+    StudyRunner(store, SPACE, bench, study_file(budget={"trials": stored + 1})).tune()
     start = time.perf_counter()
-    StudyRunner(store, SPACE, bench, BudgetSection(trials=stored + 1 + TRIALS)).tune()
+    StudyRunner(store, SPACE, bench, study_file(budget={"trials": stored + 1 + TRIALS})).tune()
     return (time.perf_counter() - start) / TRIALS
 
 
@@ -103,6 +106,8 @@ type = "integer"
 low = 1
 high = 9
 default = 1
+[repeats]
+baseline_runs = 1
 """
 
 
@@ -111,7 +116,7 @@ def start_up(folder: Path) -> float:
     start = time.time()
     command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "1"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    stdout = next((folder / "autotune-runs").rglob("stdout")).read_text()
+    stdout = (folder / "autotune-runs" / "mine" / "warm-up" / "stdout").read_text()
     return float(stdout.split()[1]) - start
 
 

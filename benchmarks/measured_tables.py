@@ -112,9 +112,8 @@ def _space_of(times: Mapping[Key, tuple[float, ...]]) -> Space:
     """
     settings = [dict(setting) for setting in times]
     default = min(settings, key=lambda setting: (-setting["mpi"], setting["npool"], setting["ndiag"]))
-    parameters = [
-        Integer(name, tuple(sorted({setting[name] for setting in settings})), default=default[name])
-        for name in _SETTINGS
-    ]
-    rule = " or ".join(f"({' and '.join(f'{name} == {setting[name]}' for name in _SETTINGS)})" for setting in settings)
-    return Space(parameters, [Constraint("measured", rule, "nobody ran anything else")])
+    values = {name: tuple(sorted({setting[name] for setting in settings})) for name in _SETTINGS}
+    parameters = [Integer(name, values[name], default=default[name]) for name in _SETTINGS]
+    varied = [name for name in _SETTINGS if len(values[name]) > 1]
+    measured = (" and ".join(f"{name} == {setting[name]}" for name in varied) for setting in settings)
+    return Space(parameters, [Constraint("measured", f"({') or ('.join(measured)})", "nobody ran anything else")])

@@ -23,8 +23,6 @@ from statistics import fmean, median, quantiles
 
 import numpy as np
 import optuna
-from rich.console import Console
-from rich.table import Table
 from scipy.stats import binomtest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -62,8 +60,6 @@ PLANTED: Mapping[str, Configuration] = {"one value": {"a": 4}, "a pair": {"a": 4
 
 FIXED = RepeatsSection(min_runs=5, max_runs=5, caps=False, baseline_runs=5, warm_up_runs=0, baseline_every=0)
 
-CONSOLE = Console(width=160)
-
 
 def noises() -> dict[str, Noise]:
     found = dict(SYNTHETIC)
@@ -72,7 +68,7 @@ def noises() -> dict[str, Noise]:
         if path.is_file():
             found[name] = recorded(read_recording(path))
         else:
-            CONSOLE.print(f"no recording {file}: skipped")
+            print(f"no recording {file}: skipped")
     return found
 
 
@@ -209,7 +205,7 @@ class Replayed:
 def replay(options: argparse.Namespace) -> Iterator[dict[str, str]]:
     tables = [] if options.data is None else list(load_tables(options.data))
     if not tables:
-        CONSOLE.print("no measured tables: give their folder with --data; replay is skipped")
+        print("no measured tables: give their folder with --data; replay is skipped")
     for table in tables:
         if options.table and options.table not in table.name:
             continue
@@ -279,15 +275,12 @@ PARTS: Mapping[str, Callable[[argparse.Namespace], Iterator[dict[str, str]]]] = 
 
 
 def show(part: str, options: argparse.Namespace) -> None:
+    """Print every row as soon as it is known: a whole part takes minutes."""
     start = time.perf_counter()
-    rows = list(PARTS[part](options))
-    table = Table(title=f"{part}, seed {options.seed}", title_justify="left")
-    for name in rows[0] if rows else ():
-        table.add_column(name)
-    for row in rows:
-        table.add_row(*row.values())
-    CONSOLE.print(table)
-    CONSOLE.print(f"{time.perf_counter() - start:.0f} s")
+    print(f"\n{part}, seed {options.seed}")
+    for row in PARTS[part](options):
+        print("  " + "; ".join(f"{name}: {value}" for name, value in row.items()), flush=True)
+    print(f"  ({time.perf_counter() - start:.0f} s)")
 
 
 def main() -> None:

@@ -106,7 +106,7 @@ def test_the_bound_of_a_capped_trial_is_that_of_its_cap(metric):
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_earlier_values_and_failures_of_a_capped_trial_are_weighed_in(metric):
-    found = stand(trial(0, 2.0), trial(1, 2.0, 8.0, FAILED, (LOST, 4.0)), metric=metric)
+    found = stand(trial(0, 2.0), trial(1, 2.0, 4.0, FAILED, (LOST, 9.0)), metric=metric)
     assert found.bound(found.trials[1]) == pytest.approx(4.0)
 
 

@@ -38,6 +38,12 @@ def test_noise_is_not_called_a_gain():
     assert NONE.sentence(SECONDS).startswith("No significant gain over the default configuration: 1.000 times")
 
 
+def test_a_gain_within_the_noise_is_not_called_one():
+    lucky = faster(1.0, 1.1, 1.2, 1.9, 2.1, 2.5)
+    assert lucky.interval(SECONDS)[0] > 1.2
+    assert not lucky.significant(SECONDS)
+
+
 def test_a_slower_winner_is_no_gain():
     assert not CLEAR.significant(RATE)
     assert "No significant gain" in CLEAR.sentence(RATE)
