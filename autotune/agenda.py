@@ -1,8 +1,9 @@
 """The agenda: which run comes next in a session, so that every run can change a decision.
 
 The default configuration comes first, often enough to know the noise; then every open trial until its race against the
-incumbent is over; now and then the default again, which starts a new block of time and shows whether the machine
-drifts. When nothing of that is left, a new trial may start.
+incumbent is over; a new incumbent as often as the default, since a lucky run must not decide against all that follow;
+capped trials whose bound the incumbent turned out not to keep; now and then the default again, which starts a new block
+of time and shows whether the machine drifts. When nothing of that is left, a new trial may start.
 """
 
 from collections.abc import Collection
@@ -52,12 +53,31 @@ class Agenda:
                 return None
             return Step(default, WARM_UP if self._warm_ups < self.repeats.warm_up_runs else "")
         for trial in standings.trials.values():
-            if trial.settled or trial.number in busy or trial.number in self._left_alone:
+            if trial.settled or not self._may_run(trial, busy):
                 continue
             return Step(self._for_race(trial, standings, busy))
         if default is not None and self._baseline_is_due(default) and default.number not in busy:
             return Step(default)
-        return None
+        again = next((trial for trial in self.deserving(standings) if self._may_run(trial, busy)), None)
+        return Step(again) if again else None
+
+    def _may_run(self, trial: TrialRecord, busy: Collection[int]) -> bool:
+        return trial.number not in busy and trial.number not in self._left_alone
+
+    def deserving(self, standings: Standings) -> list[TrialRecord]:
+        """Return the settled trials that deserve another run: a young incumbent, and who was capped below its value."""
+        best = standings.incumbent
+        if best is None or not best.settled:
+            return []
+        young = [best] if len(best.runs) < min(self.repeats.baseline_runs, self.rules.max_runs) else []
+        value = standings.effects.center(best.number)
+        return young + [
+            trial
+            for trial in standings.trials.values()
+            if trial.state is State.CAPPED
+            and len(trial.runs) < self.rules.max_runs
+            and standings.to_log(standings.bound(trial)) < value
+        ]
 
     def ready(self, standings: Standings) -> bool:
         """Whether the default configuration has run as often as is needed before others."""

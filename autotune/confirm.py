@@ -1,8 +1,8 @@
 """Confirming: the best few of a study are compared once more, and the one that is chosen with the baseline.
 
 First the candidates and the baseline run in interleaved rounds. Of those that are not significantly slower than the
-best of them, nor slower by more than the asked precision, the one with the fewest changes from the default wins. It
-then runs against the baseline in fresh pairs, which are all that the verdict counts.
+best of them, nor look slower by a gain that matters, the one with the fewest changes from the default wins. It then
+runs against the baseline in fresh pairs, which are all that the verdict counts.
 """
 
 from dataclasses import dataclass, replace
@@ -122,7 +122,7 @@ def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -
     for place in reliable:
         contrast = effects.contrast(place, best)
         noise = contrast.standard_error * float(stdtrit(contrast.degrees, 0.5 + study.verdict.confidence / 2))
-        if place != best and contrast.difference < min(noise, log(1.0 + study.verdict.precision)):
+        if place != best and contrast.difference < min(noise, log(1.0 + study.repeats.min_gain)):
             alike.append(place)
     simplest = min(
         alike,

@@ -37,7 +37,7 @@ class RaceRules:
 
     min_runs: int = 1
     max_runs: int = 8
-    error_rate: float = 0.1
+    error_rate: float = 0.05
     min_gain: float = 0.01
 
 

@@ -16,7 +16,7 @@ class Definition:
     """What a study is about. Two sessions belong to the same study only if `differences` finds none.
 
     `space` is `Space.to_dict()`; `identity` says what makes measurements comparable (input, program version);
-    `machine` is where they were made; `study` is the study file as it was at first. All of it is JSON-able.
+    `machine` is where they were made; `study` is the study file of the newest session. All of it is JSON-able.
     """
 
     objective: str
@@ -150,12 +150,13 @@ class TrialRecord:
 
     @cached_property
     def state(self) -> State:
-        """How the trial stands."""
+        """How the trial stands; the newest run decides whether it is capped: it may have been given another chance."""
         if self.failure is not None:
             return State.FAILED
-        if any(outcome.capped for outcome in self.outcomes):
+        ran = [outcome for outcome in self.outcomes if outcome.failure is None]
+        if ran and ran[-1].capped:
             return State.CAPPED
-        return State.COMPLETE if self.runs else State.RUNNING
+        return State.COMPLETE if ran else State.RUNNING
 
     @property
     def complete(self) -> bool:
@@ -172,7 +173,7 @@ class TrialRecord:
         """What its failure, or its cap, says; empty for a complete trial."""
         if self.failure is not None:
             return self.failure.message
-        return next((outcome.message for outcome in self.outcomes if outcome.capped), "")
+        return self.outcomes[-1].message if self.state is State.CAPPED else ""
 
     def measured(self, name: str) -> list[float]:
         """Return the values of a metric of its complete runs."""

@@ -146,7 +146,8 @@ class StudyRunner:
 
     def _nothing_to_do(self) -> bool:
         """Whether only the default configuration could be run again, for nobody's benefit."""
-        return len(self._trials) >= self._budget.trials and all(trial.settled for trial in self._trials.values())
+        all_settled = all(trial.settled for trial in self._trials.values())
+        return len(self._trials) >= self._budget.trials and all_settled and not self._agenda.deserving(self._standings)
 
     def _busy(self) -> set[int]:
         return {*self._in_flight, *(ready.step.trial.number for ready in self._waiting)}
@@ -196,6 +197,9 @@ class StudyRunner:
             task = replace(task, job=replace(task.job, time_limit_s=limit))
         elif not trial.runs:
             self._store.lease(trial.number)
+        elif trial.state is State.CAPPED:
+            self._trials[trial.number] = replace(trial, settled=False)
+            self._take_stock()
         return _Ready(step, task, Purpose(trial.configuration, trial.number, step.series, block=self._agenda.block))
 
     def _ended(self, task: Task, outcome: Outcome) -> None:

@@ -7,6 +7,7 @@ from math import exp, log
 from statistics import median
 
 from autotune.effects import Effects, Sample, Statistic, center, fit
+from autotune.outcome import Outcome
 from autotune.records import State, TrialRecord, default_trial, speed_up
 from objectives.base import Metric
 
@@ -26,15 +27,22 @@ class Standings:
 
     @cached_property
     def effects(self) -> Effects:
-        """The effects of configurations and blocks, from the runs of complete trials, by the trials' numbers."""
+        """The effects of configurations and blocks, from the runs of complete trials, by the trials' numbers.
+
+        A run that was capped before its trial was given another chance counts with its bound: leaving it out would
+        leave the lucky runs.
+        """
         samples = [
-            Sample(trial.number, run.block, self.to_log(run.outcome.metrics[self.metric.name]))
+            Sample(trial.number, run.block, self.to_log(self._known(run.outcome)))
             for trial in self.trials.values()
             if trial.complete
             for run in trial.runs
-            if run.outcome.complete
+            if run.outcome.failure is None
         ]
         return fit(samples, self.statistic)
+
+    def _known(self, outcome: Outcome) -> float:
+        return outcome.metrics[self.metric.name] if outcome.bound is None else outcome.bound
 
     @cached_property
     def default(self) -> TrialRecord | None:
@@ -63,11 +71,7 @@ class Standings:
 
     def bound(self, trial: TrialRecord) -> float:
         """Return what the value of a capped trial is not better than."""
-        values = [
-            self.to_log(outcome.metrics[self.metric.name] if outcome.bound is None else outcome.bound)
-            for outcome in trial.outcomes
-            if outcome.failure is None
-        ]
+        values = [self.to_log(self._known(outcome)) for outcome in trial.outcomes if outcome.failure is None]
         return self.from_log(center(values, self.statistic))
 
     def gain(self, trial: TrialRecord) -> float | None:

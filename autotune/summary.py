@@ -38,9 +38,13 @@ class Summary:
 
     @property
     def best(self) -> TrialRecord | None:
-        """The winner of the verdict; before there is one, the best trial."""
+        """The winner of the verdict, unless it is slower than the default; before there is one, the best trial."""
         verdict = self.present_verdict
-        return self.standings.trials[verdict.winner] if verdict else self.standings.incumbent
+        if verdict is None:
+            return self.standings.incumbent
+        return (
+            self.standings.baseline if verdict.slower(self.standings.metric) else self.standings.trials[verdict.winner]
+        )
 
     @property
     def simplified(self) -> Ablation | None:

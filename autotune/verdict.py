@@ -46,16 +46,23 @@ class Verdict:
         """Whether the winner is better than the baseline beyond the noise."""
         return self.known and self.interval(metric)[1] > 1.0
 
+    def slower(self, metric: Metric) -> bool:
+        """Whether the winner is worse than the baseline beyond the noise: tuning was misled by it."""
+        return self.known and self.interval(metric)[2] < 1.0
+
     def sentence(self, metric: Metric) -> str:
         """Say it in one sentence."""
         if not self.known:
             why = "; ".join(self.failures) or "too few pairs of runs"
             return f"The winner could not be compared with the default configuration: {why}"
         speed_up, low, high = self.interval(metric)
-        percent = f"{self.confidence:.0%} interval {low:.3f} to {high:.3f}, {len(self.pairs)} interleaved pairs of runs"
+        interval = (
+            f"{self.confidence:.0%} interval {low:.3f} to {high:.3f}, {len(self.pairs)} interleaved pairs of runs"
+        )
         if self.significant(metric):
-            return f"{speed_up:.3f} times as fast as the default configuration ({percent})"
-        return f"No significant gain over the default configuration: {speed_up:.3f} times as fast ({percent}). Keep it"
+            return f"{speed_up:.3f} times as fast as the default configuration ({interval})"
+        found = "Slower than" if self.slower(metric) else "No significant gain over"
+        return f"{found} the default configuration, so keep that: {speed_up:.3f} times as fast ({interval})"
 
     def doubt(self, metric: Metric) -> str | None:
         """Say that the machine was too noisy for the precision that was asked for; None if it was not."""

@@ -227,6 +227,8 @@ def replayed_row(table: MeasuredTable, steps: int, options: argparse.Namespace) 
         "with our verdict": spread_of([theirs.tuning_s / (our.tuning_s + our.confirming_s) for our, theirs in both]),
         "excess, ours": spread_of([our.excess for our in ours], percent=True),
         "excess, fixed": spread_of([theirs.excess for theirs in fixed], percent=True),
+        "ours faster, slower": f"{sum(our.excess < theirs.excess for our, theirs in both)}, "
+        f"{sum(our.excess > theirs.excess for our, theirs in both)}",
         "default": f"{table.excess(table.space.default()):.0%}",
         "gain claimed": f"{sum(our.gain_claimed for our in ours)}",
     }
@@ -256,10 +258,10 @@ def share(count: int, total: int) -> str:
 
 
 def spread_of(values: list[float], *, percent: bool = False) -> str:
-    """Return the median and the quartiles."""
+    """Return the median, the quartiles and the mean."""
     low, middle, high = quantiles(values, n=4)
     style = "{:.1%}" if percent else "{:.2f}"
-    return f"{style.format(middle)} ({style.format(low)} to {style.format(high)})"
+    return f"{style.format(middle)} ({style.format(low)} to {style.format(high)}; mean {style.format(fmean(values))})"
 
 
 def chosen(named: dict[str, Noise], wanted: str | None) -> dict[str, Noise]:

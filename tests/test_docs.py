@@ -20,7 +20,15 @@ REFERENCE = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
 SECTIONS = ("budget", "sampler", "repeats", "verdict")
 QUICK = [
     word
-    for change in ("verdict.pairs=6", "verdict.max_pairs=6", "verdict.rounds=2", "repeats.max_runs=2")
+    for change in (
+        "verdict.confidence=0.75",
+        "verdict.pairs=3",
+        "verdict.max_pairs=3",
+        "verdict.rounds=2",
+        "verdict.candidates=2",
+        "repeats.max_runs=2",
+        "repeats.warm_up_runs=0",
+    )
     for word in ("--set", change)
 ]
 COMMANDS = re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", README, re.MULTILINE)
@@ -62,8 +70,6 @@ def test_a_command_of_the_readme(folder, command):
     words = shlex.split(command)
     if "--input" in words:
         words += [*QUICK, "--trials", "1"]
-    if words[0] == "ablate":
-        words += ["--rounds", "6"]
     ended = autotune(folder, words)
     expected = 1 if "--check" in words else 0
     assert ended.returncode == expected, ended.stderr

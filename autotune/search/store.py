@@ -8,6 +8,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import optuna
@@ -62,7 +63,11 @@ class StudyStore:
             if DEFINITION not in study.user_attrs:
                 study.set_user_attr(DEFINITION, definition.to_dict())
             store = cls(url, storage, study, _log(storage, study))
-            differences = store.definition.differences(definition)
+            stored = store.definition
+            differences = stored.differences(definition)
+            if not differences and stored.study != definition.study:
+                # What does not change measurements (budget, verdict) is that of the newest session.
+                study.set_user_attr(DEFINITION, replace(stored, study=definition.study).to_dict())
         if differences:
             lines = "\n".join(f"  {line}" for line in differences)
             msg = (
@@ -181,8 +186,11 @@ class StudyStore:
             self._log.append(run)
 
     def settle(self, number: int, observation: Observation) -> None:
-        """Record what an open trial is worth: a value, a bound, or nothing."""
+        """Record what a trial is worth: a value, a bound, or nothing; the first word stands."""
         with _storage_errors(self._url):
+            if self._study.get_trials(deepcopy=False)[number].state.is_finished():
+                # It was capped and given another chance: Optuna cannot change a finished trial, the log of runs can.
+                return
             if observation.bound is not None:
                 self._set(number, BOUND, value=observation.bound)
                 self._study.tell(number, state=TrialState.PRUNED)

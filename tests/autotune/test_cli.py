@@ -138,7 +138,7 @@ def test_the_winner_is_taken_apart(tuned):
     ended = autotune(tuned, "ablate", "mine")
     assert ended.returncode == 0, ended.stderr
     assert "alone on the default" in ended.stdout
-    assert "intervals, 6 interleaved rounds" in ended.stdout
+    assert "% intervals, " in ended.stdout
 
 
 @pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])

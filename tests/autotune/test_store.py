@@ -139,6 +139,12 @@ def test_a_study_of_something_else_is_not_continued(address, changes, said):
     assert "--name" in str(caught.value)
 
 
+def test_the_study_file_is_that_of_the_newest_session(address):
+    opened(address, study={"verdict": {"pairs": 8}})
+    opened(address, study={"verdict": {"pairs": 12}})
+    assert StudyStore.read(address, "paper").definition.study == {"verdict": {"pairs": 12}}
+
+
 def test_reading_what_is_not_there(address, tmp_path):
     with pytest.raises(StorageError, match="no storage at"):
         StudyStore.read(address, "paper")

@@ -35,7 +35,9 @@ def test_a_clear_gain_is_called_one():
 
 def test_noise_is_not_called_a_gain():
     assert not NONE.significant(SECONDS)
-    assert NONE.sentence(SECONDS).startswith("No significant gain over the default configuration: 1.000 times")
+    assert NONE.sentence(SECONDS).startswith(
+        "No significant gain over the default configuration, so keep that: 1.000 times"
+    )
 
 
 def test_a_gain_within_the_noise_is_not_called_one():
@@ -46,7 +48,7 @@ def test_a_gain_within_the_noise_is_not_called_one():
 
 def test_a_slower_winner_is_no_gain():
     assert not CLEAR.significant(RATE)
-    assert "No significant gain" in CLEAR.sentence(RATE)
+    assert "Slower than the default configuration, so keep that" in CLEAR.sentence(RATE)
 
 
 def test_too_few_pairs_are_no_verdict():
