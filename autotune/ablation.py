@@ -12,7 +12,6 @@ from typing import Any, Self
 from autotune import signedrank
 from autotune.bench import Bench
 from autotune.confirm import changes, is_about, stored_verdict
-from autotune.errors import NothingWorkedError
 from autotune.records import TrialRecord
 from autotune.rounds import Rounds, Side, Table
 from autotune.search.store import ABLATION, StudyStore
@@ -85,17 +84,12 @@ def _interval(stored: Any) -> Interval | None:  # noqa: ANN401  JSON
     return None if stored is None else (float(stored[0]), float(stored[1]), float(stored[2]))
 
 
-def ablate(store: StudyStore, bench: Bench, space: Space, study: StudyFile, rounds: int) -> Ablation:
-    """Take the winner apart in that many rounds, those of an earlier call included.
-
-    Raises:
-        NothingWorkedError: no configuration looks better than the default.
-    """
+def ablate(store: StudyStore, bench: Bench, space: Space, study: StudyFile, rounds: int) -> Ablation | None:
+    """Take the winner apart in that many rounds, those of an earlier call included; None if the default won."""
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
     winner, default = _winner(store, standings), standings.baseline
     if winner is None or default is None or winner.number == default.number:
-        msg = "no configuration of this study is better than the default: there is nothing to take apart"
-        raise NothingWorkedError(msg)
+        return None
     comparison = _Comparison(store, bench, space, study, standings, default, winner)
     found = Ablation(winner.number, study.verdict.confidence, rounds, comparison.effects(rounds))
     store.set_attribute(ABLATION, found.to_dict())

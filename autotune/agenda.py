@@ -99,6 +99,11 @@ class Agenda:
         rival = standings.incumbent
         if rival is None or not trial.runs or rival.number in busy or rival.number in self._left_alone:
             return trial
+        if standings.effects.drift > 0.0:
+            # Only what ran in the same block of time can be compared well.
+            for side in (rival, trial):
+                if not standings.effects.values(side.number, self.block):
+                    return side
         if len(trial.runs) <= len(rival.runs) or len(rival.runs) >= self.rules.max_runs:
             return trial
         return rival

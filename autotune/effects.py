@@ -2,16 +2,19 @@
 
     log(value) = configuration + block + noise
 
-The configurations' effects are free, those of the blocks random: a machine that does not drift has none, one that does
-is corrected by whatever ran in several blocks, the baseline first of all. The ratio of the two variances is the one
-of the greatest restricted likelihood (REML: Patterson & Thompson 1971) on a small grid. Outliers, which every shared
-machine has, are pulled in to 1.5 standard deviations, and the noise is Huber's "proposal 2" (Robust Statistics, 1981,
-section 6.7), so that one bad run neither hides a good configuration nor makes the machine look too noisy to decide.
+The configurations' effects are free, those of the blocks random: a machine that does not drift has none. The ratio of
+the two variances is the one of the greatest restricted likelihood (REML: Patterson & Thompson 1971) on a small grid.
+Values are not corrected by estimated effects of blocks, since a neighbour that comes and goes within a block would make
+nonsense of them; a drift makes comparisons across blocks less certain, and those within blocks are preferred.
+
+Outliers, which every shared machine has, are pulled in to 1.5 standard deviations, and the noise is Huber's "proposal
+2" (Robust Statistics, 1981, section 6.7), so that one bad run neither hides a good configuration nor makes the machine
+look too noisy to decide.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import sqrt
 from statistics import fmean, median
@@ -59,15 +62,15 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Effects:
-    """What was estimated. `covariance`, (b, b), is that of the block offsets, in the order of `offsets`."""
+    """What was estimated. `drift` is the standard deviation of the blocks' effects, `offsets` are those effects."""
 
     samples: tuple[Sample, ...]
     statistic: Statistic
-    offsets: Mapping[int, float]
-    covariance: Array
     noise: float
     degrees: float
-    drifts: bool
+    drift: float = 0.0
+    offsets: Mapping[int, float] = field(default_factory=dict)
+    drifts: bool = False
 
     @cached_property
     def _runs(self) -> Mapping[int, list[Sample]]:
@@ -77,49 +80,63 @@ class Effects:
         return runs
 
     @cached_property
-    def _columns(self) -> Mapping[int, int]:
-        return {block: column for column, block in enumerate(self.offsets)}
+    def _centers(self) -> Mapping[int, float]:
+        return {configuration: center(self.values(configuration), self.statistic) for configuration in self._runs}
 
     def count(self, configuration: int) -> int:
         """Return how many runs a configuration has."""
         return len(self._runs.get(configuration, ()))
 
-    def adjusted(self, configuration: int) -> list[float]:
-        """Return the values of a configuration's runs without the effects of their blocks."""
-        return [sample.value - self.offsets.get(sample.block, 0.0) for sample in self._runs[configuration]]
+    def values(self, configuration: int, block: int | None = None) -> list[float]:
+        """Return the values of a configuration's runs, those of one block only if that is given."""
+        runs = self._runs.get(configuration, ())
+        return [sample.value for sample in runs if block is None or sample.block == block]
 
     def center(self, configuration: int) -> float:
         """Return the estimate of a configuration's value (a logarithm)."""
         return self._centers[configuration]
 
-    @cached_property
-    def _centers(self) -> Mapping[int, float]:
-        return {configuration: center(self.adjusted(configuration), self.statistic) for configuration in self._runs}
-
     def variance(self, runs: int) -> float:
-        """Return the variance of the estimate of a configuration with that many runs."""
+        """Return the variance of the estimate of a configuration with that many runs in one block."""
         penalty = _MEDIAN_PENALTY**2 if self.statistic == "median" and runs > 2 else 1.0
         return penalty * self.noise**2 / runs
 
     def contrast(self, challenger: int, incumbent: int) -> Contrast:
-        """Compare two configurations that both have runs."""
-        return self._contrast(self.center(challenger) - self.center(incumbent), challenger, incumbent, ())
+        """Compare two configurations that both have runs: within blocks, where that says more."""
+        across = Contrast(
+            self.center(challenger) - self.center(incumbent),
+            self._error_across(self._blocks(challenger), self._blocks(incumbent)),
+            self.degrees,
+        )
+        within = self._within(challenger, incumbent) if self.drift > 0.0 else None
+        return within if within is not None and within.standard_error < across.standard_error else across
 
     def prospective(self, challenger: int, incumbent: int, block: int) -> Contrast:
         """Return what a comparison without a difference will be worth after one more run of the challenger."""
-        return self._contrast(0.0, challenger, incumbent, (block,))
+        error = self._error_across([*self._blocks(challenger), block], self._blocks(incumbent))
+        return Contrast(0.0, error, self.degrees)
 
-    def _contrast(self, difference: float, challenger: int, incumbent: int, more: Sequence[int]) -> Contrast:
-        blocks = [sample.block for sample in self._runs.get(challenger, ())] + list(more)
-        weights = np.zeros(len(self.offsets))
-        variance = 0.0
-        for sign, of in ((1.0, blocks), (-1.0, [sample.block for sample in self._runs[incumbent]])):
-            variance += self.variance(len(of))
-            for block in of:
-                if block in self._columns:
-                    weights[self._columns[block]] += sign / len(of)
-        variance += float(weights @ self.covariance @ weights)
-        return Contrast(difference, sqrt(variance), self.degrees)
+    def _blocks(self, configuration: int) -> list[int]:
+        return [sample.block for sample in self._runs.get(configuration, ())]
+
+    def _error_across(self, first: Sequence[int], second: Sequence[int]) -> float:
+        weights: dict[int, float] = defaultdict(float)
+        for sign, blocks in ((1.0, first), (-1.0, second)):
+            for block in blocks:
+                weights[block] += sign / len(blocks)
+        between = self.drift**2 * sum(weight**2 for weight in weights.values())
+        return sqrt(self.variance(len(first)) + self.variance(len(second)) + between)
+
+    def _within(self, challenger: int, incumbent: int) -> Contrast | None:
+        """Return the mean difference within the blocks that both have runs in, weighted by what each block tells."""
+        shared = set(self._blocks(challenger)) & set(self._blocks(incumbent))
+        total = difference = 0.0
+        for block in shared:
+            one, other = self.values(challenger, block), self.values(incumbent, block)
+            weight = len(one) * len(other) / (len(one) + len(other))
+            difference += weight * (center(one, self.statistic) - center(other, self.statistic))
+            total += weight
+        return Contrast(difference / total, self.noise / sqrt(total), self.degrees) if shared else None
 
 
 def center(values: Sequence[float], statistic: Statistic) -> float:
@@ -135,7 +152,7 @@ def fit(samples: Sequence[Sample], statistic: Statistic = "median") -> Effects:
     repeated = [sample for sample in samples if counts[sample.configuration] > 1]
     blocks = sorted({sample.block for sample in repeated})
     if not repeated:
-        return Effects(tuple(samples), statistic, {}, np.zeros((0, 0)), _PRIOR_NOISE, _PRIOR_DEGREES, drifts=False)
+        return Effects(tuple(samples), statistic, _PRIOR_NOISE, _PRIOR_DEGREES)
     design = _Design(repeated, blocks)
     values = np.array([sample.value for sample in repeated])
     clipped = values
@@ -146,9 +163,14 @@ def fit(samples: Sequence[Sample], statistic: Statistic = "median") -> Effects:
         if np.allclose(pulled, clipped, rtol=0.0, atol=1e-4 * solved.noise):
             break
         clipped = pulled
-    offsets = dict(zip(blocks, solved.offsets.tolist(), strict=True))
     return Effects(
-        tuple(samples), statistic, offsets, solved.covariance, solved.noise, solved.degrees, drifts=solved.drifts
+        tuple(samples),
+        statistic,
+        solved.noise,
+        solved.degrees,
+        solved.drift,
+        dict(zip(blocks, solved.offsets.tolist(), strict=True)),
+        solved.drifts,
     )
 
 
@@ -156,9 +178,9 @@ def fit(samples: Sequence[Sample], statistic: Statistic = "median") -> Effects:
 class _Solution:
     fitted: Array
     offsets: Array
-    covariance: Array
     noise: float
     degrees: float
+    drift: float
     drifts: bool
 
 
@@ -195,9 +217,8 @@ class _Design:
         variances = (_PRIOR_DEGREES * _PRIOR_NOISE**2 + squares) / self._degrees
         likelihoods = -0.5 * (self._degrees * np.log(variances) + np.log(self._scales).sum(1))
         best = int(np.argmax(likelihoods))
-        shrunk = _RATIOS[best] / self._scales[best]
-        offsets = self._basis @ (shrunk * moments)
-        covariance = variances[best] * (self._basis * shrunk) @ self._basis.T
-        drifts = bool(likelihoods[best] - likelihoods[0] > _DRIFT_EVIDENCE)
+        offsets = self._basis @ (_RATIOS[best] / self._scales[best] * moments)
         fitted = values - self._within(values - self._in_blocks @ offsets)
-        return _Solution(fitted, offsets, covariance, sqrt(variances[best]), self._degrees, drifts)
+        noise = sqrt(variances[best])
+        drifts = bool(likelihoods[best] - likelihoods[0] > _DRIFT_EVIDENCE)
+        return _Solution(fitted, offsets, noise, self._degrees, noise * sqrt(_RATIOS[best]), drifts)

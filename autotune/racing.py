@@ -59,16 +59,19 @@ def standing(effects: Effects, challenger: int, incumbent: int, rules: RaceRules
 
 def losing_value(effects: Effects, challenger: int, incumbent: int, block: int, rules: RaceRules) -> float:
     """Return the value (a logarithm) from which on one more run makes the challenger lose; inf if none does."""
-    before = effects.adjusted(challenger) if effects.count(challenger) else []
+    before = effects.values(challenger)
     if len(before) + 1 < rules.min_runs:
         return inf
     spread = _still_open(effects, effects.prospective(challenger, incumbent, block), incumbent, rules)
     allowed = spread * float(stdtrit(effects.degrees, 1.0 - rules.error_rate))
-    limit = effects.center(incumbent) - log(1.0 + rules.min_gain) + allowed
+    # Where the machine drifts, the incumbent's runs in the same block are what it is up against, if they were slower.
+    here = effects.values(incumbent, block) if effects.drift > 0.0 else []
+    rival = max(effects.center(incumbent), center(here, effects.statistic)) if here else effects.center(incumbent)
+    limit = rival - log(1.0 + rules.min_gain) + allowed
     needed = (len(before) + 1) * limit - sum(before)
     if center([*before, needed], effects.statistic) < limit - 1e-12:
         return inf
-    return needed + effects.offsets.get(block, 0.0)
+    return needed
 
 
 def _still_open(effects: Effects, contrast: Contrast, incumbent: int, rules: RaceRules) -> float:

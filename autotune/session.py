@@ -76,11 +76,11 @@ def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:
         return summarise(store)
 
 
-def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) -> Ablation:
-    """Take the winner of a study apart.
+def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) -> Ablation | None:
+    """Take the winner of a study apart; None if nothing beat the default.
 
     Raises:
-        AutotuneError: the study is busy, cannot run here, or has no winner.
+        AutotuneError: the study is busy or cannot run here.
     """
     with _opened(study, place, display) as (store, prepared), _bench(study, place, prepared, display) as bench:
         return ablate(store, bench, prepared.space, study, rounds)

@@ -66,7 +66,7 @@ class Standings:
         return next((trial for trial in self.ranking if trial.settled), next(iter(self.ranking), None))
 
     def value(self, trial: TrialRecord) -> float:
-        """Return the value of a complete trial: the statistic of its runs, corrected for the drift of the machine."""
+        """Return the value of a complete trial: the statistic of its runs."""
         return self.from_log(self.effects.center(trial.number))
 
     def bound(self, trial: TrialRecord) -> float:

@@ -151,7 +151,7 @@ class Summary:
         if not self.standings.effects.drifts or not offsets:
             return ""
         span = max(offsets) - min(offsets)
-        return f"; the machine drifted by {span:.0%} during the study, which is corrected for"
+        return f"; the machine drifted by {span:.0%} during the study; comparisons are within blocks of time"
 
     def _trial(self, trial: TrialRecord | None) -> dict[str, Any] | None:
         if trial is None or trial.state is not State.COMPLETE:

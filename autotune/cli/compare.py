@@ -65,7 +65,10 @@ def ablate(
     with displayed() as display:
         found = ablate_study(study, place, display, study.verdict.pairs)
     if as_json:
-        print_json(found.to_dict() | {"accepted": found.accepted})
+        print_json(found.to_dict() | {"accepted": found.accepted} if found else None)
+        return
+    if found is None:
+        output().print("no configuration of this study is better than the default: there is nothing to take apart")
         return
     output().print(_table(found))
     output().print(_conclusion(found), markup=False)

@@ -62,12 +62,26 @@ def test_a_machine_that_becomes_slower_is_found_out(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_configurations_of_different_blocks_are_compared_as_if_side_by_side(seed):
+def test_configurations_of_different_blocks_are_not_told_apart_when_the_machine_drifts(seed):
     # Both are as fast as the baseline; 8 ran in the slow time, 1 in the fast one, so it looks 20 % slower.
-    found = fit(drifting(seed))
+    contrast = fit(drifting(seed)).contrast(8, 1)
+    assert abs(contrast.difference) < 2.5 * contrast.standard_error
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_configurations_that_met_in_a_block_are_compared_there(seed):
+    found = fit([*drifting(seed), Sample(1, 5, SLOWER)])
     contrast = found.contrast(8, 1)
     assert abs(contrast.difference) < 0.2 * SLOWER
-    assert abs(contrast.difference) < 4 * contrast.standard_error
+    assert contrast.standard_error < 2 * found.noise
+    assert found.center(8) - found.center(1) > 0.2 * SLOWER
+
+
+def test_a_neighbour_that_leaves_within_a_block_makes_nobody_look_fast():
+    # The baseline was measured while it was there, the challenger when it had gone: nobody is worth less than it took.
+    found = fit([*repeated(0, blocks=3), Sample(1, 9, 1.0), Sample(99, 9, 0.0)])
+    assert found.center(99) == 0.0
+    assert found.center(1) < 0.5
 
 
 def test_a_comparison_across_blocks_is_less_certain_than_one_within():

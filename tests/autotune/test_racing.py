@@ -20,7 +20,7 @@ def known(incumbent, challenger, statistic="median", noise=NOISE):
     """Return effects of a machine that does not drift and whose noise is known."""
     samples = [Sample(INCUMBENT, 0, float(value)) for value in incumbent]
     samples += [Sample(CHALLENGER, 0, float(value)) for value in challenger]
-    return Effects(tuple(samples), statistic, {}, np.zeros((0, 0)), noise, 1e6, drifts=False)
+    return Effects(tuple(samples), statistic, noise, 1e6)
 
 
 def race(incumbent, challenger, statistic):
@@ -118,16 +118,18 @@ def test_a_run_that_cannot_change_the_median_has_no_cap():
     assert losing_value(found, CHALLENGER, INCUMBENT, 0, RULES) == inf
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 7]))
-def test_in_a_slow_block_a_first_run_may_take_longer(seed, block):
+@given(st.integers(0, 2**32 - 1))
+def test_in_a_slow_block_a_first_run_may_take_longer(seed):
     rng = np.random.default_rng(seed)
     samples = [Sample(n, b, float(rng.normal(0.2 * b, 0.01))) for n in (0, 2, 3) for b in (0, 0, 1, 1)]
     found = fit(samples)
-    cap = losing_value(found, CHALLENGER, INCUMBENT, block, RULES)
-    for value, lost in ((cap + 1e-6, True), (cap - 1e-6, False)):
-        ran = fit([*samples, Sample(CHALLENGER, block, value)])
-        assert (standing(ran, CHALLENGER, INCUMBENT, RULES) is Standing.LOST) is lost
-    assert found.offsets[1] - found.offsets[0] > 0.1
+    caps = {block: losing_value(found, CHALLENGER, INCUMBENT, block, RULES) for block in (0, 1, 7)}
+    for block, cap in caps.items():
+        ran = fit([*samples, Sample(CHALLENGER, block, cap + 1e-6)])
+        assert standing(ran, CHALLENGER, INCUMBENT, RULES) is Standing.LOST
+    assert caps[1] > max(found.values(INCUMBENT, 1))
+    # What the machine is like in a new block is not known: a run may take longer there, too.
+    assert caps[7] > found.center(INCUMBENT) + 0.1
 
 
 def test_shortly_before_the_last_run_little_can_change():
