@@ -36,7 +36,7 @@ class RaceRules:
     """
 
     min_runs: int = 1
-    max_runs: int = 8
+    max_runs: int = 5
     error_rate: float = 0.05
     min_gain: float = 0.01
 

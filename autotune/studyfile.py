@@ -64,7 +64,7 @@ class RepeatsSection(_Section):
     """
 
     min_runs: int = Field(default=1, ge=1)
-    max_runs: int = Field(default=8, ge=1)
+    max_runs: int = Field(default=5, ge=1)
     error_rate: float = Field(default=0.05, gt=0, lt=0.5)
     min_gain: float = Field(default=0.01, ge=0)
     statistic: Statistic = "median"
