@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from launchers import EndReason, Job, JobStatus
 from objectives.base import Metric, ProgressReader
 
-# A pace is judged when the reference had done that share of its run since its first step, and two steps at least.
+# A pace is judged when the reference had done that share of its run since its first step, in two steps at least, and
+# for so long: output is read some ten times a second.
 _JUDGED_AFTER = 0.1
+_JUDGED_AFTER_S = 1.0
 # The forecast must be that much beyond the cap: the pace of a run changes on its way.
 _CERTAIN = 1.25
 _TIMELINE_POINTS = 200
@@ -114,7 +116,9 @@ class Watch:
             return None
         first, (step, elapsed_s) = self._timeline[0], self._timeline[-1]
         before, now = _at(pace.timeline, first[0]), _at(pace.timeline, step)
-        if before is None or now is None or now - before < _JUDGED_AFTER * pace.elapsed_s:
+        if before is None or now is None:
+            return None
+        if now - before < max(_JUDGED_AFTER * pace.elapsed_s, _JUDGED_AFTER_S):
             return None
         slowness = (elapsed_s - first[1]) / (now - before)
         # What was lost so far, the start included, and what will be at this pace.
