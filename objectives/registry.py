@@ -8,7 +8,7 @@ from typing import Any
 
 from objectives.base import Plan, PlanError, RunJob
 
-OBJECTIVES = {"qe": "objectives.qe.plan", "command": "objectives.command"}
+OBJECTIVES = {"qe": "objectives.qe.plan", "command": "objectives.command", "ucx": "objectives.ucx.plan"}
 """Name -> module with a function `plan`."""
 
 

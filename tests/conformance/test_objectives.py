@@ -18,8 +18,10 @@ from objectives.qe.deck import Deck
 from objectives.qe.objective import QeObjective
 from objectives.qe.options import shipped_input
 from objectives.registry import OBJECTIVES
+from objectives.ucx.objective import MERGE_METRICS, UcxObjective
 
 QE_OUTPUT = (Path(__file__).parents[1] / "objectives" / "outputs" / "converged-np2.stdout").read_text()
+UCX_OUTPUT = (Path(__file__).parents[1] / "objectives" / "outputs" / "ucx-merge.stdout").read_text()
 COMMAND_OUTPUT = "step 1\ntime: 1.5\nanswer 42\nok\n"
 
 
@@ -43,6 +45,7 @@ def _qe():
 CASES = {
     "qe": (_qe(), {"np": 2, "npool": 2, "threads": 1}, QE_OUTPUT),
     "command": (_command(), {"np": 2}, COMMAND_OUTPUT),
+    "ucx": (UcxObjective(("python", "merge.py"), 2, MERGE_METRICS), {"UCX_TLS": "tcp"}, UCX_OUTPUT),
 }
 
 every_objective = pytest.mark.parametrize("name", sorted(OBJECTIVES))

@@ -1,0 +1,1 @@
+"""UCX, the communication library: benchmarks between processes as an objective."""

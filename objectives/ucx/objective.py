@@ -1,0 +1,194 @@
+"""The benchmarks of UCX as objectives: a configuration becomes an environment, JSON lines a measurement."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from launchers import Job, Resources
+from objectives.base import (
+    Answer,
+    ApplicationError,
+    Context,
+    InvalidResult,
+    Measurement,
+    Metric,
+    Output,
+    Progress,
+    ProgressReader,
+    RunFailure,
+    TimedOut,
+)
+from objectives.ending import check_disk, check_ending
+from spaces import Configuration
+
+VARIABLES = ("UCX_", "UCXPY_")
+"""Beginnings of the names of parameters that are variables of the environment."""
+
+ELAPSED = Metric("elapsed_s", "s", kind="time")
+MERGE_METRICS = (
+    Metric("throughput_bytes_per_s", "B/s", "maximize", "rate"),
+    Metric("bandwidth_bytes_per_s", "B/s", "maximize"),
+    ELAPSED,
+)
+
+# Unbuffered, Python makes C's output so, too: what UCX prints would be lost with a worker that is ended.
+_ENVIRONMENT = {"UCX_WARN_UNUSED_ENV_VARS": "y", "PYTHONUNBUFFERED": "1"}
+_WORDS = 400  # characters of the program's words in a message
+_UNUSED = re.compile(r"unused env(?:ironment)? variables?: ([^\n]*)")
+_ASIDE = re.compile(r"\((?:maybe|set)\b[^)\n]*\)")  # UCX's suggestions are not what it complains of
+_RULES: tuple[tuple[re.Pattern[str], type[RunFailure], str], ...] = tuple(
+    (re.compile(rf"[^\n]*(?:{sign})[^\n]*"), failure, f"ucx.{code}")
+    for sign, failure, code in (
+        (r"Invalid value\b|Invalid parameter", ApplicationError, "invalid-value"),
+        (r"wrong table:", InvalidResult, "wrong-answer"),
+        (r"gave up:", TimedOut, "hang"),
+        (r"no usable transports|No such device|is unreachable|no \S+ transport", ApplicationError, "no-transport"),
+        (r"UCXX? +(?:ERROR|FATAL)|\bUCXX\w+Error", ApplicationError, "error"),
+    )
+)
+
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Merged(_Section):
+    throughput_bytes_per_s: _Positive
+    bandwidth_bytes_per_s: _Positive
+    rows: int
+    checksum: int = Field(ge=0, lt=2**53)
+    iterations: dict[str, list[_Positive]]
+
+
+class _Measured(_Section):
+    value: _Positive
+    medians: dict[int, _Positive]
+    iterations: dict[int, list[_Positive]]
+
+
+def perftest_metrics(test: str) -> tuple[Metric, ...]:
+    """Return the metrics of a test of ucx_perftest; the geometric mean over the sizes is optimised."""
+    if test.endswith("_bw"):
+        return (Metric("bandwidth_bytes_per_s", "B/s", "maximize"), ELAPSED)
+    return (Metric("latency_s", "s"), ELAPSED)
+
+
+@dataclass(frozen=True)
+class UcxObjective:
+    """Runs one of our two programs with the variables of a configuration.
+
+    `argv` is its whole command line, `processes` how many take part in the exchange.
+    """
+
+    argv: tuple[str, ...]
+    processes: int
+    metrics: tuple[Metric, ...]
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return the run of a configuration."""
+        chosen = {name: str(value) for name, value in configuration.items() if name.startswith(VARIABLES)}
+        return Job(
+            argv=self.argv,
+            folder=context.folder,
+            environment={**_ENVIRONMENT, **chosen},
+            resources=Resources(cores=self.processes, cpus=context.cpus),
+            time_limit_s=context.time_limit_s,
+        )
+
+    def progress_reader(self) -> ProgressReader:
+        """Return a reader of iterations."""
+
+        def read(line: str) -> Progress | None:
+            found = _json(line)
+            step = found.pop("step", None)
+            if type(step) is not int:
+                return None
+            return Progress(step, {name: value for name, value in found.items() if isinstance(value, float)})
+
+        return read
+
+    def measure(self, output: Output) -> Measurement:
+        """Check that UCX accepted everything and that the run ended well; read its figures.
+
+        Raises:
+            RunFailure: it did not, in the words of UCX or of our program.
+        """
+        check_ending(output)
+        text = f"{output.stdout}\n{output.stderr}"
+        failure = _failure(output, text)
+        if failure is not None:
+            raise failure
+        try:
+            return self._read(output, text)
+        except InvalidResult:
+            check_disk(output)
+            raise
+
+    def _read(self, output: Output, text: str) -> Measurement:
+        results = [found["result"] for line in output.stdout.splitlines() if "result" in (found := _json(line))]
+        if not results:
+            msg = f"the run printed no result: {_end(text) or 'nothing at all'}"
+            raise InvalidResult(msg, code="ucx.no-result")
+        try:
+            figures, answer = self._figures(results[-1])
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            msg = f"the result cannot be read: {first['msg']} at {'.'.join(map(str, first['loc'])) or 'its start'}"
+            raise InvalidResult(msg, code="ucx.bad-result") from None
+        return Measurement(
+            metrics={**figures, ELAPSED.name: output.status.usage.elapsed_s},
+            answer=answer,
+            details=results[-1],
+            unused=unused(text),
+        )
+
+    def _figures(self, result: object) -> tuple[dict[str, float], Answer | None]:
+        if self.metrics == MERGE_METRICS:
+            merged = _Merged.model_validate(result)
+            figures = {metric.name: getattr(merged, metric.name) for metric in MERGE_METRICS[:2]}
+            return figures, Answer("checksum of the merged table", float(merged.checksum), 0.5)
+        return {self.metrics[0].name: _Measured.model_validate(result).value}, None
+
+
+def unused(text: str) -> tuple[str, ...]:
+    """Return the variables that UCX says it did not use, in the words of 1.13 and of 1.21."""
+    said = {name for match in _UNUSED.findall(text) for name in re.findall(r"UCX_\w+", _ASIDE.sub("", match))}
+    return tuple(sorted(said))
+
+
+def program(name: str) -> str:
+    """Return the path of one of our programs."""
+    return str(Path(__file__).with_name(f"{name}.py"))
+
+
+def _failure(output: Output, text: str) -> RunFailure | None:
+    # A value that UCX did not accept is no measurement of it, however the run ended.
+    rules = _RULES if output.status.exit_code != 0 else _RULES[:1]
+    for sign, failure, code in rules:
+        if match := sign.search(text):
+            return failure(match[0].strip()[:_WORDS], code)
+    if output.status.exit_code != 0:
+        msg = f"ended with exit code {output.status.exit_code}: {_end(text) or 'no output'}"
+        return ApplicationError(msg, "ucx.exit-code")
+    return None
+
+
+def _json(line: str) -> dict[str, Any]:
+    if not line.startswith("{"):
+        return {}
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _end(text: str) -> str:
+    lines = text.strip()[-_WORDS:].splitlines()
+    return lines[-1].strip() if lines else ""

@@ -1,0 +1,108 @@
+"""What a study file may say about the benchmarks of UCX."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from objectives.base import PlanError
+
+Benchmark = Literal["merge", "perftest"]
+Test = Literal["tag_bw", "tag_lat", "stream_bw", "stream_lat", "am_bw", "am_lat"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A workload: rows of each worker's two frames (16 bytes a row), or sizes of the messages.
+
+    `iterations` and `warm_up` are those of the merge: small ones are repeated more often.
+    """
+
+    rows: int
+    iterations: int
+    warm_up: int
+    message_bytes: tuple[int, ...]
+
+
+SIZES: Mapping[str, Size] = {
+    "small": Size(rows=50_000, iterations=30, warm_up=5, message_bytes=(8, 512, 8192)),
+    "large": Size(rows=1_000_000, iterations=6, warm_up=1, message_bytes=(2**16, 2**20, 2**22)),
+}
+_PERFTEST_ITERATIONS = 3
+_PERFTEST_WARM_UP = 0  # ucx_perftest makes warm-up messages itself
+
+
+class UcxOptions(BaseModel):
+    """The `[options]` of a study of UCX.
+
+    Args:
+        benchmark: `merge` (frames of a distributed table are exchanged and merged, by ucxx), `perftest` (ucx_perftest
+            between two processes), or `auto`: merge where a Python has ucxx, otherwise perftest.
+        size: the workload, `small` or `large`: see `SIZES`.
+        workers: processes of the merge.
+        iterations: how often the benchmark is repeated within a run; the median counts.
+        warm_up: how many iterations before those do not count.
+        variables: variables to tune beside those chosen by default: names, or patterns like `UCX_TCP_*`.
+        test: what ucx_perftest measures.
+        message_bytes: sizes of the messages of ucx_perftest; those of `size` by default.
+        python: the interpreter that has ucxx, by name or path; looked for by default.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    benchmark: Literal["auto", "merge", "perftest"] = "auto"
+    size: Literal["small", "large"] = "small"
+    workers: int = Field(default=2, ge=2, le=64)
+    iterations: int | None = Field(default=None, ge=1)
+    warm_up: int | None = Field(default=None, ge=0)
+    variables: list[str] = Field(default_factory=list)
+    test: Test = "tag_bw"
+    message_bytes: list[int] = Field(default_factory=list)
+    python: str | None = None
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any]) -> "UcxOptions":
+        """Check options from a study file.
+
+        Raises:
+            PlanError: they have errors: all of them, each with its path.
+        """
+        try:
+            checked = cls.model_validate(dict(options))
+        except ValidationError as error:
+            raise PlanError("\n".join(_sentence(item) for item in error.errors(include_url=False))) from None
+        wrong = [size for size in checked.message_bytes if not 1 <= size <= 2**30]
+        if wrong:
+            msg = f"sizes of messages are from 1 to 2**30 bytes, got {wrong} @ options.message_bytes"
+            raise PlanError(msg)
+        return checked
+
+    @property
+    def workload(self) -> Size:
+        """The workload of the chosen size."""
+        return SIZES[self.size]
+
+    def sizes_bytes(self) -> tuple[int, ...]:
+        """Return the sizes of the messages of ucx_perftest."""
+        return tuple(self.message_bytes) or self.workload.message_bytes
+
+    def repeats(self, benchmark: Benchmark) -> tuple[int, int]:
+        """Return how many iterations a run has, and how many go before."""
+        size = self.workload
+        own = (size.iterations, size.warm_up) if benchmark == "merge" else (_PERFTEST_ITERATIONS, _PERFTEST_WARM_UP)
+        return (
+            own[0] if self.iterations is None else self.iterations,
+            own[1] if self.warm_up is None else self.warm_up,
+        )
+
+
+def _sentence(item: Mapping[str, Any]) -> str:
+    place = ".".join(map(str, item["loc"]))
+    if item["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(place, UcxOptions.model_fields, n=1)
+        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+        known = ", ".join(UcxOptions.model_fields)
+        return f"ucx has no option {place!r}{suggestion}; known: {known} @ options.{place}"
+    return f"{item['msg']}, got {item['input']!r} @ options.{place}"

@@ -1,0 +1,165 @@
+"""Two processes of ucx_perftest, and what they measure as JSON: a program of its own, which leaves neither running.
+
+For each message size it starts a server, and a client that measures. Prints one JSON line an iteration (all sizes
+once) and one at the end.
+"""
+
+import argparse
+import json
+import math
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+_ADDRESS = "127.0.0.1"
+_VOLUME_BYTES = 2**31  # of one measurement; small messages are limited by their number
+_MESSAGES = (100, 20_000)
+_ROUND_TRIPS = 2_000  # of a measurement of latency, where each message waits for the one before
+_START_S = 10.0  # a server that does not listen by then has not started
+_PAUSE_S = 0.02
+_REFUSED = "Connection refused"
+_TAKEN = "Address already in use"
+_PORTS_TRIED = 3
+
+
+class PairError(Exception):
+    """The two processes gave no measurement; the message is in their own words."""
+
+
+def messages(test: str, size_bytes: int) -> int:
+    """Return how many messages of a size are sent: some tenths of a second's worth."""
+    low, high = _MESSAGES
+    return min(high if test.endswith("_bw") else _ROUND_TRIPS, max(low, _VOLUME_BYTES // size_bytes))
+
+
+def parse(text: str) -> dict[str, float]:
+    """Read the last line of `ucx_perftest -f -v` and the names of its columns, which stand above it.
+
+    Raises:
+        PairError: there are none.
+    """
+    lines = [line.split(",") for line in text.splitlines() if "," in line and " " not in line.strip()]
+    names = next((line for line in lines if line[0] == "iterations"), None)
+    if names is None or lines[-1] is names or len(lines[-1]) != len(names):
+        raise PairError(f"ucx_perftest printed no figures: {text.strip()[-400:] or 'nothing at all'}")
+    try:
+        return {name: float(value) for name, value in zip(names, lines[-1], strict=True)}
+    except ValueError:
+        raise PairError(f"ucx_perftest printed no numbers: {','.join(lines[-1])}") from None
+
+
+def figure(test: str, size_bytes: int, columns: Mapping[str, float]) -> float:
+    """Return the bandwidth in bytes a second, or the latency in seconds.
+
+    The bandwidth is that of the message rate, for ucx_perftest prints its own in units of 2**20 bytes, called MB, with
+    two decimals: too few for small messages. The latency is the median, for the mean is that of the interruptions.
+    """
+    value = columns["overall_mr"] * size_bytes if test.endswith("_bw") else columns["50.0_percentile_lat"] * 1e-6
+    if not 0 < value < math.inf:
+        raise PairError(f"ucx_perftest measured {value:g} with messages of {size_bytes} bytes: nothing to compare")
+    return value
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.socket() as found:
+        found.bind(("", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def said(file: IO[str]) -> str:
+    """Return what has been written into the file so far."""
+    file.seek(0)
+    return file.read()
+
+
+def run_client(argv: Sequence[str], server: "subprocess.Popen[str]", patience_s: float) -> tuple[int, str]:
+    """Run the client, again until the server listens; return its exit code and output.
+
+    Raises:
+        PairError: it did not end.
+    """
+    give_up_at = time.monotonic() + _START_S
+    while True:
+        try:
+            client = subprocess.run(
+                argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=patience_s, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise PairError(f"gave up: the client did not end within {patience_s:g} s") from None
+        if _REFUSED not in client.stdout or server.poll() is not None or time.monotonic() > give_up_at:
+            return client.returncode, client.stdout
+        time.sleep(_PAUSE_S)
+
+
+def measure(program: str, test: str, size_bytes: int, patience_s: float) -> float:
+    """Start a server and a client, and return the client's figure.
+
+    Raises:
+        PairError: they gave none.
+    """
+    name = {"am_bw": "ucp_am_bw", "am_lat": "ucp_am_lat"}.get(test, test)  # am_bw is a test of another layer
+    for attempt in range(_PORTS_TRIED):
+        common = [program, "-p", str(free_port())]
+        task = ["-t", name, "-s", str(size_bytes), "-n", str(messages(test, size_bytes)), "-f", "-v"]
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
+            subprocess.Popen(common, stdout=log, stderr=subprocess.STDOUT, text=True) as server,
+        ):
+            try:
+                code, text = run_client([*common, _ADDRESS, *task], server, patience_s)
+                if code == 0:
+                    server.wait(_START_S)
+            except subprocess.TimeoutExpired:
+                raise PairError("gave up: the server did not end with the client") from None
+            finally:
+                server.kill()
+            server.wait()
+            server_text = said(log)
+        if _TAKEN in server_text and attempt + 1 < _PORTS_TRIED:
+            continue
+        break
+    sys.stderr.write("".join(f"{line}\n" for line in (server_text + text).splitlines() if " UCX " in line))
+    if code != 0 or server.returncode not in (0, -9):
+        raise PairError(f"exit code {code} of the client, {server.returncode} of the server: {text.strip()[-400:]}")
+    return figure(test, size_bytes, parse(text))
+
+
+def main() -> None:
+    """Measure all sizes again and again.
+
+    Raises:
+        SystemExit: there was no measurement.
+    """
+    parser = argparse.ArgumentParser(description="ucx_perftest between two processes")
+    parser.add_argument("--program", default="ucx_perftest")
+    parser.add_argument("--test", default="tag_bw")
+    parser.add_argument("--sizes", default="65536", help="bytes, with commas between them")
+    parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--warm-up", type=int, default=0)
+    parser.add_argument("--patience-s", type=float, default=300.0, help="how long one measurement may take")
+    given = parser.parse_args()
+    sizes = [int(size) for size in given.sizes.split(",")]
+    by_size: dict[int, list[float]] = {size: [] for size in sizes}
+    try:
+        for number in range(1 - given.warm_up, given.iterations + 1):
+            figures = {size: measure(given.program, given.test, size, given.patience_s) for size in sizes}
+            if number > 0:
+                for size, value in figures.items():
+                    by_size[size].append(value)
+                print(json.dumps({"step": number, "value": statistics.geometric_mean(figures.values())}), flush=True)
+    except (PairError, OSError) as error:
+        raise SystemExit(str(error)) from None
+    medians = {size: statistics.median(values) for size, values in by_size.items()}
+    result = {"value": statistics.geometric_mean(medians.values()), "medians": medians, "iterations": by_size}
+    print(json.dumps({"result": result}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""Making UCX ready to be tuned: which benchmark can run here, what its UCX says of itself, and the space."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launchers import Job, LaunchError
+from objectives.base import Output, Plan, PlanError, RunJob
+from objectives.digest import file_digest
+from objectives.qe.blas import linked_libraries
+from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, program
+from objectives.ucx.options import Benchmark, UcxOptions
+from spaces import Choice, Parameter, SpaceError
+from spaces import ucx as space
+from spaces.ucx_config import lanes, parse
+
+_LIMIT_S = 60.0
+# The folder of our programs holds names that are others', too.
+_FLAGS = ("-P",)
+_INSTALL_MERGE = (
+    "a Python with ucxx and pandas: python3 -m venv V && V/bin/pip install ucxx-cu12 pandas, python = V/bin/python"
+)
+_INSTALL_PERFTEST = "ucx_perftest and ucx_info: apt-get install ucx-utils, or `module load ucx`"
+
+# What the interpreter's own UCX is: the wheel of ucxx brings one, which need not be the system's.
+_PROBE = """
+import json, importlib.util, re, ucxx, numpy
+try:
+    import cudf, cupy
+    frames = "cudf" if cupy.cuda.runtime.getDeviceCount() else "pandas"
+    version = cudf.__version__
+except Exception:
+    frames = "pandas"
+if frames == "pandas":
+    import pandas
+    version = pandas.__version__
+maps = open("/proc/self/maps").read()
+libraries = sorted(set(re.findall(r"(/\\S*/libuc[pst]\\.so\\S*)", maps)))
+print(json.dumps({"ucx": "%d.%d.%d" % ucxx.get_ucx_version(), "ucxx": ucxx.__version__, "numpy": numpy.__version__,
+    "frames": frames, "version": version, "libraries": libraries}))
+"""
+
+PROGRESS = Choice(
+    "UCXPY_PROGRESS_MODE",
+    ("blocking", "polling", "thread-polling"),
+    optional=True,
+    help="who drives the communication of ucxx: a sleeping thread by default, a spinning one, or the program itself",
+)
+DELAYED = Choice(
+    "UCXPY_ENABLE_DELAYED_SUBMISSION",
+    ("0",),
+    optional=True,
+    when="not is_set(UCXPY_PROGRESS_MODE) or UCXPY_PROGRESS_MODE == 'thread-polling'",
+    help="with a thread, requests are handed over to it by default; 0: they are submitted at once",
+)
+
+
+@dataclass(frozen=True)
+class _Installation:
+    """A UCX that a benchmark uses: its tools, and the environment in which they load its libraries."""
+
+    benchmark: Benchmark
+    program: str
+    ucx_info: str
+    version: str
+    libraries: tuple[Path, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    frames: str = ""
+    packages: str = ""
+
+
+@dataclass(frozen=True)
+class _Here:
+    """How programs are asked here."""
+
+    run_job: RunJob
+    folder: Path
+
+    def ask(self, name: str, argv: tuple[str, ...], environment: Mapping[str, str] | None = None) -> Output | None:
+        """Run a program to its end; None if it did not end well."""
+        folder = self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        job = Job(argv, folder, dict(environment or {}), time_limit_s=_LIMIT_S, name=name)
+        try:
+            output = self.run_job(job)
+        except LaunchError:
+            return None
+        return output if output.status.exit_code == 0 else None
+
+
+def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
+    """Choose the benchmark, ask its UCX for variables and transports, and suggest the space.
+
+    Raises:
+        PlanError: the options have errors, or no benchmark can run here.
+    """
+    del machine
+    checked = UcxOptions.read(options)
+    here = _Here(run_job, folder.resolve())
+    found = _installation(checked, here)
+    gpu = found.frames == "cudf"
+    texts = {
+        what: _said(here, found, what, words)
+        for what, words in {
+            "variables": ("-c", "-f"),
+            "devices": ("-d",),
+            "endpoint": ("-e", "-u", "t", "-P", "intra"),
+        }.items()
+    }
+    transports = set(re.findall(r"Transport: (\S+)", texts["devices"]))
+    variables = parse(texts["variables"])
+    if not variables:
+        msg = f"{found.ucx_info} -c -f listed no variables; try it by hand"
+        raise PlanError(msg)
+    try:
+        selection = space.select(
+            variables,
+            transports,
+            patterns=checked.variables,
+            gpu=gpu,
+            automatic=lanes(texts["endpoint"]) or None,
+        )
+    except SpaceError as error:
+        raise PlanError("\n".join(f"{line} @ options.variables" for line in error.errors)) from None
+    own: tuple[Parameter, ...] = (PROGRESS, DELAYED) if found.benchmark == "merge" else ()
+    return Plan(
+        objective=_objective(checked, found),
+        parameters=(*own, *selection.parameters),
+        constraints=selection.constraints,
+        facts=_facts(checked, found),
+        identity=_identity(checked, found),
+        notes=_notes(found, transports, len(variables), selection),
+    )
+
+
+def _installation(checked: UcxOptions, here: _Here) -> _Installation:
+    found = None
+    if checked.benchmark in {"auto", "merge"}:
+        found = _merge(checked, here)
+    if checked.benchmark == "perftest" or (found is None and checked.benchmark == "auto" and checked.python is None):
+        found = _perftest(here)
+    if found is not None:
+        return found
+    asked = f"python = {checked.python!r} has no ucxx and pandas that work" if checked.python else "nothing is there"
+    ways = {"merge": _INSTALL_MERGE, "perftest": _INSTALL_PERFTEST}
+    needed = [f"{name} needs {way}" for name, way in ways.items() if checked.benchmark in {name, "auto"}]
+    msg = f"no benchmark of UCX can run here, {asked}; {'; or '.join(needed)} @ options.benchmark"
+    raise PlanError(msg)
+
+
+def _pythons(checked: UcxOptions) -> tuple[str, ...]:
+    if checked.python is not None:
+        return (checked.python,)
+    own = Path(sys.prefix) / "share" / "autotune" / "ucx" / "bin" / "python"
+    return (*([str(own)] if own.exists() else []), sys.executable, "python3")
+
+
+def _merge(checked: UcxOptions, here: _Here) -> _Installation | None:
+    for number, name in enumerate(_pythons(checked)):
+        python = shutil.which(name)
+        output = here.ask(f"python-{number}", (python, "-P", "-c", _PROBE)) if python else None
+        lines = output.stdout.strip().splitlines() if output else []
+        if not python or not lines or not lines[-1].startswith("{"):
+            continue
+        said = json.loads(lines[-1])
+        libraries = tuple(map(Path, said["libraries"]))
+        environment = {"LD_LIBRARY_PATH": str(libraries[0].parent)} if libraries else {}
+        beside = [str(path.parent.parent / "bin" / "ucx_info") for path in libraries[:1]]
+        info = next((path for path in (*beside, "ucx_info") if _version(here, path, environment) == said["ucx"]), None)
+        if info is None:
+            msg = (
+                f"{python} uses UCX {said['ucx']}, but no ucx_info of that version is beside it or on the search path: "
+                'install the one of the same UCX, or use benchmark = "perftest" @ options.python'
+            )
+            raise PlanError(msg)
+        packages = f"ucxx {said['ucxx']}, numpy {said['numpy']}, {said['frames']} {said['version']}"
+        path = str(Path(python).absolute())
+        return _Installation("merge", path, info, said["ucx"], libraries, environment, said["frames"], packages)
+    return None
+
+
+def _perftest(here: _Here) -> _Installation | None:
+    test, info = shutil.which("ucx_perftest"), shutil.which("ucx_info")
+    if test is None or info is None:
+        return None
+    linked = [linked_libraries(Path(path)) for path in (test, info)]
+    mine, others = (
+        tuple(path for name, path in sorted(libraries.items()) if path and re.match(r"libuc[pst]\.", name))
+        for libraries in linked
+    )
+    version = _version(here, info, {})
+    if version is None or mine != others:
+        msg = f"{test} and {info} are not of one UCX: {mine} and {others}; load one module, or install one package"
+        raise PlanError(msg)
+    return _Installation("perftest", str(Path(test).absolute()), info, version, mine)
+
+
+def _version(here: _Here, ucx_info: str, environment: Mapping[str, str]) -> str | None:
+    """Return the version of the library that `ucx_info` loads; None if it does not run."""
+    output = here.ask("version", (ucx_info, "-v"), environment) if shutil.which(ucx_info) else None
+    match = re.search(r"(?:Library version:|Version) (\d+\.\d+\.\d+)", output.stdout) if output else None
+    return match[1] if match else None
+
+
+def _said(here: _Here, found: _Installation, what: str, words: tuple[str, ...]) -> str:
+    output = here.ask(what, (found.ucx_info, *words), found.environment)
+    if output is None:
+        msg = f"{found.ucx_info} {' '.join(words)} failed; try it by hand"
+        raise PlanError(msg)
+    return output.stdout
+
+
+def _objective(checked: UcxOptions, found: _Installation) -> UcxObjective:
+    iterations, warm_up = checked.repeats(found.benchmark)
+    repeats = ("--iterations", str(iterations), "--warm-up", str(warm_up))
+    if found.benchmark == "merge":
+        sizes = ("--rows", str(checked.workload.rows), "--workers", str(checked.workers))
+        argv = (found.program, *_FLAGS, program("merge"), "--frames", found.frames, *sizes, *repeats)
+        return UcxObjective(argv, checked.workers, MERGE_METRICS)
+    listed = ",".join(map(str, checked.sizes_bytes()))
+    words = ("--program", found.program, "--test", checked.test, "--sizes", listed)
+    return UcxObjective((sys.executable, *_FLAGS, program("pair"), *words, *repeats), 2, perftest_metrics(checked.test))
+
+
+def _facts(checked: UcxOptions, found: _Installation) -> dict[str, int | float | str | bool]:
+    facts: dict[str, int | float | str | bool] = {"benchmark": found.benchmark, "ucx_version": found.version}
+    if found.benchmark == "merge":
+        rows = checked.workload.rows
+        bytes_ = 2 * 16 * rows * checked.workers
+        return facts | {"workers": checked.workers, "rows": rows, "data_bytes": bytes_, "frames": found.frames}
+    sizes = checked.sizes_bytes()
+    return facts | {"workers": 2, "smallest_message_bytes": min(sizes), "largest_message_bytes": max(sizes)}
+
+
+def _identity(checked: UcxOptions, found: _Installation) -> dict[str, str]:
+    objective = _objective(checked, found)
+    name = "merge" if found.benchmark == "merge" else "pair"
+    return {
+        "ucx": found.version,
+        "libraries": ", ".join(f"{path.name} {file_digest(path)}" for path in found.libraries),
+        "benchmark": f"{found.benchmark} {file_digest(Path(program(name)))}",
+        "workload": " ".join(objective.argv[2 + len(_FLAGS) :]),
+        "packages": found.packages or file_digest(Path(found.program)),
+    }
+
+
+def _notes(found: _Installation, transports: set[str], variables: int, selection: space.Selection) -> tuple[str, ...]:
+    what = {
+        "merge": f"merge of distributed tables ({found.packages}) with {found.program}",
+        "perftest": f"ucx_perftest at {found.program}",
+    }
+    left_out = selection.left_out
+    return (
+        f"benchmark: {what[found.benchmark]}",
+        f"UCX {found.version}, transports {', '.join(sorted(transports))}, {variables} variables",
+        f"{len(selection.parameters)} of its variables are tuned; {len(left_out)} known ones are left out: "
+        + "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:3])
+        + (" ..." if len(left_out) > 3 else ""),
+    )

@@ -1,0 +1,77 @@
+"""The transports of UCX: which variables they read, and which values of UCX_TLS connect two processes.
+
+See UCX's documentation, "Frequently asked questions", and its own description of UCX_TLS.
+"""
+
+from collections.abc import Collection
+
+_INFINIBAND = ("rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "ud_mlx5")
+
+# Transports between nodes, and the name that brings along what they connect with (`rc_x`: rc_mlx5, wired up by ud).
+_NETWORKS = {
+    "rc_mlx5": "rc_x",
+    "dc_mlx5": "dc_x",
+    "ud_mlx5": "ud_x",
+    "rc_verbs": "rc_v",
+    "ud_verbs": "ud_v",
+    "srd": "srd",
+    "tcp": "tcp",
+}
+_MAPPERS = ("posix", "sysv", "xpmem")  # shared memory that connects two processes of a node by itself
+_COPIERS = ("cma", "knem")  # copy large messages within a node; another transport has to connect
+_GPUS = ("cuda_copy", "cuda_ipc", "gdr_copy", "rocm_copy", "rocm_ipc", "rocm_gdr")
+
+# Variables that begin so are read by these transports only. A longer beginning goes before a shorter one.
+_READERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("UCX_SELF_", ("self",)),
+    ("UCX_TCP_", ("tcp",)),
+    ("UCX_SYSV_", ("sysv",)),
+    ("UCX_POSIX_", ("posix",)),
+    ("UCX_XPMEM_", ("xpmem",)),
+    ("UCX_CMA_", ("cma",)),
+    ("UCX_KNEM_", ("knem",)),
+    ("UCX_RC_VERBS_", ("rc_verbs",)),
+    ("UCX_RC_MLX5_", ("rc_mlx5",)),
+    ("UCX_RC_", ("rc_verbs", "rc_mlx5")),
+    ("UCX_DC_", ("dc_mlx5",)),
+    ("UCX_UD_VERBS_", ("ud_verbs",)),
+    ("UCX_UD_MLX5_", ("ud_mlx5",)),
+    ("UCX_UD_", ("ud_verbs", "ud_mlx5")),
+    ("UCX_TM_", ("rc_mlx5", "dc_mlx5")),  # offloaded tag matching
+    ("UCX_IB_", _INFINIBAND),
+    ("UCX_MLX5_", ("rc_mlx5", "dc_mlx5", "ud_mlx5")),
+    ("UCX_RDMA_CM_", _INFINIBAND),
+    ("UCX_SRD_", ("srd",)),
+    ("UCX_CUDA_COPY_", ("cuda_copy",)),
+    ("UCX_CUDA_IPC_", ("cuda_ipc",)),
+    ("UCX_CUDA_", ("cuda_copy", "cuda_ipc")),
+    ("UCX_GDR_COPY_", ("gdr_copy",)),
+    ("UCX_ROCM_COPY_", ("rocm_copy",)),
+    ("UCX_ROCM_IPC_", ("rocm_ipc",)),
+    ("UCX_ROCM_", ("rocm_copy", "rocm_ipc", "rocm_gdr")),
+)
+
+
+def readers_of(name: str) -> frozenset[str]:
+    """Return the transports that read the variable; none for one that is read whatever the transport."""
+    return frozenset(next((readers for start, readers in _READERS if name.startswith(start)), ()))
+
+
+def maps_memory(transports: Collection[str]) -> bool:
+    """Return whether a process can read another's memory in place (the rendezvous scheme `rkey_ptr`)."""
+    return any(transport in transports for transport in _MAPPERS)
+
+
+def combinations(transports: Collection[str], *, gpu: bool, nodes: int) -> dict[str, frozenset[str]]:
+    """Return values of UCX_TLS with which any two processes can talk, and the transports that each names.
+
+    On one node these are every network by itself, and shared memory with and without a copying helper; on several,
+    every network by itself and with shared memory within the nodes. With GPUs, what reaches their memory is added.
+    """
+    networks = [(network,) for network in _NETWORKS if network in transports]
+    copiers = [(copier,) for copier in _COPIERS if copier in transports]
+    local = [(mapper, *copier) for mapper in _MAPPERS if mapper in transports for copier in [(), *copiers]]
+    reach = tuple(transport for transport in _GPUS if gpu and transport in transports)
+    joint = local if nodes == 1 else [network + shared for network in networks for shared in local]
+    named = [(*names, *reach) for names in (*networks, *joint)]
+    return {",".join(_NETWORKS.get(name, name) for name in names): frozenset(names) for names in named}
