@@ -7,6 +7,7 @@ launcher. Ray's own processes end with the coordinator, also when that is killed
 import logging
 import os
 import shutil
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,6 +91,8 @@ def local_cluster(cores: int) -> Iterator[None]:
             object_store_memory=_OBJECT_STORE_BYTES,
             _temp_dir=str(folder),
         )
+        # A batch system, or `kill`, asks so: it is the same as Ctrl-C. Ray's own answer is a trace of its C++.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         yield
     finally:
         ray.shutdown()
