@@ -6,12 +6,12 @@ other.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from autotune import signedrank
 from autotune.bench import Bench
-from autotune.confirm import changes, is_about, stored_verdict
+from autotune.confirm import changes, present_verdict
 from autotune.records import TrialRecord
 from autotune.rounds import Rounds, Side, Table
 from autotune.search.store import ABLATION, StudyStore
@@ -99,10 +99,8 @@ def ablate(store: StudyStore, bench: Bench, space: Space, study: StudyFile, roun
 
 
 def _winner(store: StudyStore, standings: Standings) -> TrialRecord | None:
-    verdict = stored_verdict(store)
-    if verdict is not None and is_about(verdict, standings):
-        return standings.trials[verdict.winner]
-    return standings.incumbent
+    verdict = present_verdict(store, standings)
+    return standings.trials[verdict.winner] if verdict else standings.incumbent
 
 
 def variant(onto: Configuration, parameter: str, of: Configuration) -> Configuration:
@@ -123,7 +121,7 @@ class _Comparison:
 
     def effects(self, rounds: int) -> tuple[OptionEffect, ...]:
         options = changes(self.winner.configuration, self.default.configuration)
-        sides = [self._side("default", self.default), self._side("winner", self.winner)]
+        sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
         for option in options:
             self._add(sides, Side(f"default with {option}", self._alone(option)))
             self._add(sides, Side(f"winner without {option}", self._without([option])))
@@ -141,17 +139,14 @@ class _Comparison:
         if not dropped:
             return found
         configuration = self._without(dropped)
-        sides = [self._side("default", self.default), self._side("winner", self.winner)]
+        sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
         self._add(sides, Side("simplified", configuration))
         table = self._rounds(f"simplify:{self.winner.number}:{','.join(dropped)}", tuple(sides)).until(found.rounds)
-        place = len(sides) - 1 if len(sides) == 3 else 0
-        return Ablation(
-            found.winner,
-            found.confidence,
-            found.rounds,
-            found.effects,
-            tuple(dropped),
-            dict(configuration),
+        place = self._place(table, configuration)
+        return replace(
+            found,
+            dropped=tuple(dropped),
+            simplified=dict(configuration),
             over_default=self._ratio(table, 0, place),
             over_winner=self._ratio(table, 1, place),
         )
@@ -176,10 +171,12 @@ class _Comparison:
     def _ratio(self, table: Table, slower: int | None, faster: int | None) -> Interval | None:
         if slower is None or faster is None:
             return None
+        if slower == faster:
+            return (1.0, 1.0, 1.0)
         pairs = table.pairs(slower, faster)
         confidence = self.study.verdict.confidence
-        if slower == faster or len(pairs) < signedrank.least_pairs(confidence):
-            return (1.0, 1.0, 1.0) if slower == faster else None
+        if len(pairs) < signedrank.least_pairs(confidence):
+            return None
         return ratio_interval(pairs, self.standings.metric, confidence)
 
     def _place(self, table: Table, configuration: Configuration) -> int | None:
@@ -204,6 +201,3 @@ class _Comparison:
         for option in options:
             configuration = variant(configuration, option, self.default.configuration)
         return configuration
-
-    def _side(self, label: str, trial: TrialRecord) -> Side:
-        return Side(label, trial.configuration, trial.number)

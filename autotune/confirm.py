@@ -56,21 +56,23 @@ def confirm(store: StudyStore, bench: Bench, study: StudyFile) -> Verdict | None
     found = contest(standings, settings.candidates)
     if found is None:
         return None
-    stored = stored_verdict(store)
-    if stored is not None and is_about(stored, standings):
+    stored = present_verdict(store, standings)
+    if stored is not None:
         winner, numbers = standings.trials[stored.winner], stored.candidates
     else:
         winner, numbers = _winner(store, bench, study, found), tuple(trial.number for trial in found.candidates)
     differences = len(changes(winner.configuration, found.default.configuration))
     verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
-    sides = (_side(found.default, "default"), _side(winner, f"trial {winner.number}"))
+    sides = (Side.of(found.default, "default"), Side.of(winner, f"trial {winner.number}"))
     rounds = Rounds(store, bench, standings, f"verdict:{winner.number}", sides, seed, "confirming")
-    verdict = _with_pairs(verdict, rounds.table())
+    table = rounds.table()
+    verdict = _with_pairs(verdict, table)
     while True:
         wanted = pairs_wanted(verdict, settings, standings.metric)
-        if len(verdict.pairs) >= wanted or not (rounds.table().is_reliable(0) and rounds.table().is_reliable(1)):
+        if len(verdict.pairs) >= wanted or not (table.is_reliable(0) and table.is_reliable(1)):
             return verdict
-        verdict = _with_pairs(verdict, rounds.until(wanted + len(verdict.failures)))
+        table = rounds.until(wanted + len(verdict.failures))
+        verdict = _with_pairs(verdict, table)
         store.set_attribute(VERDICT, verdict.to_dict())
 
 
@@ -86,6 +88,12 @@ def stored_verdict(store: StudyStore) -> Verdict | None:
     """Return the verdict that was stored, on whatever winner."""
     stored = store.attribute(VERDICT)
     return Verdict.from_dict(stored) if stored else None
+
+
+def present_verdict(store: StudyStore, standings: Standings) -> Verdict | None:
+    """Return the verdict that was stored, unless there is a new best since."""
+    stored = stored_verdict(store)
+    return stored if stored is not None and is_about(stored, standings) else None
 
 
 def is_about(verdict: Verdict, standings: Standings) -> bool:
@@ -104,7 +112,10 @@ def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -
     """Let the candidates compete; return the simplest of those that cannot be told from the best."""
     if len(found.candidates) == 1:
         return found.candidates[0]
-    sides = (_side(found.default, "default"), *(_side(trial, f"trial {trial.number}") for trial in found.candidates))
+    sides = (
+        Side.of(found.default, "default"),
+        *(Side.of(trial, f"trial {trial.number}") for trial in found.candidates),
+    )
     series = "select:" + ",".join(str(trial.number) for trial in found.candidates)
     rounds = Rounds(store, bench, found.standings, series, sides, study.sampler.seed, "choosing")
     table = rounds.until(study.verdict.rounds)
@@ -135,7 +146,3 @@ def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -
         names = ", ".join(sides[place].label for place in sorted(alike))
         bench.display.line(f"{names} cannot be told apart: {sides[simplest].label} is the simplest")
     return found.candidates[simplest - 1]
-
-
-def _side(trial: TrialRecord, label: str) -> Side:
-    return Side(label, trial.configuration, trial.number)

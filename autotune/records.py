@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from autotune.outcome import Outcome
-from objectives.base import Metric
+from objectives.base import Answer, Metric
 from spaces import Configuration
 
 
@@ -162,6 +162,11 @@ class TrialRecord:
     def complete(self) -> bool:
         """Whether the trial gave valid measurements."""
         return self.state is State.COMPLETE
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer of its first complete run."""
+        return next((outcome.answer for outcome in self.outcomes if outcome.complete), None)
 
     @property
     def job(self) -> Mapping[str, Any]:

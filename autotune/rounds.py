@@ -5,9 +5,8 @@ A comparison within a round is free of the machine's slow drift, and random orde
 Experimenters, 2005, chapter 4). Every run is stored when it ends, so that interrupted rounds go on where they were.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -15,10 +14,9 @@ from autotune.bench import Bench
 from autotune.display import Status
 from autotune.errors import CannotRunHereError
 from autotune.outcome import Outcome
-from autotune.records import Purpose, Run
+from autotune.records import Purpose, Run, TrialRecord
 from autotune.search.store import StudyStore
 from autotune.standings import Standings
-from objectives.base import Answer
 from spaces import Configuration
 
 FAILED_OFTEN = 3
@@ -34,6 +32,11 @@ class Side:
     label: str
     configuration: Configuration
     trial: int | None = None
+
+    @classmethod
+    def of(cls, trial: TrialRecord, label: str) -> "Side":
+        """Return a trial as a side."""
+        return cls(label, trial.configuration, trial.number)
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,9 @@ class Rounds:
     def _run(self, number: int, side: Side) -> Run:
         purpose = Purpose(side.configuration, side.trial, self.series, number)
         place = f"{self.series}-{number:02d}-{self.sides.index(side)}".replace(":", "-").replace(",", "-")
-        task = self.bench.prepare(0, side.configuration, place, reference=self._answer)
+        baseline = self.standings.baseline
+        reference = baseline.answer if baseline else None
+        task = self.bench.prepare(0, side.configuration, place, reference=reference)
         while True:
             launched = self.bench.start(task, purpose)
             if launched is None:
@@ -134,12 +139,6 @@ class Rounds:
         while True:
             for _, outcome in self.bench.executor.wait(_TICK_S):
                 return outcome
-
-    @cached_property
-    def _answer(self) -> Answer | None:
-        baseline = self.standings.baseline
-        outcomes: Sequence[Outcome] = baseline.outcomes if baseline else ()
-        return next((outcome.answer for outcome in outcomes if outcome.complete), None)
 
     def _said(self, number: int, table: Table) -> str:
         metric = self.standings.metric

@@ -183,13 +183,12 @@ class StudyRunner:
         trial, counts = step.trial, not step.series
         self._agenda.starts(step, self._standings)
         reference = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
-        answer = next((o.answer for o in reference.outcomes if o.complete), None) if reference else None
         place = f"{trial.number:05d}" + (f"-{len(trial.runs)}" if trial.runs else "")
         task = self._bench.prepare(
             trial.number,
             trial.configuration,
             place if counts else step.series,
-            reference=answer,
+            reference=reference.answer if reference else None,
             cap=self._agenda.cap(trial, self._standings) if counts else None,
         )
         if step.series == WARM_UP:

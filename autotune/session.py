@@ -50,13 +50,13 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
     Raises:
         AutotuneError: the study is busy, cannot run here, or nothing worked.
     """
-    with _opened(study, place, display) as (store, prepared):
+    with _opened(study, place, display) as (store, prepared, facts):
         sampler = study.sampler
         store.use(
             ValidSetSampler(prepared.space, seed=sampler.seed, startup=sampler.startup, model=sampler.name == "gp")
         )
         if not _is_done(store, study, prepared.space):
-            with _bench(study, place, prepared, display) as bench:
+            with _bench(study, place, prepared, facts, display) as bench:
                 ending = StudyRunner(store, prepared.space, bench, study).tune()
                 display.line(f"tuning ended: {ending.value}")
                 confirm(store, bench, study)
@@ -69,9 +69,9 @@ def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:
     Raises:
         AutotuneError: the study is busy or cannot run here.
     """
-    with _opened(study, place, display) as (store, prepared):
+    with _opened(study, place, display) as (store, prepared, facts):
         if not _is_confirmed(summarise(store), study):
-            with _bench(study, place, prepared, display) as bench:
+            with _bench(study, place, prepared, facts, display) as bench:
                 confirm(store, bench, study)
         return summarise(store)
 
@@ -82,7 +82,10 @@ def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) 
     Raises:
         AutotuneError: the study is busy or cannot run here.
     """
-    with _opened(study, place, display) as (store, prepared), _bench(study, place, prepared, display) as bench:
+    with (
+        _opened(study, place, display) as (store, prepared, facts),
+        _bench(study, place, prepared, facts, display) as bench,
+    ):
         return ablate(store, bench, prepared.space, study, rounds)
 
 
@@ -100,21 +103,24 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 
 @contextmanager
-def _opened(study: StudyFile, place: Place, display: Display) -> Iterator[tuple[StudyStore, Prepared]]:
+def _opened(study: StudyFile, place: Place, display: Display) -> Iterator[tuple[StudyStore, Prepared, SessionFacts]]:
     with _held(place):
         sweep(place.runs)
         display.line(f"machine: {place.machine}")
-        prepared = prepare(study, place.machine, place.launcher, place.runs / "plan", _facts(place).identity)
+        facts = session_facts(place.machine, place.launcher.flavour, place.file)
+        prepared = prepare(study, place.machine, place.launcher, place.runs / "plan", facts.identity)
         for note in (*place.launcher.notes(), *prepared.plan.notes):
             display.line(note)
         size = prepared.space.size
         about = "" if size.exact else "about "
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
-        yield StudyStore.create(place.url, place.name, prepared.definition), prepared
+        yield StudyStore.create(place.url, place.name, prepared.definition), prepared, facts
 
 
 @contextmanager
-def _bench(study: StudyFile, place: Place, prepared: Prepared, display: Display) -> Iterator[Bench]:
+def _bench(
+    study: StudyFile, place: Place, prepared: Prepared, facts: SessionFacts, display: Display
+) -> Iterator[Bench]:
     with local_cluster(place.machine.cores):
         executor = RayExecutor(place.machine.cores, place.launcher)
         try:
@@ -127,14 +133,10 @@ def _bench(study: StudyFile, place: Place, prepared: Prepared, display: Display)
                 flavour=place.launcher.flavour,
                 run_time_limit_s=study.budget.run_time_limit_s,
                 retries=study.budget.infrastructure_retries,
-                session=_facts(place).to_dict(),
+                session=facts.to_dict(),
             )
         finally:
             executor.cancel_all()
-
-
-def _facts(place: Place) -> SessionFacts:
-    return session_facts(place.machine, place.launcher.flavour, place.file)
 
 
 @contextmanager

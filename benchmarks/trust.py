@@ -38,9 +38,9 @@ from autotune.verdict import Verdict
 from benchmarks.measured_tables import MeasuredTable, load_tables
 from launchers import Usage
 from spaces import Configuration, Integer, Space
+from tests.autotune.fakes import SECONDS
 from tests.autotune.noise import SYNTHETIC, Noise, normal, read_recording, recorded, spread
 from tests.autotune.simulated import (
-    WALL_S,
     SimulatedExecutor,
     Simulation,
     ValueOf,
@@ -90,18 +90,18 @@ class Claim:
 
     @property
     def gain(self) -> bool:
-        return self.verdict is not None and self.verdict.significant(WALL_S)
+        return self.verdict is not None and self.verdict.significant(SECONDS)
 
     @property
     def loss(self) -> bool:
-        return self.verdict is not None and self.verdict.known and self.verdict.interval(WALL_S)[2] < 1.0
+        return self.verdict is not None and self.verdict.known and self.verdict.interval(SECONDS)[2] < 1.0
 
 
 def claim(noise: Noise, seed: int, quiet_s: Callable[[Configuration], float]) -> Claim:
     executor = SimulatedExecutor(noisy(noise, seed, quiet_s), seed)
     store, verdict, _ = simulated_study(SPACE, executor, trials=TRIALS, seed=seed)
     trials = store.trials()
-    standings = Standings.of(trials, WALL_S)
+    standings = Standings.of(trials, SECONDS)
     winner = standings.trials[verdict.winner].configuration if verdict else None
     trial_runs = sum(len(trial.runs) for trial in trials) / len(trials)
     return Claim(verdict, winner, standings.gain(standings.ranking[0]) or 1.0, trial_runs, executor.spent_s)
@@ -151,7 +151,7 @@ def coverage(options: argparse.Namespace) -> Iterator[dict[str, str]]:
     for name, noise in chosen(noises(), options.noise).items():
         truths = np.random.default_rng(options.seed).uniform(0.95, 1.5, options.verdicts)
         verdicts = [compared(noise, options.seed + number, float(truth)) for number, truth in enumerate(truths)]
-        intervals = [verdict.interval(WALL_S) for verdict in verdicts]
+        intervals = [verdict.interval(SECONDS) for verdict in verdicts]
         held = [low <= truth <= high for truth, (_, low, high) in zip(truths, intervals, strict=True)]
         above = [truth > high for truth, (_, _, high) in zip(truths, intervals, strict=True)]
         errors = [log(middle / truth) for truth, (middle, _, _) in zip(truths, intervals, strict=True)]
@@ -187,7 +187,7 @@ def add_trial(store: StudyStore, value_s: float) -> None:
     if trial is None:
         raise AssertionError("the space holds more than two configurations")
     store.lease(trial.number)
-    outcome = Outcome({WALL_S.name: value_s}, usage=Usage(value_s))
+    outcome = Outcome({SECONDS.name: value_s}, usage=Usage(value_s))
     store.add_run(Run(trial.configuration, trial.number, outcome=outcome))
     store.settle(trial.number, Observation(value=value_s))
 
@@ -241,13 +241,13 @@ def replayed(table: MeasuredTable, seed: int, trials: int, repeats: RepeatsSecti
     simulation.tune()
     tuning_s = executor.spent_s
     verdict = None if repeats is FIXED else simulation.confirm()
-    standings = Standings.of(simulation.store.trials(), WALL_S)
+    standings = Standings.of(simulation.store.trials(), SECONDS)
     winner = standings.trials[verdict.winner] if verdict else standings.ranking[0]
     return Replayed(
         tuning_s,
         executor.spent_s - tuning_s,
         table.excess(winner.configuration),
-        verdict is not None and verdict.significant(WALL_S),
+        verdict is not None and verdict.significant(SECONDS),
     )
 
 

@@ -6,9 +6,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.base import PlanError
+from objectives.options import read_options
 
 SHIPPED_INPUTS = ("tio2", "ceo2")
 
@@ -45,10 +46,7 @@ class QeOptions(BaseModel):
         Raises:
             PlanError: they have errors: all of them, each with its path.
         """
-        try:
-            return cls.model_validate(dict(options))
-        except ValidationError as error:
-            raise PlanError("\n".join(_sentence(item) for item in error.errors(include_url=False))) from None
+        return read_options(cls, options, "pw.x")
 
 
 def input_text(name: str) -> tuple[str, Path, bytes]:
@@ -85,13 +83,3 @@ def shipped_input(name: str) -> bytes:
 
 def _shipped() -> str:
     return ", ".join(SHIPPED_INPUTS)
-
-
-def _sentence(item: Mapping[str, Any]) -> str:
-    place = ".".join(map(str, item["loc"]))
-    if item["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(place, QeOptions.model_fields, n=1)
-        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-        known = ", ".join(QeOptions.model_fields)
-        return f"pw.x has no option {place!r}{suggestion}; known: {known} @ options.{place}"
-    return f"{item['msg']}, got {item['input']!r} @ options.{place}"

@@ -1,13 +1,13 @@
 """What a study file may say about the benchmarks of UCX."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.base import PlanError
+from objectives.options import read_options
 
 Benchmark = Literal["merge", "perftest"]
 Test = Literal["tag_bw", "tag_lat", "stream_bw", "stream_lat", "am_bw", "am_lat"]
@@ -69,10 +69,7 @@ class UcxOptions(BaseModel):
         Raises:
             PlanError: they have errors: all of them, each with its path.
         """
-        try:
-            checked = cls.model_validate(dict(options))
-        except ValidationError as error:
-            raise PlanError("\n".join(_sentence(item) for item in error.errors(include_url=False))) from None
+        checked = read_options(cls, options, "ucx")
         wrong = [size for size in checked.message_bytes if not 1 <= size <= 2**30]
         if wrong:
             msg = f"sizes of messages are from 1 to 2**30 bytes, got {wrong} @ options.message_bytes"
@@ -96,13 +93,3 @@ class UcxOptions(BaseModel):
             own[0] if self.iterations is None else self.iterations,
             own[1] if self.warm_up is None else self.warm_up,
         )
-
-
-def _sentence(item: Mapping[str, Any]) -> str:
-    place = ".".join(map(str, item["loc"]))
-    if item["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(place, UcxOptions.model_fields, n=1)
-        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-        known = ", ".join(UcxOptions.model_fields)
-        return f"ucx has no option {place!r}{suggestion}; known: {known} @ options.{place}"
-    return f"{item['msg']}, got {item['input']!r} @ options.{place}"

@@ -15,9 +15,7 @@ from autotune.bench import Bench
 from autotune.capping import Watch, limited
 from autotune.confirm import confirm
 from autotune.cores import CorePool
-from autotune.display import Status
 from autotune.outcome import Outcome
-from autotune.records import Definition
 from autotune.runner import Ending, StudyRunner
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
@@ -25,10 +23,9 @@ from autotune.studyfile import BudgetSection, RepeatsSection, SamplerName, Sampl
 from autotune.trial import Task
 from autotune.verdict import Verdict
 from launchers import Job, Usage
-from objectives.base import Context, FailureKind, Measurement, Metric, Output, Progress, ProgressReader
+from objectives.base import Context, FailureKind, Measurement, Output, Progress, ProgressReader
 from spaces import Configuration, Space
-
-WALL_S = Metric("wall_s", "s", kind="time")
+from tests.autotune.fakes import SECONDS, ListDisplay, definition
 
 ValueOf = Callable[[Configuration, np.random.Generator], float | Outcome]
 """Draws one run of a configuration: how many seconds it takes, or how it fails."""
@@ -37,7 +34,7 @@ ValueOf = Callable[[Configuration, np.random.Generator], float | Outcome]
 class SimulatedObjective:
     """Writes the configuration into the command, where the executor reads it; a line of output is a step's number."""
 
-    metrics = (WALL_S,)
+    metrics = (SECONDS,)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         return Job(("simulated", json.dumps(dict(configuration))), context.folder)
@@ -92,7 +89,7 @@ def run_for(task: Task, elapsed_s: float, steps: int = 0) -> Outcome:
             return _capped(task, watch, now_s)
     if ends_s < elapsed_s:
         return _stopped(task, job, watch)
-    return Outcome({WALL_S.name: elapsed_s}, timeline=watch.timeline, usage=Usage(elapsed_s))
+    return Outcome({SECONDS.name: elapsed_s}, timeline=watch.timeline, usage=Usage(elapsed_s))
 
 
 def _stopped(task: Task, job: Job, watch: Watch) -> Outcome:
@@ -105,19 +102,6 @@ def _stopped(task: Task, job: Job, watch: Watch) -> Outcome:
 def _capped(task: Task, watch: Watch, elapsed_s: float) -> Outcome:
     bound = task.cap.bound if task.cap else None
     return Outcome(bound=bound, code="capped", message="had lost", timeline=watch.timeline, usage=Usage(elapsed_s))
-
-
-class SilentDisplay:
-    """Shows nothing."""
-
-    def line(self, text: str) -> None:
-        pass
-
-    def update(self, status: Status) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 @dataclass(frozen=True)
@@ -148,7 +132,7 @@ class Simulation:
             return confirm(self.store, self._bench(folder), self.study)
 
     def _bench(self, folder: str) -> Bench:
-        return Bench(SimulatedObjective(), self.executor, CorePool(range(1)), Path(folder), SilentDisplay())
+        return Bench(SimulatedObjective(), self.executor, CorePool(range(1)), Path(folder), ListDisplay())
 
 
 def simulated_study(
@@ -184,18 +168,4 @@ def study_file(
         sampler=SamplerSection(name=sampler, seed=seed),
         repeats=repeats or RepeatsSection(),
         verdict=verdict or VerdictSection(),
-    )
-
-
-def definition(space: Space) -> Definition:
-    return Definition(
-        objective="simulated",
-        options={},
-        metrics=SimulatedObjective.metrics,
-        space=space.to_dict(),
-        identity={},
-        facts={},
-        machine={},
-        machine_identity={},
-        version="0",
     )

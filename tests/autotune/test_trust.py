@@ -10,9 +10,9 @@ from autotune.trial import Task
 from launchers import Job
 from objectives.base import FailureKind
 from spaces import Integer, Space
+from tests.autotune.fakes import SECONDS
 from tests.autotune.noise import normal, spikes
 from tests.autotune.simulated import (
-    WALL_S,
     SimulatedExecutor,
     SimulatedObjective,
     Simulation,
@@ -45,7 +45,7 @@ def test_knobs_that_change_nothing_are_seldom_said_to_help(noise):
     claimed = 0
     for seed in range(30):
         _, verdict, _ = simulated_study(SPACE, noisy_executor(noise, seed), trials=TRIALS, seed=seed, sampler="random")
-        claimed += verdict is not None and verdict.significant(WALL_S)
+        claimed += verdict is not None and verdict.significant(SECONDS)
     # At 2.5 % each, more than three of thirty happen once in 200 times.
     assert claimed <= 3
 
@@ -59,26 +59,26 @@ def test_a_knob_that_helps_by_a_fifth_is_found_and_said_to_help():
         executor = noisy_executor(normal, seed, quiet_s)
         store, verdict, _ = simulated_study(SPACE, executor, trials=TRIALS, seed=seed, sampler="random")
         trials = {trial.number: trial for trial in store.trials()}
-        found += verdict is not None and verdict.significant(WALL_S) and trials[verdict.winner].configuration["a"] == 4
+        found += verdict is not None and verdict.significant(SECONDS) and trials[verdict.winner].configuration["a"] == 4
     # Twelve configurations drawn of 64 hold none of the sixteen in one of forty studies.
     assert found >= 13
 
 
 def test_a_capped_run_costs_less_and_one_that_tells_its_pace_still_less():
-    by_time = Cap(WALL_S, bound=20.0, elapsed_s=20.0)
-    by_pace = Cap(WALL_S, bound=20.0, elapsed_s=20.0, pace=even_pace(16.0))
+    by_time = Cap(SECONDS, bound=20.0, elapsed_s=20.0)
+    by_pace = Cap(SECONDS, bound=20.0, elapsed_s=20.0, pace=even_pace(16.0))
     whole, capped, paced = run_for(task(), 60.0), run_for(task(by_time), 60.0), run_for(task(by_pace), 60.0, steps=10)
-    assert whole.metrics == {WALL_S.name: 60.0}
+    assert whole.metrics == {SECONDS.name: 60.0}
     assert capped.bound == paced.bound == 20.0
     assert (whole.usage.elapsed_s, capped.usage.elapsed_s, paced.usage.elapsed_s) == (60.0, 20.0, 18.0)
 
 
 def test_a_run_within_its_cap_is_measured():
-    assert run_for(task(Cap(WALL_S, 20.0, 20.0, even_pace(16.0))), 19.0, steps=10).metrics == {WALL_S.name: 19.0}
+    assert run_for(task(Cap(SECONDS, 20.0, 20.0, even_pace(16.0))), 19.0, steps=10).metrics == {SECONDS.name: 19.0}
 
 
 def test_a_run_beyond_its_own_time_limit_has_failed():
-    outcome = run_for(task(Cap(WALL_S, 20.0, 20.0), time_limit_s=10.0), 60.0)
+    outcome = run_for(task(Cap(SECONDS, 20.0, 20.0), time_limit_s=10.0), 60.0)
     assert outcome.failure is FailureKind.TIMED_OUT
     assert outcome.usage.elapsed_s == 10.0
 
@@ -124,6 +124,6 @@ def test_a_study_that_is_resumed_loses_nothing():
     assert sum(len(trial.runs) for trial in trials) == len(counted)
     blocks = [run.block for run in counted]
     assert blocks == sorted(blocks)
-    assert len(Standings.of(trials, WALL_S).effects.samples) == sum(
+    assert len(Standings.of(trials, SECONDS).effects.samples) == sum(
         len(trial.runs) for trial in trials if trial.complete
     )
