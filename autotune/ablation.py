@@ -7,6 +7,7 @@ other.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from statistics import median
 from typing import Any, Self
 
 from autotune import signedrank
@@ -14,10 +15,12 @@ from autotune.bench import Bench
 from autotune.confirm import changes, present_verdict
 from autotune.records import TrialRecord
 from autotune.rounds import Rounds, Side, Table
+from autotune.sameness import Sameness
 from autotune.search.store import ABLATION, StudyStore
 from autotune.standings import Standings
 from autotune.studyfile import StudyFile
 from autotune.verdict import Interval, ratio_interval
+from objectives.digest import text_digest
 from spaces import Configuration, Space
 
 
@@ -26,7 +29,7 @@ class OptionEffect:
     """One changed option: how much faster the default is with it, and the winner than itself without it.
 
     Each is a speed-up with its interval, or None where that variant could not be measured: `why` says why. `unused`
-    means that the program itself said that the option had no effect.
+    means that the program itself said that the option has no effect in the winner.
     """
 
     parameter: str
@@ -48,6 +51,7 @@ class OptionEffect:
 class Ablation:
     """The winner taken apart. `simplified` is the winner without the `dropped` options.
 
+    `baseline` is the default's median value in the metric's unit, `combined` the winner's speed-up over it.
     `over_default` and `over_winner` are the simplified configuration's speed-ups; None while nothing was dropped.
     """
 
@@ -55,6 +59,8 @@ class Ablation:
     confidence: float
     rounds: int
     effects: tuple[OptionEffect, ...]
+    baseline: float | None = None
+    combined: Interval | None = None
     dropped: tuple[str, ...] = ()
     simplified: Configuration | None = None
     over_default: Interval | None = None
@@ -76,7 +82,7 @@ class Ablation:
             OptionEffect(**effect | {key: _interval(effect[key]) for key in ("alone", "within")})
             for effect in stored["effects"]
         )
-        intervals = {key: _interval(stored[key]) for key in ("over_default", "over_winner")}
+        intervals = {key: _interval(stored[key]) for key in ("combined", "over_default", "over_winner")}
         return cls(**{**stored, **intervals, "effects": effects, "dropped": tuple(stored["dropped"])})
 
 
@@ -91,7 +97,7 @@ def ablate(store: StudyStore, bench: Bench, space: Space, study: StudyFile, roun
     if winner is None or default is None or winner.number == default.number:
         return None
     comparison = _Comparison(store, bench, space, study, standings, default, winner)
-    found = Ablation(winner.number, study.verdict.confidence, rounds, comparison.effects(rounds))
+    found = comparison.taken_apart(rounds)
     store.set_attribute(ABLATION, found.to_dict())
     found = comparison.simplified(found)
     store.set_attribute(ABLATION, found.to_dict())
@@ -119,16 +125,26 @@ class _Comparison:
     default: TrialRecord
     winner: TrialRecord
 
-    def effects(self, rounds: int) -> tuple[OptionEffect, ...]:
+    def taken_apart(self, rounds: int) -> Ablation:
+        """Run every option alone, and the winner without it."""
         options = changes(self.winner.configuration, self.default.configuration)
         sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
         for option in options:
             self._add(sides, Side(f"default with {option}", self._alone(option)))
             self._add(sides, Side(f"winner without {option}", self._without([option])))
         table = self._rounds(f"ablate:{self.winner.number}", tuple(sides)).until(rounds)
-        return tuple(self._effect(option, table) for option in options)
+        values = table.values(0).values()
+        return Ablation(
+            self.winner.number,
+            self.study.verdict.confidence,
+            rounds,
+            tuple(self._effect(option, table) for option in options),
+            baseline=median(values) if values else None,
+            combined=self._ratio(table, 0, 1),
+        )
 
     def simplified(self, found: Ablation) -> Ablation:
+        """Drop the options that do nothing, and compare what is left."""
         nothing = [effect for effect in found.effects if effect.does_nothing]
         # What matters least goes first, so that a constraint between two options keeps the one that matters more.
         nothing.sort(key=lambda effect: (effect.within or effect.alone or (1.0,))[0])
@@ -141,7 +157,9 @@ class _Comparison:
         configuration = self._without(dropped)
         sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
         self._add(sides, Side("simplified", configuration))
-        table = self._rounds(f"simplify:{self.winner.number}:{','.join(dropped)}", tuple(sides)).until(found.rounds)
+        table = self._rounds(f"simplify:{self.winner.number}:{text_digest(','.join(dropped))}", tuple(sides)).until(
+            found.rounds
+        )
         place = self._place(table, configuration)
         return replace(
             found,
@@ -165,7 +183,7 @@ class _Comparison:
             alone=self._ratio(table, 0, self._place(table, alone)),
             within=self._ratio(table, self._place(table, without), 1),
             why="; ".join(invalid),
-            unused=all(option in run.outcome.unused for run in self.winner.runs),
+            unused=all(option in run.outcome.unused for run in self.winner.runs) or self._same(without) == self.winner,
         )
 
     def _ratio(self, table: Table, slower: int | None, faster: int | None) -> Interval | None:
@@ -179,7 +197,13 @@ class _Comparison:
             return None
         return ratio_interval(pairs, self.standings.metric, confidence)
 
+    def _same(self, configuration: Configuration) -> TrialRecord | None:
+        """Return the default or the winner if the configuration is the same in effect."""
+        return Sameness.of((self.default, self.winner), self.bench.alike).twin(configuration)
+
     def _place(self, table: Table, configuration: Configuration) -> int | None:
+        twin = self._same(configuration)
+        configuration = twin.configuration if twin else configuration
         places = [place for place, side in enumerate(table.sides) if dict(side.configuration) == dict(configuration)]
         return places[0] if places else None
 
@@ -190,7 +214,7 @@ class _Comparison:
 
     def _add(self, sides: list[Side], side: Side) -> None:
         known = any(dict(other.configuration) == dict(side.configuration) for other in sides)
-        if not known and self.space.contains(side.configuration):
+        if not known and self.space.contains(side.configuration) and not self._same(side.configuration):
             sides.append(side)
 
     def _alone(self, option: str) -> Configuration:

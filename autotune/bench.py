@@ -15,7 +15,7 @@ from autotune.outcome import Outcome
 from autotune.records import Purpose, Run
 from autotune.trial import Task, describe_job
 from launchers.mpi import MpiFlavour
-from objectives.base import Answer, Context, Objective
+from objectives.base import Alike, Answer, Context, Objective
 from spaces import Configuration
 
 
@@ -42,6 +42,7 @@ class Bench:
     run_time_limit_s: float | None = None
     retries: int = 2
     session: Mapping[str, str] = field(default_factory=dict)
+    alike: Alike | None = None
 
     def prepare(
         self,

@@ -5,6 +5,7 @@ best of them, nor look slower by a gain that matters, the one with the fewest ch
 runs against the baseline in fresh pairs, which are all that the verdict counts.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log
 
@@ -65,15 +66,20 @@ def confirm(store: StudyStore, bench: Bench, study: StudyFile) -> Verdict | None
     verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
     sides = (Side.of(found.default, "default"), Side.of(winner, f"trial {winner.number}"))
     rounds = Rounds(store, bench, standings, f"verdict:{winner.number}", sides, seed, "confirming")
+    return compared(verdict, rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
+
+
+def compared(verdict: Verdict, rounds: Rounds, settings: VerdictSection, keep: Callable[[Verdict], None]) -> Verdict:
+    """Run pairs until there are enough; `keep` is given every step. The sides are the default and the winner."""
     table = rounds.table()
     verdict = _with_pairs(verdict, table)
     while True:
-        wanted = pairs_wanted(verdict, settings, standings.metric)
+        wanted = pairs_wanted(verdict, settings, rounds.standings.metric)
         if len(verdict.pairs) >= wanted or not (table.is_reliable(0) and table.is_reliable(1)):
             return verdict
         table = rounds.until(wanted + len(verdict.failures))
         verdict = _with_pairs(verdict, table)
-        store.set_attribute(VERDICT, verdict.to_dict())
+        keep(verdict)
 
 
 def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from autotune import __version__
 from autotune.errors import CannotRunHereError, StudyFileError
@@ -13,6 +14,7 @@ from autotune.trial import run_job
 from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError
+from objectives.digest import text_digest
 from spaces import (
     Constraint,
     Parameter,
@@ -24,6 +26,20 @@ from spaces import (
 
 
 @dataclass(frozen=True)
+class Workload:
+    """Another problem for the program of a study, made ready."""
+
+    name: str
+    plan: Plan
+    space: Space
+
+    @property
+    def digest(self) -> str:
+        """Changes with whatever makes measurements of the workload comparable."""
+        return text_digest(repr(sorted(self.plan.identity.items())))
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A study that is ready to run here."""
 
@@ -31,6 +47,7 @@ class Prepared:
     plan: Plan
     space: Space
     definition: Definition
+    workloads: tuple[Workload, ...] = ()
 
 
 def prepare(
@@ -44,17 +61,32 @@ def prepare(
         CannotRunHereError: the program cannot be tuned here.
         StudyFileError: the space has errors; all of them are listed.
     """
-    try:
+
+    def planned(options: Mapping[str, Any], place: Path) -> tuple[Plan, Space]:
         plan = registry.plan(
             study.objective,
-            study.options,
+            options,
             machine=machine.facts,
             run_job=lambda job: run_job(job, launcher),
-            folder=folder,
+            folder=place,
         )
+        return plan, space_of(study, plan, machine)
+
+    errors, workloads = [], []
+    try:
+        plan, space = planned(study.options, folder)
     except PlanError as error:
         raise CannotRunHereError(str(error)) from error
-    space = space_of(study, plan, machine)
+    for name, changed in study.workloads.items():
+        options = {**study.options, **changed}
+        if options == study.options:
+            continue  # it is the one that is tuned
+        try:
+            workloads.append(Workload(name, *planned(options, folder / name)))
+        except (PlanError, StudyFileError) as error:
+            errors.append(f"workload {name!r}: {error}")
+    if errors:
+        raise CannotRunHereError("\n".join(errors))
     definition = Definition(
         objective=study.objective,
         options=study.options,
@@ -67,7 +99,7 @@ def prepare(
         version=__version__,
         study=study.model_dump(mode="json"),
     )
-    return Prepared(study, plan, space, definition)
+    return Prepared(study, plan, space, definition, tuple(workloads))
 
 
 def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
@@ -94,6 +126,8 @@ def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
         for name in plan.mentioned
         if name not in known
     )
+    if plan.unknown is not None:
+        errors.extend(f"{line} @ space.parameters" for line in plan.unknown(study.space.parameters))
     if not errors:
         own = {parameter.name: parameter for parameter in parameters}
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]

@@ -17,6 +17,7 @@ from autotune.outcome import Outcome
 from autotune.records import Purpose, Run, TrialRecord
 from autotune.search.store import StudyStore
 from autotune.standings import Standings
+from objectives.base import Answer
 from spaces import Configuration
 
 FAILED_OFTEN = 3
@@ -75,7 +76,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Rounds:
-    """A series of rounds of a study. The first side is the one whose answer the others must agree with."""
+    """A series of rounds of a study.
+
+    Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
+    """
 
     store: StudyStore
     bench: Bench
@@ -84,6 +88,7 @@ class Rounds:
     sides: tuple[Side, ...]
     seed: int
     phase: str
+    other_workload: bool = False
 
     def table(self) -> Table:
         """Return what is in storage."""
@@ -103,23 +108,32 @@ class Rounds:
         """
         before = table = self.table()
         for number in range(count):
-            for place in np.random.default_rng([self.seed, number]).permutation(len(self.sides)):
-                side = int(place)
+            for side in self._order(number):
                 if (number, side) in table.runs or not table.is_reliable(side):
                     continue
                 self.bench.display.update(self._status(number, count))
-                run = self._run(number, self.sides[side])
+                run = self._run(number, self.sides[side], self._reference(table))
                 self.store.add_run(run)
                 table = Table(self.sides, {**table.runs, (number, side): run}, table.metric)
             if any((number, side) not in before.runs for side in range(len(self.sides))):
                 self.bench.display.line(f"{self.phase}, round {number + 1}: {self._said(number, table)}")
         return table
 
-    def _run(self, number: int, side: Side) -> Run:
+    def _order(self, number: int) -> list[int]:
+        if self.other_workload and number == 0:
+            return list(range(len(self.sides)))
+        return [int(side) for side in np.random.default_rng([self.seed, number]).permutation(len(self.sides))]
+
+    def _reference(self, table: Table) -> Answer | None:
+        if self.other_workload:
+            complete = (run for (_, side), run in table.runs.items() if side == 0 and run.outcome.complete)
+            return next((run.outcome.answer for run in complete), None)
+        baseline = self.standings.baseline
+        return baseline.answer if baseline else None
+
+    def _run(self, number: int, side: Side, reference: Answer | None) -> Run:
         purpose = Purpose(side.configuration, side.trial, self.series, number)
         place = f"{self.series}-{number:02d}-{self.sides.index(side)}".replace(":", "-").replace(",", "-")
-        baseline = self.standings.baseline
-        reference = baseline.answer if baseline else None
         task = self.bench.prepare(0, side.configuration, place, reference=reference)
         while True:
             launched = self.bench.start(task, purpose)

@@ -14,6 +14,7 @@ from autotune.display import Running, Status, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.outcome import Outcome
 from autotune.records import Purpose, State, TrialRecord
+from autotune.sameness import Sameness
 from autotune.search.observation import Observation
 from autotune.search.store import StudyStore
 from autotune.standings import Standings
@@ -21,7 +22,7 @@ from autotune.studyfile import StudyFile
 from autotune.trial import Task
 from launchers import STDOUT, LineReader
 from objectives.base import Progress, ProgressReader
-from spaces import Space
+from spaces import Configuration, Space
 
 _TICK_S = 0.25
 # That many runs in a row without a working machine under them: it is the machine.
@@ -157,13 +158,19 @@ class StudyRunner:
             return False
         size = self._space.size
         exhausted = size.exact and len(self._trials) >= size.value
-        proposed = None if exhausted else self._store.ask(self._space, self._observations())
+        proposed = None if exhausted else self._store.ask(self._space, self._observations(), self._shows_nothing)
         if proposed is None:
             self._ending = Ending.EXHAUSTED
             return False
         self._trials[proposed.number] = proposed
         self._take_stock()
         return True
+
+    def _shows_nothing(self, configuration: Configuration) -> bool:
+        twin = Sameness.of(self._trials.values(), self._bench.alike).twin(configuration)
+        if twin is not None:
+            self._bench.display.line(f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}")
+        return twin is not None
 
     def _observations(self) -> dict[int, Observation]:
         return {trial.number: self._observation(trial) for trial in self._trials.values()}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from autotune.ablation import Ablation, ablate
 from autotune.bench import Bench
+from autotune.carry import carry
 from autotune.cluster import RayExecutor, local_cluster
 from autotune.confirm import confirm, pairs_wanted
 from autotune.cores import CoreClaim, CorePool
@@ -23,8 +24,9 @@ from autotune.search.store import StudyStore
 from autotune.storage_url import lock_path, state_folder
 from autotune.studyfile import StudyFile, parse
 from autotune.summary import Summary, summarise
+from autotune.verdict import Verdict
 from launchers.local import LocalLauncher, sweep
-from spaces import Space
+from objectives.base import Metric
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,11 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
         store.use(
             ValidSetSampler(prepared.space, seed=sampler.seed, startup=sampler.startup, model=sampler.name == "gp")
         )
-        if not _is_done(store, study, prepared.space):
+        if not _is_done(store, study, prepared):
             with _bench(study, place, prepared, facts, display) as bench:
                 ending = StudyRunner(store, prepared.space, bench, study).tune()
                 display.line(f"tuning ended: {ending.value}")
-                confirm(store, bench, study)
+                _judge(store, bench, study, prepared)
         return summarise(store)
 
 
@@ -70,9 +72,9 @@ def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:
         AutotuneError: the study is busy or cannot run here.
     """
     with _opened(study, place, display) as (store, prepared, facts):
-        if not _is_confirmed(summarise(store), study):
+        if not _is_judged(summarise(store), study, prepared):
             with _bench(study, place, prepared, facts, display) as bench:
-                confirm(store, bench, study)
+                _judge(store, bench, study, prepared)
         return summarise(store)
 
 
@@ -134,6 +136,7 @@ def _bench(
                 run_time_limit_s=study.budget.run_time_limit_s,
                 retries=study.budget.infrastructure_retries,
                 session=facts.to_dict(),
+                alike=prepared.plan.alike,
             )
         finally:
             executor.cancel_all()
@@ -152,13 +155,33 @@ def _held(place: Place) -> Iterator[None]:
         lock.release()
 
 
-def _is_done(store: StudyStore, study: StudyFile, space: Space) -> bool:
+def _judge(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared) -> None:
+    confirm(store, bench, study)
+    carry(store, bench, study, prepared.workloads)
+
+
+def _is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:
     """Whether the same command was carried out before: then nothing is started and nothing is written."""
     summary = summarise(store)
-    wanted = min(study.budget.trials, space.size.value) if space.size.exact else study.budget.trials
+    size = prepared.space.size
+    wanted = min(study.budget.trials, size.value) if size.exact else study.budget.trials
     if summary.finished < wanted or summary.finished < len(summary.trials):
         return False
-    return _is_confirmed(summary, study)
+    return _is_judged(summary, study, prepared)
+
+
+def _is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
+    if not _is_confirmed(summary, study):
+        return False
+    verdict, metric = summary.present_verdict, summary.standings.metric
+    if verdict is None or not verdict.significant(metric):
+        return True
+    carried = {(one.workload, one.digest): one for one in summary.carried}
+    for workload in prepared.workloads:
+        found = carried.get((workload.name, workload.digest))
+        if found is None or not (found.why or _has_enough(found.verdict, study, metric)):
+            return False
+    return True
 
 
 def _is_confirmed(summary: Summary, study: StudyFile) -> bool:
@@ -167,6 +190,10 @@ def _is_confirmed(summary: Summary, study: StudyFile) -> bool:
         return True
     if verdict is None:
         return False
+    return _has_enough(verdict, study, standings.metric)
+
+
+def _has_enough(verdict: Verdict, study: StudyFile, metric: Metric) -> bool:
     if not verdict.known:
         return len(verdict.failures) >= FAILED_OFTEN
-    return len(verdict.pairs) >= pairs_wanted(verdict, study.verdict, standings.metric)
+    return len(verdict.pairs) >= pairs_wanted(verdict, study.verdict, metric)

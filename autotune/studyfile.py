@@ -5,7 +5,7 @@ import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -119,12 +119,17 @@ class LauncherSection(_Section):
 
 
 class StudyFile(_Section):
-    """A whole study file."""
+    """A whole study file.
+
+    `workloads` are other problems for the same program, by name: what their options have instead of `options`. The
+    winner is compared with the default on each.
+    """
 
     name: str = Field(pattern=NAME)
     description: str = ""
     objective: str
     options: dict[str, Any] = Field(default_factory=dict)
+    workloads: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
     space: SpaceSection = SpaceSection()
     budget: BudgetSection = BudgetSection()
     sampler: SamplerSection = SamplerSection()

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autotune.ablation import Ablation
+from autotune.carry import SERIES as WORKLOAD
+from autotune.carry import Carried, stored_carried
 from autotune.confirm import changes, is_about, stored_verdict
 from autotune.display import shown
 from autotune.ledger import Ledger, ledger
@@ -12,6 +14,7 @@ from autotune.search.store import ABLATION, StudyStore
 from autotune.standings import Standings
 from autotune.studyfile import RepeatsSection
 from autotune.verdict import Verdict
+from objectives.base import Metric
 from spaces import Configuration
 
 
@@ -25,6 +28,13 @@ class Summary:
     ledger: Ledger = field(default_factory=Ledger)
     verdict: Verdict | None = None
     ablation: Ablation | None = None
+    all_carried: tuple[Carried, ...] = ()
+
+    @property
+    def carried(self) -> tuple[Carried, ...]:
+        """What is known of the winner on other workloads."""
+        verdict = self.present_verdict
+        return tuple(one for one in self.all_carried if verdict is not None and one.verdict.winner == verdict.winner)
 
     @property
     def trials(self) -> list[TrialRecord]:
@@ -99,6 +109,7 @@ class Summary:
         doubt = verdict.doubt(metric) if verdict else None
         if doubt:
             lines.append(f"doubt: {doubt}")
+        lines += [f"on workload {one.workload}: {one.sentence(metric)}" for one in self.carried]
         if self.simplified is not None:
             dropped = ", ".join(self.simplified.dropped)
             lines.append(f"simplified: {shown(self.simplified.simplified or {})}  (as good without {dropped})")
@@ -136,7 +147,8 @@ class Summary:
             "facts": self.definition.facts,
             "best": self._trial(self.best),
             "default": self._trial(self.standings.baseline),
-            "verdict": self._verdict(),
+            "verdict": _described(self.present_verdict, metric),
+            "workloads": {one.workload: _carried(one, metric) for one in self.carried},
             "simplified": dict(simplified) if simplified is not None else None,
             "ledger": self.ledger.to_dict(),
         }
@@ -164,21 +176,26 @@ class Summary:
             "command": trial.job.get("argv"),
         }
 
-    def _verdict(self) -> dict[str, Any] | None:
-        verdict, metric = self.present_verdict, self.standings.metric
-        if verdict is None:
-            return None
-        found = verdict.to_dict() | {"sentence": verdict.sentence(metric)}
-        if verdict.known:
-            speed, low, high = verdict.interval(metric)
-            found |= {
-                "speed_up": speed,
-                "low": low,
-                "high": high,
-                "significant": verdict.significant(metric),
-                "doubt": verdict.doubt(metric),
-            }
-        return found
+
+def _described(verdict: Verdict | None, metric: Metric) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    found = verdict.to_dict() | {"sentence": verdict.sentence(metric)}
+    if verdict.known:
+        speed, low, high = verdict.interval(metric)
+        found |= {
+            "speed_up": speed,
+            "low": low,
+            "high": high,
+            "significant": verdict.significant(metric),
+            "doubt": verdict.doubt(metric),
+        }
+    return found
+
+
+def _carried(found: Carried, metric: Metric) -> dict[str, Any]:
+    described = _described(found.verdict, metric) or {}
+    return described | {"sentence": found.sentence(metric), "facts": dict(found.facts)}
 
 
 def summarise(store: StudyStore) -> Summary:
@@ -192,6 +209,7 @@ def summarise(store: StudyStore) -> Summary:
         Standings.of(store.trials(), definition.target, repeats.statistic),
         verdict=stored_verdict(store),
         ablation=Ablation.from_dict(stored) if stored else None,
+        all_carried=stored_carried(store),
     )
     winner = found.best.number if found.best else None
     return replace(found, ledger=ledger(store.runs(), found.trials, winner, repeats.max_runs))
@@ -200,5 +218,9 @@ def summarise(store: StudyStore) -> Summary:
 def run_to_use(store: StudyStore, summary: Summary) -> Run | None:
     """Return the newest complete run of the configuration to use, for whatever it was made; None if there is none."""
     wanted = dict(summary.configuration or {})
-    found = [run for run in store.runs() if run.outcome.complete and dict(run.configuration) == wanted]
+    found = [
+        run
+        for run in store.runs()
+        if run.outcome.complete and dict(run.configuration) == wanted and run.series.partition(":")[0] != WORKLOAD
+    ]
     return found[-1] if found and summary.configuration is not None else None

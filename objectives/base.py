@@ -1,6 +1,6 @@
 """The objective seam: what is run, and how its output is read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -152,6 +152,13 @@ class Objective(Protocol):
         """
 
 
+RunJob = Callable[[Job], Output]
+"""Runs a job to its end: what a plan needs for a dry run."""
+
+Alike = Callable[[Configuration, Configuration, Mapping[str, Any]], bool]
+"""Whether a configuration is the same in effect as a measured one, whose run had these details."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """A program made ready to be tuned on this machine: the objective and the space it suggests.
@@ -159,7 +166,8 @@ class Plan:
     `facts` are those of the workload and of the program's installation, for constraints and for the performance
     model; `notes` are remarks for the person (what was found, what was left out and why); `identity` says what
     makes measurements comparable (input digest, program version): a study holds measurements of one identity;
-    `mentioned` are the parameters that the study file's space must have, since the job mentions them.
+    `mentioned` are the parameters that the study file's space must have, since the job mentions them; `unknown` says
+    what is wrong with names of its parameters. `alike` saves runs of configurations that could show nothing new.
     """
 
     objective: Objective
@@ -169,11 +177,9 @@ class Plan:
     identity: Mapping[str, str]
     mentioned: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unknown: Callable[[Iterable[str]], list[str]] | None = None
+    alike: Alike | None = None
 
 
 class PlanError(Exception):
     """A program cannot be tuned here as asked; the message says why and what to do, a line for each error."""
-
-
-RunJob = Callable[[Job], Output]
-"""Runs a job to its end: what a plan needs for a dry run."""

@@ -1,8 +1,8 @@
 """Variables of UCX as a space, from what the installed UCX says of them.
 
 Every parameter is a variable by its own name, with UCX's own words as values; unset is the default. Some are chosen by
-default, below with the reason; any other can be named by a pattern. UCX accepts a misspelt variable without a word,
-so names are checked against its own list.
+default (`ucx_picks`); any other can be named by a pattern. UCX accepts a misspelt variable without a word, so names are
+checked against its own list.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,10 +13,14 @@ from spaces.constraint import Constraint
 from spaces.errors import SpaceError, did_you_mean
 from spaces.parameter import Choice, Parameter
 from spaces.ucx_config import Variable
-from spaces.ucx_transports import combinations, maps_memory, readers_of
+from spaces.ucx_picks import PICKS, Pick
+from spaces.ucx_transports import between_nodes, combinations, maps_memory, readers_of
 from spaces.ucx_values import size_bytes, values_of
 
 TLS = "UCX_TLS"
+DEVICES = "UCX_NET_DEVICES"
+SCHEME = "UCX_RNDV_SCHEME"
+_MAPPED = "rkey_ptr"
 
 
 @dataclass(frozen=True)
@@ -33,87 +37,6 @@ class Selection:
     constraints: tuple[Constraint, ...]
     left_out: Mapping[str, str]
 
-
-@dataclass(frozen=True)
-class _Pick:
-    """A variable that is tuned by default: `factors` of its default as values, or `only` these of its values."""
-
-    name: str
-    why: str
-    factors: tuple[float, ...] = ()
-    only: tuple[str, ...] = ()
-
-
-_SEGMENT = "how much is copied at a time"
-_POLL = "how long one connection is served before the others"
-_GROWTH = "how often a pool of buffers has to grow"
-_SOCKET = "how much is under way before a sender waits"
-_FIFO = "how many messages wait before a sender does"
-_QUEUE = "how many requests are under way"
-_MATCHING = "the network card finds the receive that a message belongs to"
-_AROUND = (1 / 4, 4)
-
-_PICKS = (
-    _Pick("UCX_RNDV_THRESH", "from which size on a handshake costs less than a copy; often the most there is to gain"),
-    _Pick("UCX_RNDV_SCHEME", "who moves the data of a large message, and how"),
-    _Pick("UCX_ZCOPY_THRESH", "from which size on registering memory costs less than a copy"),
-    _Pick("UCX_PROTO_ENABLE", "the other of two ways to choose a protocol, which cuts messages elsewhere"),
-    _Pick("UCX_MAX_RNDV_RAILS", "over how many devices a large message is spread", (1 / 2, 2)),
-    _Pick("UCX_UNIFIED_MODE", "short cuts where all processes have the same devices"),
-    _Pick("UCX_USE_MT_MUTEX", "threads that wait sleep instead of spinning"),
-    _Pick("UCX_ADAPTIVE_PROGRESS", "whether idle devices are polled"),
-    # Copies through the kernel's buffers: the sizes of the copies, and how rarely a system call is needed.
-    _Pick("UCX_TCP_TX_SEG_SIZE", _SEGMENT, (1 / 2, 2, 4, 8, 16, 32)),
-    _Pick("UCX_TCP_RX_SEG_SIZE", _SEGMENT, (1 / 4, 1 / 2, 2, 4, 8, 16)),
-    _Pick("UCX_TCP_SNDBUF", _SOCKET),
-    _Pick("UCX_TCP_RCVBUF", _SOCKET),
-    _Pick("UCX_TCP_MAX_POLL", _POLL, _AROUND),
-    _Pick("UCX_TCP_PUT_ENABLE", "large messages without a copy on the sender's side"),
-    _Pick("UCX_TCP_TX_BUFS_GROW", _GROWTH, (2,)),
-    _Pick("UCX_TCP_RX_BUFS_GROW", _GROWTH, (2,)),
-    # Shared memory: a queue of small elements, and buffers for what does not fit into one. `y` of the huge pages
-    # fails where the machine has none, and is `try` where it has.
-    *(
-        pick
-        for start in ("UCX_SYSV_", "UCX_POSIX_")
-        for pick in (
-            _Pick(f"{start}FIFO_SIZE", _FIFO, (1 / 4, 4, 16)),
-            _Pick(f"{start}SEG_SIZE", _SEGMENT, (1 / 4, 2, 4)),
-            _Pick(f"{start}FIFO_ELEM_SIZE", "up to which size a message needs no buffer", (1 / 2, 2, 4)),
-            _Pick(f"{start}FIFO_MAX_POLL", _POLL, _AROUND),
-            _Pick(
-                f"{start}HUGETLB_MODE", "huge pages are tried by default, at a cost where there are none", (), ("n",)
-            ),
-        )
-    ),
-    _Pick("UCX_CMA_SEG_SIZE", "how much the kernel copies between processes in a call"),
-    _Pick("UCX_CMA_TX_QUOTA", "how many such calls are made before anything else"),
-    # InfiniBand.
-    _Pick("UCX_RC_MLX5_TM_ENABLE", _MATCHING),
-    _Pick("UCX_DC_MLX5_TM_ENABLE", _MATCHING),
-    _Pick("UCX_TM_THRESH", "from which size on the network card does so"),
-    *(
-        pick
-        for start in ("UCX_RC_MLX5_", "UCX_DC_MLX5_", "UCX_RC_VERBS_")
-        for pick in (
-            _Pick(f"{start}TX_QUEUE_LEN", _QUEUE, _AROUND),
-            _Pick(f"{start}RX_QUEUE_LEN", _QUEUE, (1 / 4, 2)),
-            _Pick(f"{start}SEG_SIZE", _SEGMENT, (1 / 4, 4)),
-        )
-    ),
-    _Pick("UCX_DC_MLX5_NUM_DCI", "how many peers are sent to at once"),
-    _Pick("UCX_DC_MLX5_TX_POLICY", "which peer is served next"),
-    _Pick("UCX_IB_REG_METHODS", "how memory is made known to the network card"),
-    _Pick("UCX_IB_PCI_RELAXED_ORDERING", "whether writes to memory may overtake each other"),
-    # GPUs.
-    _Pick("UCX_IB_GPU_DIRECT_RDMA", "whether the network card reads a GPU's memory itself"),
-    _Pick("UCX_MEMTYPE_CACHE", "whether it is remembered which memory is a GPU's"),
-    _Pick("UCX_RNDV_PIPELINE_SEND_THRESH", "from which size on messages of GPUs go through the host in pieces"),
-    _Pick("UCX_RNDV_PIPELINE_SHM_ENABLE", "whether they do so within a node"),
-    _Pick("UCX_CUDA_COPY_MAX_POLL", _POLL, _AROUND),
-    _Pick("UCX_CUDA_IPC_MAX_POLL", _POLL, _AROUND),
-    _Pick("UCX_CUDA_IPC_CACHE", "whether mappings of another process's GPU memory are kept"),
-)
 
 _GPU_ONLY = ("UCX_MEMTYPE_*", "UCX_RNDV_PIPELINE_*", "UCX_RNDV_FRAG_MEM_TYPE*", "*_CUDA_*", "*_ROCM_*", "*_GPU_*")
 _PIPELINES = ("get_ppln", "put_ppln")  # through host memory: rendezvous schemes for memory of GPUs
@@ -147,6 +70,7 @@ def select(  # noqa: PLR0913  facts of the machine and of the use, by keyword
     patterns: Sequence[str] = (),
     gpu: bool = False,
     automatic: Collection[str] | None = None,
+    devices: Mapping[str, frozenset[str]] | None = None,
     nodes: int = 1,
 ) -> Selection:
     """Return what is worth tuning here.
@@ -158,6 +82,7 @@ def select(  # noqa: PLR0913  facts of the machine and of the use, by keyword
         gpu: messages lie in the memory of GPUs.
         automatic: the transports that UCX itself chooses between the processes (`spaces.ucx_config.lanes`). Settings of
             others are then tuned only where UCX_TLS names them. None: unknown, any may be in use.
+        devices: the network devices, with the transports that use each.
         nodes: how many nodes the processes run on.
 
     Raises:
@@ -171,10 +96,17 @@ def select(  # noqa: PLR0913  facts of the machine and of the use, by keyword
     errors = chosen.add_patterns(patterns)
     if errors:
         raise SpaceError(errors)
+    usable = dict(devices or {}) if nodes == 1 else between_nodes(devices or {})
+    if len(usable) > 1:
+        chosen.add_devices(usable)
     tls = [_tls(variables, ways)] if ways else []
     parameters = (*tls, *(parameter for parameter in chosen.parameters if reading.ever(parameter.name)))
     unread = {p.name: reading.never(p.name) for p in chosen.parameters if not reading.ever(p.name)}
     rules = [rule for parameter in parameters for rule in reading.rules(parameter.name)]
+    if any(parameter.name == SCHEME and _MAPPED in parameter.values for parameter in parameters):
+        rules += reading.mapping()
+    if DEVICES in {parameter.name for parameter in parameters}:
+        rules += reading.devices(usable)
     return Selection(parameters, (*_conflicts(parameters, variables), *rules), {**chosen.left_out, **unread})
 
 
@@ -197,7 +129,7 @@ class _Chosen:
         self._gpu = gpu
         self._found: dict[str, Parameter] = {}
         self.left_out = {name: why for name in self._variables if (why := self._absent(name))}
-        for pick in _PICKS:
+        for pick in PICKS:
             self._add_pick(pick)
 
     @property
@@ -218,7 +150,13 @@ class _Chosen:
             errors += [error for variable in matches if (error := self._add_match(variable, pattern))]
         return errors
 
-    def _add_pick(self, pick: _Pick) -> None:
+    def add_devices(self, devices: Iterable[str]) -> None:
+        """Add the choice of one network device instead of all."""
+        variable = self._variables.get(DEVICES)
+        if variable is not None:
+            self._found[DEVICES] = Choice(DEVICES, tuple(devices), optional=True, help=variable.help)
+
+    def _add_pick(self, pick: Pick) -> None:
         variable = self._variables.get(pick.name)
         if variable is None:
             self.left_out[pick.name] = "this UCX does not know it"
@@ -246,7 +184,7 @@ class _Chosen:
         return ""
 
     def _add(self, variable: Variable, values: tuple[str, ...]) -> None:
-        if variable.name == "UCX_RNDV_SCHEME":
+        if variable.name == SCHEME:
             values = tuple(value for value in values if self._is_possible(value))
         if values:
             self._found[variable.name] = Choice(variable.name, values, optional=True, help=variable.help)
@@ -254,14 +192,14 @@ class _Chosen:
             self.left_out.setdefault(variable.name, "it has no value worth trying other than its default")
 
     def _is_possible(self, scheme: str) -> bool:
-        mapped = scheme != "rkey_ptr" or maps_memory(self._transports)
+        mapped = scheme != _MAPPED or maps_memory(self._transports)
         return scheme != "auto" and mapped and (self._gpu or scheme not in _PIPELINES)
 
     def _absent(self, name: str) -> str:
         """Return why nothing here reads the variable, if so."""
         readers = readers_of(name)
         if readers and not readers & self._transports:
-            return f"only {', '.join(sorted(readers))} would read it, and this machine has no such transport"
+            return f"only {', '.join(sorted(readers))} would read it, and there is no such transport"
         if not self._gpu and any(fnmatchcase(name, pattern) for pattern in _GPU_ONLY):
             return "it is about memory of GPUs, and there is none in use"
         return ""
@@ -294,6 +232,26 @@ class _Reading:
             inside = f"{TLS} in {_quoted(found)}" if found else f"not is_set({TLS})"
             reason = f"only {readers} would read it, which {TLS} excludes"
             rules.append(Constraint(f"{name} is read", f"{inside} or not is_set({name})", reason))
+        return rules
+
+    def mapping(self) -> list[Constraint]:
+        """Return where another process's memory can be read in place."""
+        fitting = [text for text, names in self.ways.items() if maps_memory(names)]
+        if len(fitting) == len(self.ways):
+            return []
+        unset = f"not is_set({TLS}) or " if self.automatic is None or maps_memory(self.automatic) else ""
+        rule = f"{SCHEME} != {_MAPPED!r} or {unset}{TLS} in {_quoted(fitting)}"
+        reason = f"{_MAPPED} reads memory that the processes share, which these transports do not"
+        return [Constraint("shared memory is there to be read", rule, reason)]
+
+    def devices(self, devices: Mapping[str, frozenset[str]]) -> list[Constraint]:
+        """Return which devices a transport has, for those that cannot use all of them."""
+        rules = []
+        for text, names in self.ways.items():
+            fitting = [device for device, transports in devices.items() if transports & names]
+            if names & readers_of(DEVICES) and len(fitting) < len(devices):
+                rule = f"{TLS} != {text!r} or not is_set({DEVICES}) or {DEVICES} in {_quoted(fitting)}"
+                rules.append(Constraint(f"devices of {text}", rule, f"{text} does not use the other devices"))
         return rules
 
     def _with(self, name: str) -> list[str]:

@@ -3,7 +3,8 @@
 See UCX's documentation, "Frequently asked questions", and its own description of UCX_TLS.
 """
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable, Mapping
 
 _INFINIBAND = ("rc_verbs", "rc_mlx5", "dc_mlx5", "ud_verbs", "ud_mlx5")
 
@@ -19,10 +20,13 @@ _NETWORKS = {
 }
 _MAPPERS = ("posix", "sysv", "xpmem")  # shared memory that connects two processes of a node by itself
 _COPIERS = ("cma", "knem")  # copy large messages within a node; another transport has to connect
+_DEVICE = re.compile(r"Transport: (\S+)\s*\n#\s*Device: (\S+)\s*\n#\s*Type: (\S+)")
+_LOOPBACK = "lo"
 _GPUS = ("cuda_copy", "cuda_ipc", "gdr_copy", "rocm_copy", "rocm_ipc", "rocm_gdr")
 
 # Variables that begin so are read by these transports only. A longer beginning goes before a shorter one.
 _READERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("UCX_NET_DEVICES", tuple(_NETWORKS)),
     ("UCX_SELF_", ("self",)),
     ("UCX_TCP_", ("tcp",)),
     ("UCX_SYSV_", ("sysv",)),
@@ -57,6 +61,25 @@ def readers_of(name: str) -> frozenset[str]:
     return frozenset(next((readers for start, readers in _READERS if name.startswith(start)), ()))
 
 
+def network_devices(text: str) -> dict[str, frozenset[str]]:
+    """Return the network devices of the output of `ucx_info -d`, and the transports that use each."""
+    found: dict[str, set[str]] = {}
+    for transport, device, kind in _DEVICE.findall(text):
+        if kind == "network":
+            found.setdefault(device, set()).add(transport)
+    return {device: frozenset(transports) for device, transports in found.items()}
+
+
+def between_nodes(devices: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Return the devices that reach other nodes: all but the loopback one."""
+    return {device: transports for device, transports in devices.items() if device != _LOOPBACK}
+
+
+def tls_value(transports: Iterable[str]) -> str:
+    """Return the value of UCX_TLS that names these transports, with what brings the connections of each up."""
+    return ",".join(_NETWORKS.get(name, name) for name in transports)
+
+
 def maps_memory(transports: Collection[str]) -> bool:
     """Return whether a process can read another's memory in place (the rendezvous scheme `rkey_ptr`)."""
     return any(transport in transports for transport in _MAPPERS)
@@ -74,4 +97,4 @@ def combinations(transports: Collection[str], *, gpu: bool, nodes: int) -> dict[
     reach = tuple(transport for transport in _GPUS if gpu and transport in transports)
     joint = local if nodes == 1 else [network + shared for network in networks for shared in local]
     named = [(*names, *reach) for names in (*networks, *joint)]
-    return {",".join(_NETWORKS.get(name, name) for name in names): frozenset(names) for names in named}
+    return {tls_value(names): frozenset(names) for names in named}

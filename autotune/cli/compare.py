@@ -7,10 +7,12 @@ import typer
 from rich.table import Table
 
 from autotune.ablation import Ablation, OptionEffect
+from autotune.bars import bars, lines
 from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, StudyName, displayed, output, print_json
 from autotune.cli.study import CoresOption, restrict
 from autotune.display import shown, written
 from autotune.machine import this_machine
+from autotune.pictures import FORMATS, draw_bars
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile, parse
 
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 RunsOption = Annotated[
     Path | None, typer.Option("--runs", help="Folder for the runs' folders, if not beside the storage.")
 ]
+
+
+def _drawable(path: Path | None) -> Path | None:
+    if path is not None and path.suffix.lower() not in FORMATS:
+        msg = f"{path} has none of the endings {', '.join(FORMATS)}"
+        raise typer.BadParameter(msg)
+    return path
 
 
 def confirm(
@@ -53,13 +62,21 @@ def confirm(
 def ablate(
     name: StudyName,
     rounds: Annotated[int | None, typer.Option("--rounds", min=3, help="How often every variant runs.")] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture", help="File for the picture (.png, .svg, .pdf), if not beside the runs.", callback=_drawable
+        ),
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Take the winner apart: what each changed option is worth alone, and in the winner; drop those that do nothing."""
-    from autotune.session import ablate_study  # noqa: PLC0415  Ray and Optuna take a second to import
+    # Ray and Optuna take a second to import
+    from autotune.search.store import StudyStore  # noqa: PLC0415
+    from autotune.session import ablate_study  # noqa: PLC0415
 
     study, place = _stored(name, storage, runs, cores, {"pairs": rounds} if rounds else {})
     with displayed() as display:
@@ -70,8 +87,15 @@ def ablate(
     if found is None:
         output().print("no configuration of this study is better than the default: there is nothing to take apart")
         return
+    metric = StudyStore.read(place.url, name).definition.target
+    drawn = bars(found, metric)
     output().print(_table(found))
+    for line in lines(drawn, metric.unit):
+        output().print(line, markup=False)
     output().print(_conclusion(found), markup=False)
+    path = picture or place.runs / "ablation.png"
+    draw_bars(drawn, metric, f"study {name}: what each option is worth", path)
+    output().print(f"picture: {path}", markup=False)
 
 
 def _stored(

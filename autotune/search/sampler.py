@@ -5,10 +5,10 @@ the expected improvement of a Gaussian process over the valid set itself where i
 the neighbours of the best where it is not. A value of several runs weighs as much; a capped trial counts as somewhere
 above its bound; a failed one as a standard deviation worse than the worst, and near it an improvement is expected only
 as far as a run is expected to work; running trials are believed at the model's mean (kriging believer: Ginsbourger, Le
-Riche & Carraro 2010).
+Riche & Carraro 2010). What is known to be the same in effect as a measured configuration is passed over.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,8 @@ Rows = NDArray[np.int32]
 _SCORED = 2_000
 # Neighbours of that many of the best are scored too, so that the search can refine where sampling is thin.
 _REFINED = 5
+# That many proposals that would show nothing new are passed over; to find that out may take a moment for each.
+_PASSED_OVER = 10
 # A process over n points costs n^3; the best and the newest this many tell nearly as much as all.
 _REMEMBERED = 300
 
@@ -67,10 +69,17 @@ class ValidSetSampler(BaseSampler):
         self._model = model
         self._distributions = distributions_of(space)
         self._seen: Mapping[int, Observation] = {}
+        self._shows_nothing: Callable[[Configuration], bool] = lambda configuration: False  # noqa: ARG005
 
-    def learn(self, seen: Mapping[int, Observation]) -> None:
-        """Believe these observations, by the trials' numbers, rather than what storage tells of those trials."""
+    def learn(
+        self, seen: Mapping[int, Observation], shows_nothing: Callable[[Configuration], bool] | None = None
+    ) -> None:
+        """Believe these observations, by the trials' numbers, rather than what storage tells of those trials.
+
+        `shows_nothing` tells which configurations are the same in effect as a measured one.
+        """
         self._seen = seen
+        self._shows_nothing = shows_nothing or self._shows_nothing
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return the whole space: every parameter is sampled together with all others."""
@@ -96,10 +105,10 @@ class ValidSetSampler(BaseSampler):
         rng = np.random.default_rng([self._seed, trial.number])
         seen = self._space.indices([t.params for t in others])
         if not self._model or len(others) <= self._startup:
-            return self._decode(self._unseen(self._drawn(rng, len(others) + 1), seen)[0])
+            return self._first_new(self._unseen(self._drawn(rng, len(others) + _PASSED_OVER), seen))
         evidence = _evidence([self._seen.get(t.number) or observed(t) for t in others], study.direction)
         candidates = self._unseen(self._candidates(rng, seen, evidence), seen)
-        return self._decode(candidates[self._best(candidates, seen, evidence)])
+        return self._first_new(candidates[self._best(candidates, seen, evidence)])
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -108,6 +117,11 @@ class ValidSetSampler(BaseSampler):
         del study, trial, param_distribution
         msg = f"parameter {param_name!r} has no value in this trial; only proposed parameters may be suggested"
         raise ValueError(msg)
+
+    def _first_new(self, candidates: Rows) -> dict[str, Any]:
+        """Return the first that may show something new; if none of the first few does, the first."""
+        first = [self._decode(row) for row in candidates[:_PASSED_OVER]]
+        return next((found for found in first if not self._shows_nothing(found)), first[0])
 
     def _decode(self, row: Rows) -> dict[str, Any]:
         return dict(self._space.decode(row[None, :])[0])
@@ -134,10 +148,11 @@ class ValidSetSampler(BaseSampler):
         unseen: Rows = candidates[np.array(fresh)]
         return unseen
 
-    def _best(self, candidates: Rows, seen: Rows, evidence: _Evidence) -> int:
+    def _best(self, candidates: Rows, seen: Rows, evidence: _Evidence) -> NDArray[np.intp]:
+        """Return the places of the best candidates, the best first."""
         measured = np.isfinite(evidence.values)
         if (measured & ~evidence.censored).sum() < 2:
-            return 0
+            return np.arange(min(_PASSED_OVER, len(candidates)))
         # A failure counts as bad, or the process would be curious about it.
         worst = evidence.values[measured].max() + evidence.values[measured].std()
         values = np.where(np.isposinf(evidence.values), worst, evidence.values)
@@ -156,7 +171,8 @@ class ValidSetSampler(BaseSampler):
         best = float(evidence.values[measured & ~evidence.censored].min())
         told = ~evidence.pending
         works = chance_to_work(rows, x[told], measured[told].astype(float))
-        return int(np.argmax(expected_improvement(mean, deviation, best) * works))
+        promise = expected_improvement(mean, deviation, best) * works
+        return np.argsort(-promise, kind="stable")[:_PASSED_OVER]
 
 
 def _remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:

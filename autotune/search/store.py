@@ -6,7 +6,7 @@ the log as soon as they end. A trial that was asked but not launched is set asid
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -23,11 +23,12 @@ from autotune.search.observation import ABANDONED, BOUND, Observation
 from autotune.search.runlog import MemoryRunLog, RunLog, SqlRunLog
 from autotune.search.sampler import SpaceExhaustedError, ValidSetSampler
 from autotune.storage_url import shown, sqlite_path
-from spaces import Space
+from spaces import Configuration, Space
 
 DEFINITION = "definition"
 VERDICT = "verdict"
 ABLATION = "ablation"
+WORKLOADS = "workloads"
 _LAUNCHED = "launched"
 _BUSY_TIMEOUT_S = 60
 
@@ -127,7 +128,7 @@ class StudyStore:
             return Definition.from_dict(self._study.user_attrs[DEFINITION])
 
     def attribute(self, name: str) -> Mapping[str, Any] | None:
-        """What was stored of a comparison: `VERDICT`, `ABLATION`."""
+        """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`."""
         with _storage_errors(self._url):
             found: Mapping[str, Any] | None = self._study.user_attrs.get(name)
         return found
@@ -160,13 +161,19 @@ class StudyStore:
         """Ask `sampler` from now on."""
         self._study.sampler = self._sampler = sampler
 
-    def ask(self, space: Space, seen: Mapping[int, Observation] | None = None) -> TrialRecord | None:
+    def ask(
+        self,
+        space: Space,
+        seen: Mapping[int, Observation] | None = None,
+        shows_nothing: Callable[[Configuration], bool] | None = None,
+    ) -> TrialRecord | None:
         """Propose a new trial; None when every valid configuration has been proposed.
 
-        `seen` is what is known of the trials by now, by number: more than what was stored when each was settled.
+        `seen` is what is known of the trials by now, by number: more than what was stored when each was settled;
+        `shows_nothing` tells which configurations are the same in effect as a measured one.
         """
         if self._sampler is not None and seen is not None:
-            self._sampler.learn(seen)
+            self._sampler.learn(seen, shows_nothing)
         with _storage_errors(self._url):
             try:
                 trial = ask(self._study, space)

@@ -6,17 +6,15 @@ alternative points to one of them; a program takes another one through LD_LIBRAR
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from objectives.linked import linked_libraries
 from objectives.qe.libraries import linear_algebra, linear_algebra_digest
 
 LIBRARY = "libblas.so.3"
-_TIMEOUT_S = 30
 # Of all libraries, those for linear algebra and for threads: others (libevent_pthreads) have their own reasons.
 _CONCERNED = re.compile(r"lib(gomp|iomp|omp\b|omp5|blas|openblas|blis|mkl|armpl|sci_|flexiblas)")
 _THREADED = re.compile(r"pthread|openmp|mkl|lib(?:gomp|iomp|omp)|blasp|openblas|_mp\b")
@@ -38,31 +36,6 @@ class Blas:
     def library_path(self, inherited: str = "") -> str:
         """Return the value of LD_LIBRARY_PATH that selects this library."""
         return f"{self.folder}:{inherited}" if inherited else str(self.folder)
-
-
-def linked_libraries(program: Path, library_path: str | None = None) -> dict[str, Path | None]:
-    """Return what `program` is linked to at run time, by library name; None for a library that is not found.
-
-    A program that is linked statically, or that cannot be asked, has none.
-    """
-    ldd = shutil.which("ldd")
-    if ldd is None:
-        return {}
-    environment = dict(os.environ)
-    if library_path is not None:
-        environment["LD_LIBRARY_PATH"] = library_path
-    try:
-        run = subprocess.run(
-            [ldd, str(program)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=environment
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    found: dict[str, Path | None] = {}
-    for line in run.stdout.splitlines():
-        name, arrow, rest = line.strip().partition(" => ")
-        if arrow:
-            found[name] = None if rest.startswith("not found") else Path(re.sub(r" \(0x[0-9a-f]+\)$", "", rest))
-    return found
 
 
 def system_blas(libraries: dict[str, Path | None]) -> str | None:

@@ -13,6 +13,7 @@ from launchers import Job, LaunchError, MpiStart, Resources
 from launchers.detect import detect
 from launchers.mpi import MpiKind
 from objectives.base import Output, Plan, PlanError, RunJob
+from objectives.linked import linked_libraries
 from objectives.qe import blas, libraries, pseudo
 from objectives.qe.check import problems
 from objectives.qe.deck import Deck
@@ -104,7 +105,7 @@ def _find_program(name: str, errors: list[str]) -> _Program | None:
         return None
     path = Path(found).absolute()
     contents = path.read_bytes()
-    linked = blas.linked_libraries(path)
+    linked = linked_libraries(path)
     return _Program(
         path=path,
         digest=hashlib.sha256(contents).hexdigest(),

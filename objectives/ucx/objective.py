@@ -2,7 +2,8 @@
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from objectives.base import (
     TimedOut,
 )
 from objectives.ending import check_disk, check_ending
+from objectives.ucx.protocols import PROTOCOLS, Span, choices
 from spaces import Configuration
 
 VARIABLES = ("UCX_", "UCXPY_")
@@ -83,12 +85,15 @@ def perftest_metrics(test: str) -> tuple[Metric, ...]:
 class UcxObjective:
     """Runs one of our two programs with the variables of a configuration.
 
-    `argv` is its whole command line, `processes` how many take part in the exchange.
+    `argv` is its whole command line, `processes` how many take part in the exchange; `environment` makes UCX tell more;
+    `spans` are the sizes of the messages.
     """
 
     argv: tuple[str, ...]
     processes: int
     metrics: tuple[Metric, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the run of a configuration."""
@@ -96,7 +101,7 @@ class UcxObjective:
         return Job(
             argv=self.argv,
             folder=context.folder,
-            environment={**_ENVIRONMENT, **chosen},
+            environment={**_ENVIRONMENT, **self.environment, **chosen},
             resources=Resources(cores=self.processes, cpus=context.cpus),
             time_limit_s=context.time_limit_s,
         )
@@ -144,7 +149,7 @@ class UcxObjective:
         return Measurement(
             metrics={**figures, ELAPSED.name: output.status.usage.elapsed_s},
             answer=answer,
-            details=results[-1],
+            details={**results[-1], PROTOCOLS: choices(text, self.spans)},
             unused=unused(text),
         )
 

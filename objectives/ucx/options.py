@@ -48,6 +48,9 @@ class UcxOptions(BaseModel):
         test: what ucx_perftest measures.
         message_bytes: sizes of the messages of ucx_perftest; those of `size` by default.
         python: the interpreter that has ucxx, by name or path; looked for by default.
+        transports: use only these, as `ucx_info -d` names them: ["tcp"], ["sysv", "cma"]; all, if there are none.
+        server: what starts a command on another host, where the server of ucx_perftest then runs: ["ssh", "node2"].
+        server_address: the name or address of that host for the client.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -61,6 +64,9 @@ class UcxOptions(BaseModel):
     test: Test = "tag_bw"
     message_bytes: list[int] = Field(default_factory=list)
     python: str | None = None
+    transports: list[str] = Field(default_factory=list)
+    server: list[str] = Field(default_factory=list)
+    server_address: str | None = None
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> "UcxOptions":
@@ -74,12 +80,31 @@ class UcxOptions(BaseModel):
         if wrong:
             msg = f"sizes of messages are from 1 to 2**30 bytes, got {wrong} @ options.message_bytes"
             raise PlanError(msg)
+        if bool(checked.server) != bool(checked.server_address):
+            msg = 'another host needs both: server = ["ssh", "node2"], server_address = "node2" @ options.server'
+            raise PlanError(msg)
+        if checked.server and checked.benchmark != "perftest":
+            msg = 'only ucx_perftest runs between two hosts: benchmark = "perftest" @ options.benchmark'
+            raise PlanError(msg)
         return checked
 
     @property
     def workload(self) -> Size:
         """The workload of the chosen size."""
         return SIZES[self.size]
+
+    @property
+    def nodes(self) -> int:
+        """On how many nodes the processes run."""
+        return 2 if self.server else 1
+
+    def spans_bytes(self, benchmark: Benchmark) -> tuple[tuple[int, int], ...]:
+        """Return the sizes of the messages, from and to."""
+        if benchmark == "perftest":
+            return tuple((size, size) for size in self.sizes_bytes())
+        # A counter, and a worker's share of a table, which a hash makes a little smaller or larger.
+        share = 16 * self.workload.rows / self.workers
+        return ((1, 8), (int(0.9 * share), int(1.1 * share)))
 
     def sizes_bytes(self) -> tuple[int, ...]:
         """Return the sizes of the messages of ucx_perftest."""

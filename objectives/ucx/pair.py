@@ -7,6 +7,8 @@ once) and one at the end.
 import argparse
 import json
 import math
+import os
+import re
 import socket
 import statistics
 import subprocess
@@ -16,7 +18,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-_ADDRESS = "127.0.0.1"
 _VOLUME_BYTES = 2**31  # of one measurement; small messages are limited by their number
 _MESSAGES = (100, 20_000)
 _ROUND_TRIPS = 2_000  # of a measurement of latency, where each message waits for the one before
@@ -25,6 +26,7 @@ _PAUSE_S = 0.02
 _REFUSED = "Connection refused"
 _TAKEN = "Address already in use"
 _PORTS_TRIED = 3
+_OF_UCX = re.compile(r" UCX |\] +\|").search  # what it warns of, and its tables of protocols
 
 
 class PairError(Exception):
@@ -98,22 +100,36 @@ def run_client(argv: Sequence[str], server: "subprocess.Popen[str]", patience_s:
         time.sleep(_PAUSE_S)
 
 
-def measure(program: str, test: str, size_bytes: int, patience_s: float) -> float:
+def on_host(server: Sequence[str], argv: Sequence[str], patience_s: float) -> list[str]:
+    """Return the command that runs the server: on another host by the words `server`, ended there after `patience_s`.
+
+    What starts a command there (ssh) neither passes on our variables, nor ends it when it is ended itself.
+    """
+    if not server:
+        return list(argv)
+    variables = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("UCX_")]
+    return [*server, "env", *variables, "timeout", "--kill-after=5", f"{patience_s:g}", *argv]
+
+
+def measure(given: argparse.Namespace, size_bytes: int) -> float:
     """Start a server and a client, and return the client's figure.
 
     Raises:
         PairError: they gave none.
     """
+    program, test, patience_s = given.program, given.test, given.patience_s
     name = {"am_bw": "ucp_am_bw", "am_lat": "ucp_am_lat"}.get(test, test)  # am_bw is a test of another layer
     for attempt in range(_PORTS_TRIED):
         common = [program, "-p", str(free_port())]
         task = ["-t", name, "-s", str(size_bytes), "-n", str(messages(test, size_bytes)), "-f", "-v"]
         with (
             tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
-            subprocess.Popen(common, stdout=log, stderr=subprocess.STDOUT, text=True) as server,
+            subprocess.Popen(
+                on_host(given.server, common, patience_s), stdout=log, stderr=subprocess.STDOUT, text=True
+            ) as server,
         ):
             try:
-                code, text = run_client([*common, _ADDRESS, *task], server, patience_s)
+                code, text = run_client([*common, given.address, *task], server, patience_s)
                 if code == 0:
                     server.wait(_START_S)
             except subprocess.TimeoutExpired:
@@ -125,7 +141,7 @@ def measure(program: str, test: str, size_bytes: int, patience_s: float) -> floa
         if _TAKEN in server_text and attempt + 1 < _PORTS_TRIED:
             continue
         break
-    sys.stderr.write("".join(f"{line}\n" for line in (server_text + text).splitlines() if " UCX " in line))
+    sys.stderr.write("".join(f"{line}\n" for line in (server_text + text).splitlines() if _OF_UCX(line)))
     if code != 0 or server.returncode not in (0, -9):
         raise PairError(f"exit code {code} of the client, {server.returncode} of the server: {text.strip()[-400:]}")
     return figure(test, size_bytes, parse(text))
@@ -144,12 +160,14 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--warm-up", type=int, default=0)
     parser.add_argument("--patience-s", type=float, default=300.0, help="how long one measurement may take")
+    parser.add_argument("--server", type=json.loads, default=[], help="a list: what runs a command on another host")
+    parser.add_argument("--address", default="127.0.0.1", help="of the host of the server")
     given = parser.parse_args()
     sizes = [int(size) for size in given.sizes.split(",")]
     by_size: dict[int, list[float]] = {size: [] for size in sizes}
     try:
         for number in range(1 - given.warm_up, given.iterations + 1):
-            figures = {size: measure(given.program, given.test, size, given.patience_s) for size in sizes}
+            figures = {size: measure(given, size) for size in sizes}
             if number > 0:
                 for size, value in figures.items():
                     by_size[size].append(value)

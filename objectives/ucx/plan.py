@@ -4,20 +4,23 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from launchers import Job, LaunchError
 from objectives.base import Output, Plan, PlanError, RunJob
 from objectives.digest import file_digest
-from objectives.qe.blas import linked_libraries
+from objectives.linked import linked_libraries
 from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, program
 from objectives.ucx.options import Benchmark, UcxOptions
+from objectives.ucx.protocols import INFO, Protocols
 from spaces import Choice, Parameter, SpaceError
 from spaces import ucx as space
-from spaces.ucx_config import lanes, parse
+from spaces.ucx import TLS
+from spaces.ucx_config import Variable, lanes, parse
+from spaces.ucx_transports import network_devices, tls_value
 
 _LIMIT_S = 60.0
 # The folder of our programs holds names that are others', too.
@@ -58,6 +61,10 @@ DELAYED = Choice(
     when="not is_set(UCXPY_PROGRESS_MODE) or UCXPY_PROGRESS_MODE == 'thread-polling'",
     help="with a thread, requests are handed over to it by default; 0: they are submitted at once",
 )
+
+_THRESHOLD = "UCX_RNDV_THRESH"
+_OF_UCXX = {_THRESHOLD: "8192"}  # ucxx sets it where it is unset
+_AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -104,37 +111,70 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     here = _Here(run_job, folder.resolve())
     found = _installation(checked, here)
     gpu = found.frames == "cudf"
-    texts = {
-        what: _said(here, found, what, words)
-        for what, words in {
-            "variables": ("-c", "-f"),
-            "devices": ("-d",),
-            "endpoint": ("-e", "-u", "t", "-P", "intra"),
-        }.items()
-    }
-    transports = set(re.findall(r"Transport: (\S+)", texts["devices"]))
+    placement = "intra" if checked.nodes == 1 else "inter"
+    devices = _said(here, found, "devices", ("-d",))
+    transports = _transports(checked, set(re.findall(r"Transport: (\S+)", devices)))
+    if checked.transports:
+        found = replace(found, environment={**found.environment, TLS: tls_value(checked.transports)})
+    words = {"variables": ("-c", "-f"), "endpoint": ("-e", "-u", "t", "-P", placement)}
+    texts = {what: _said(here, found, what, asked) for what, asked in words.items()}
     variables = parse(texts["variables"])
     if not variables:
         msg = f"{found.ucx_info} -c -f listed no variables; try it by hand"
         raise PlanError(msg)
     try:
         selection = space.select(
-            variables,
+            [variable for variable in variables if variable.name != TLS or not checked.transports],
             transports,
             patterns=checked.variables,
             gpu=gpu,
             automatic=lanes(texts["endpoint"]) or None,
+            devices={device: names for device, names in network_devices(devices).items() if names & transports},
+            nodes=checked.nodes,
         )
     except SpaceError as error:
         raise PlanError("\n".join(f"{line} @ options.variables" for line in error.errors)) from None
-    own: tuple[Parameter, ...] = (PROGRESS, DELAYED) if found.benchmark == "merge" else ()
+
+    def ask(features: str, environment: Mapping[str, str]) -> str:
+        asked = (found.ucx_info, "-e", "-u", features, "-P", placement)
+        output = here.ask("protocols", asked, {**found.environment, **environment})
+        return output.stdout if output else ""
+
+    merge = found.benchmark == "merge"
+    protocols = Protocols(ask, checked.spans_bytes(found.benchmark), _OF_UCXX if merge else {})
+    objective = _objective(checked, found, variables)
     return Plan(
-        objective=_objective(checked, found),
-        parameters=(*own, *selection.parameters),
+        objective=objective,
+        parameters=_of_merge(selection.parameters) if merge else selection.parameters,
         constraints=selection.constraints,
         facts=_facts(checked, found),
-        identity=_identity(checked, found),
+        identity=_identity(objective, found),
         notes=_notes(found, transports, len(variables), selection),
+        unknown=lambda names: space.unknown_names((n for n in names if n.startswith("UCX_")), variables),
+        alike=protocols.alike,
+    )
+
+
+def _transports(checked: UcxOptions, there: set[str]) -> set[str]:
+    """Return the transports that may be used; a process always reaches itself."""
+    wanted = set(checked.transports)
+    if missing := sorted(wanted - there):
+        msg = f"there is no transport {', '.join(missing)} here, only {', '.join(sorted(there))} @ options.transports"
+        raise PlanError(msg)
+    return wanted & there or there
+
+
+def _of_merge(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """Add what ucxx reads, and what ucxx does not leave to UCX."""
+    return (
+        PROGRESS,
+        DELAYED,
+        *(
+            replace(parameter, values=(_AUTO, *parameter.values))
+            if isinstance(parameter, Choice) and parameter.name == _THRESHOLD and _AUTO not in parameter.values
+            else parameter
+            for parameter in parameters
+        ),
     )
 
 
@@ -215,16 +255,23 @@ def _said(here: _Here, found: _Installation, what: str, words: tuple[str, ...]) 
     return output.stdout
 
 
-def _objective(checked: UcxOptions, found: _Installation) -> UcxObjective:
+def _objective(checked: UcxOptions, found: _Installation, variables: Sequence[Variable]) -> UcxObjective:
+    known = {variable.name for variable in variables}
+    more = {INFO: "y"} if INFO in known else {}
+    more |= {name: value for name, value in found.environment.items() if name == TLS}
+    spans = checked.spans_bytes(found.benchmark)
     iterations, warm_up = checked.repeats(found.benchmark)
     repeats = ("--iterations", str(iterations), "--warm-up", str(warm_up))
     if found.benchmark == "merge":
         sizes = ("--rows", str(checked.workload.rows), "--workers", str(checked.workers))
         argv = (found.program, *_FLAGS, program("merge"), "--frames", found.frames, *sizes, *repeats)
-        return UcxObjective(argv, checked.workers, MERGE_METRICS)
+        return UcxObjective(argv, checked.workers, MERGE_METRICS, more, spans)
     listed = ",".join(map(str, checked.sizes_bytes()))
-    words = ("--program", found.program, "--test", checked.test, "--sizes", listed)
-    return UcxObjective((sys.executable, *_FLAGS, program("pair"), *words, *repeats), 2, perftest_metrics(checked.test))
+    words = ["--program", found.program, "--test", checked.test, "--sizes", listed]
+    if checked.server_address is not None:
+        words += ["--server", json.dumps(checked.server), "--address", checked.server_address]
+    command = (sys.executable, *_FLAGS, program("pair"), *words, *repeats)
+    return UcxObjective(command, 2 // checked.nodes, perftest_metrics(checked.test), more, spans)
 
 
 def _facts(checked: UcxOptions, found: _Installation) -> dict[str, int | float | str | bool]:
@@ -237,14 +284,14 @@ def _facts(checked: UcxOptions, found: _Installation) -> dict[str, int | float |
     return facts | {"workers": 2, "smallest_message_bytes": min(sizes), "largest_message_bytes": max(sizes)}
 
 
-def _identity(checked: UcxOptions, found: _Installation) -> dict[str, str]:
-    objective = _objective(checked, found)
+def _identity(objective: UcxObjective, found: _Installation) -> dict[str, str]:
     name = "merge" if found.benchmark == "merge" else "pair"
     return {
         "ucx": found.version,
         "libraries": ", ".join(f"{path.name} {file_digest(path)}" for path in found.libraries),
         "benchmark": f"{found.benchmark} {file_digest(Path(program(name)))}",
         "workload": " ".join(objective.argv[2 + len(_FLAGS) :]),
+        "transports": objective.environment.get(TLS, "all"),
         "packages": found.packages or file_digest(Path(found.program)),
     }
 

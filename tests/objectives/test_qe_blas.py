@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from objectives.linked import linked_libraries
 from objectives.qe import blas
 
 LDD = """#!/bin/sh
@@ -45,12 +46,12 @@ def test_finds_what_can_be_loaded_instead_of_the_systems_own(system):
 
 
 def test_the_systems_own_has_a_name(system):
-    assert blas.system_blas(blas.linked_libraries(Path("/bin/pw.x"))) == "reference"
+    assert blas.system_blas(linked_libraries(Path("/bin/pw.x"))) == "reference"
 
 
 def identity(system):
     program = Path("/bin/pw.x")
-    return blas.identity(blas.linked_libraries(program), blas.find(program, [system]))
+    return blas.identity(linked_libraries(program), blas.find(program, [system]))
 
 
 def test_identity_tells_which_library_became_another_one(system):
@@ -90,7 +91,7 @@ def test_a_static_program_has_no_choice(system):
 
 def test_no_ldd_no_choice(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert blas.linked_libraries(Path("/bin/pw.x")) == {}
+    assert linked_libraries(Path("/bin/pw.x")) == {}
 
 
 def test_the_path_of_a_library_comes_before_what_modules_set(tmp_path):
@@ -121,8 +122,8 @@ def test_the_real_pw():
     program = shutil.which("pw.x")
     if program is None:
         pytest.skip("no pw.x here")
-    libraries = blas.linked_libraries(Path(program))
+    libraries = linked_libraries(Path(program))
     if blas.system_blas(libraries) == "reference":
         assert not blas.uses_threads(libraries)
     names = [library.name for library in blas.find(Path(program))]
-    assert blas.system_blas(blas.linked_libraries(Path(program))) not in names
+    assert blas.system_blas(linked_libraries(Path(program))) not in names

@@ -176,7 +176,7 @@ def test_identity_has_the_libraries(here, run_job, monkeypatch):
     files = {name: here / name for name in ("libblas.so.3", "libfftw3.so.3", "libscalapack.so.2", "libmpi.so.40")}
     for path in files.values():
         path.write_text("code")
-    monkeypatch.setattr(qe_plan.blas, "linked_libraries", lambda *_: {**files, "libz.so.1": None})
+    monkeypatch.setattr(qe_plan, "linked_libraries", lambda *_: {**files, "libz.so.1": None})
     first = planned(here, run_job).identity
     code = hashlib.sha256(b"code").hexdigest()[:16]
     assert first["fft"] == f"libfftw3.so.3 {code}"
