@@ -68,6 +68,7 @@ def select(  # noqa: PLR0913  facts of the machine and of the use, by keyword
     transports: Collection[str],
     *,
     patterns: Sequence[str] = (),
+    only: Sequence[str] | None = None,
     gpu: bool = False,
     automatic: Collection[str] | None = None,
     devices: Mapping[str, frozenset[str]] | None = None,
@@ -79,6 +80,7 @@ def select(  # noqa: PLR0913  facts of the machine and of the use, by keyword
         variables: all that the installed UCX has.
         transports: those of this machine (`ucx_info -d`).
         patterns: further variables, by name or shell pattern.
+        only: leave out whatever is not named by these; None: nothing.
         gpu: messages lie in the memory of GPUs.
         automatic: the transports that UCX itself chooses between the processes (`spaces.ucx_config.lanes`). Settings of
             others are then tuned only where UCX_TLS names them. None: unknown, any may be in use.
@@ -91,14 +93,15 @@ def select(  # noqa: PLR0913  facts of the machine and of the use, by keyword
     chosen = _Chosen(variables, frozenset(transports), gpu)
     ways = combinations(transports, gpu=gpu, nodes=nodes)
     ways = {text: names for text, names in ways.items() if names != frozenset(automatic or ())}
-    ways = ways if any(variable.name == TLS for variable in variables) else {}
+    ways = ways if any(variable.name == TLS for variable in variables) and _is_wanted(TLS, only) else {}
     reading = _Reading(ways, None if automatic is None else frozenset(automatic))
-    errors = chosen.add_patterns(patterns)
+    errors = chosen.add_patterns([*patterns, *(only or ())])
     if errors:
         raise SpaceError(errors)
     usable = dict(devices or {}) if nodes == 1 else between_nodes(devices or {})
     if len(usable) > 1:
         chosen.add_devices(usable)
+    chosen.keep(only)
     tls = [_tls(variables, ways)] if ways else []
     parameters = (*tls, *(parameter for parameter in chosen.parameters if reading.ever(parameter.name)))
     unread = {p.name: reading.never(p.name) for p in chosen.parameters if not reading.ever(p.name)}
@@ -135,6 +138,12 @@ class _Chosen:
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         return tuple(self._found.values())
+
+    def keep(self, only: Sequence[str] | None) -> None:
+        """Drop what is not wanted."""
+        for name in [name for name in self._found if not _is_wanted(name, only)]:
+            del self._found[name]
+            self.left_out[name] = "it was not asked for"
 
     def add_patterns(self, patterns: Iterable[str]) -> list[str]:
         """Add what the patterns name; return what is wrong with them."""
@@ -261,6 +270,10 @@ class _Reading:
     def _unset(self, name: str) -> bool:
         readers = readers_of(name)
         return self.automatic is None or not readers or bool(readers & self.automatic)
+
+
+def _is_wanted(name: str, only: Sequence[str] | None) -> bool:
+    return only is None or any(fnmatchcase(name, pattern) for pattern in only)
 
 
 def _tls(variables: Sequence[Variable], ways: Mapping[str, frozenset[str]]) -> Parameter:

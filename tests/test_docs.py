@@ -12,6 +12,7 @@ import pytest
 from autotune.studyfile import StudyFile
 from objectives.command import CommandOptions
 from objectives.qe.options import QeOptions
+from objectives.ucx.options import UcxOptions
 from spaces.functions import FUNCTIONS
 
 ROOT = Path(__file__).parent.parent
@@ -78,7 +79,7 @@ def test_a_command_of_the_readme(folder, command):
 
 def test_the_reference_names_every_key():
     described = set(re.findall(r"`([a-z_]+)`", REFERENCE))
-    for model in (StudyFile, CommandOptions, QeOptions):
+    for model in (StudyFile, CommandOptions, QeOptions, UcxOptions):
         assert set(model.model_fields) - {*SECTIONS, "space", "launcher", "options"} <= described
     for section in SECTIONS:
         annotation = StudyFile.model_fields[section].annotation

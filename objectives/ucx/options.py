@@ -45,6 +45,7 @@ class UcxOptions(BaseModel):
         iterations: how often the benchmark is repeated within a run; the median counts.
         warm_up: how many iterations before those do not count.
         variables: variables to tune beside those chosen by default: names, or patterns like `UCX_TCP_*`.
+        only: tune nothing but these, by name or pattern, UCXPY_ ones included; nothing is left out without any.
         test: what ucx_perftest measures.
         message_bytes: sizes of the messages of ucx_perftest; those of `size` by default.
         python: the interpreter that has ucxx, by name or path; looked for by default.
@@ -61,6 +62,7 @@ class UcxOptions(BaseModel):
     iterations: int | None = Field(default=None, ge=1)
     warm_up: int | None = Field(default=None, ge=0)
     variables: list[str] = Field(default_factory=list)
+    only: list[str] = Field(default_factory=list)
     test: Test = "tag_bw"
     message_bytes: list[int] = Field(default_factory=list)
     python: str | None = None
@@ -86,6 +88,9 @@ class UcxOptions(BaseModel):
         if checked.server and checked.benchmark != "perftest":
             msg = 'only ucx_perftest runs between two hosts: benchmark = "perftest" @ options.benchmark'
             raise PlanError(msg)
+        strange = [name for name in (*checked.variables, *checked.only) if not name.startswith(("UCX_", "UCXPY_", "*"))]
+        if strange:
+            raise PlanError(f"names of variables begin with UCX_ or UCXPY_, got {strange} @ options")
         return checked
 
     @property

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +128,14 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             [variable for variable in variables if variable.name != TLS or not checked.transports],
             transports,
             patterns=checked.variables,
+            only=[pattern for pattern in checked.only if not pattern.startswith("UCXPY_")] if checked.only else None,
             gpu=gpu,
             automatic=lanes(texts["endpoint"]) or None,
             devices={device: names for device, names in network_devices(devices).items() if names & transports},
             nodes=checked.nodes,
         )
     except SpaceError as error:
-        raise PlanError("\n".join(f"{line} @ options.variables" for line in error.errors)) from None
+        raise PlanError("\n".join(f"{line} @ options" for line in error.errors)) from None
 
     def ask(features: str, environment: Mapping[str, str]) -> str:
         asked = (found.ucx_info, "-e", "-u", features, "-P", placement)
@@ -145,7 +147,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     objective = _objective(checked, found, variables)
     return Plan(
         objective=objective,
-        parameters=_of_merge(selection.parameters) if merge else selection.parameters,
+        parameters=_of_merge(selection.parameters, checked.only) if merge else selection.parameters,
         constraints=selection.constraints,
         facts=_facts(checked, found),
         identity=_identity(objective, found),
@@ -164,11 +166,16 @@ def _transports(checked: UcxOptions, there: set[str]) -> set[str]:
     return wanted & there or there
 
 
-def _of_merge(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+def _of_ucxx(only: Sequence[str]) -> tuple[Parameter, ...]:
+    if not only or any(fnmatchcase(DELAYED.name, pattern) for pattern in only):
+        return (PROGRESS, DELAYED)  # the second one depends on the first
+    return (PROGRESS,) if any(fnmatchcase(PROGRESS.name, pattern) for pattern in only) else ()
+
+
+def _of_merge(parameters: Sequence[Parameter], only: Sequence[str]) -> tuple[Parameter, ...]:
     """Add what ucxx reads, and what ucxx does not leave to UCX."""
     return (
-        PROGRESS,
-        DELAYED,
+        *_of_ucxx(only),
         *(
             replace(parameter, values=(_AUTO, *parameter.values))
             if isinstance(parameter, Choice) and parameter.name == _THRESHOLD and _AUTO not in parameter.values

@@ -45,12 +45,26 @@ def session(folder, executor, *, trials=12, seed=0, display=None, clock=None, re
     return store, bench, StudyRunner(store, SPACE, bench, study, **options)
 
 
+def without_blas(configuration):
+    return {name: value for name, value in configuration.items() if name != "blas"}
+
+
 def standings(store):
     return Standings.of(store.trials(), SECONDS)
 
 
 def keys(launched):
     return [tuple(sorted(configuration.items())) for _, configuration in launched]
+
+
+def test_what_is_the_same_in_effect_as_a_measured_trial_is_not_run(tmp_path):
+    executor, display = PaperExecutor(bowl), ListDisplay()
+    _, bench, runner = session(tmp_path, executor, trials=12, display=display)
+    bench.alike = lambda one, measured, details: without_blas(one) == without_blas(measured)
+    runner.tune()
+    ran = [tuple(without_blas(configuration).items()) for _, configuration in executor.launched]
+    assert len(set(ran)) == len(ran) == 12
+    assert any(line.startswith("passed over, the same in effect as trial") for line in display.lines)
 
 
 def test_the_default_is_first_and_every_run_is_valid_and_new(tmp_path):

@@ -59,6 +59,19 @@ def test_the_same_history_gives_the_same_proposal():
     assert history() == history()
 
 
+@pytest.mark.parametrize("options", [{}, {"model": False}], ids=["model", "random"])
+def test_what_would_show_nothing_new_is_passed_over_while_there_is_something_else(options):
+    sampler = ValidSetSampler(MIXED, seed=1, startup=4, **options)
+    searched = optuna.create_study(sampler=sampler)
+    sampler.learn({}, lambda configuration: configuration.get("momentum") == 0.0)
+    for _ in range(12):
+        trial = ask(searched, MIXED)
+        assert trial.params.get("momentum") != 0.0
+        searched.tell(trial, float(trial.params["batch"]))
+    sampler.learn({}, lambda configuration: True)
+    assert MIXED.contains(ask(searched, MIXED).params)
+
+
 def test_the_whole_set_is_proposed_and_then_no_more():
     space = small_space()
     searched = study(space)

@@ -98,6 +98,42 @@ def test_options_have_all_errors_at_once():
     assert "options.workers" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"benchmark": "perftest", "server": ["ssh", "node2"]}, "needs both"),
+        ({"benchmark": "perftest", "server_address": "node2"}, "needs both"),
+        ({"benchmark": "merge", "server": ["ssh", "node2"], "server_address": "node2"}, "only ucx_perftest"),
+        ({"message_bytes": [0]}, "from 1 to"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, words):
+    with pytest.raises(PlanError, match=words):
+        UcxOptions.read(options)
+
+
+def test_a_server_on_another_host_gets_the_variables_and_a_time_limit(monkeypatch):
+    monkeypatch.setenv("UCX_TLS", "tcp")
+    argv = pair.on_host(["ssh", "node2"], ["ucx_perftest", "-p", "7"], 60)
+    assert argv[:3] == ["ssh", "node2", "env"]
+    assert "UCX_TLS=tcp" in argv
+    assert argv[-6:] == ["timeout", "--kill-after=5", "60", "ucx_perftest", "-p", "7"]
+    assert pair.on_host([], ["ucx_perftest"], 60) == ["ucx_perftest"]
+
+
+def test_the_messages_of_a_merge_are_a_counter_and_a_share_of_the_table():
+    assert UcxOptions.read({}).spans_bytes("merge") == ((1, 8), (360_000, 440_000))
+    assert UcxOptions.read({"message_bytes": [8, 64]}).spans_bytes("perftest") == ((8, 8), (64, 64))
+
+
+def test_a_run_keeps_the_protocols_that_it_used():
+    run = (Path(__file__).parent / "outputs" / "ucx-protocols-tcp.stdout").read_text()
+    tuned = UcxObjective(("python", "merge.py"), 2, MERGE_METRICS, {"UCX_PROTO_INFO": "y"}, ((400_000, 400_000),))
+    details = tuned.measure(output(run)).details
+    assert len(details["protocols"]) == 3
+    assert all("fragmented copy-in copy-out on tcp/lo" in line for line in details["protocols"])
+
+
 def test_nothing_there_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     failing = lambda job: output(exit_code=1)  # noqa: E731
