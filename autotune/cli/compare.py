@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from autotune.ablation import Ablation, OptionEffect
 from autotune.bars import bars, lines
@@ -90,7 +90,8 @@ def ablate(
     metric = StudyStore.read(place.url, name).definition.target
     drawn = bars(found, metric)
     output().print(_table(found))
-    for line in lines(drawn, metric.unit):
+    reasons = [f"{effect.parameter}: {effect.why}" for effect in found.effects if effect.why]
+    for line in (*reasons, *lines(drawn, metric.unit)):
         output().print(line, markup=False)
     output().print(_conclusion(found), markup=False)
     path = picture or place.runs / "ablation.png"
@@ -117,7 +118,8 @@ def _stored(
 
 
 def _table(found: Ablation) -> Table:
-    table = Table("option", "default", "winner", "alone on the default", "in the winner", "")
+    option = Column("option", no_wrap=True, overflow="fold")
+    table = Table(option, "default", "winner", "alone on the default", "in the winner", "")
     for effect in found.effects:
         table.add_row(
             effect.parameter,
@@ -141,7 +143,7 @@ def _interval(interval: "Interval | None") -> str:
 def _note(effect: OptionEffect) -> str:
     if effect.unused:
         return "the program says that it has no effect"
-    return "does nothing" if effect.does_nothing else effect.why
+    return "does nothing" if effect.does_nothing else ""
 
 
 def _conclusion(found: Ablation) -> str:
