@@ -1,0 +1,94 @@
+"""The leading process: starts the workers, prints what they report, says when it is enough."""
+
+import json
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from protocol import StopRequest, last_step, report
+
+from .messages import Brake, Ended, Ready, Reported, Verdict
+from .options import Settings
+from .timing import Interval, efficiencies, mean_loss, samples_per_s, wall_s
+from .workers import WorkerError, Workers
+
+
+class Progress:
+    """What was reported so far, in this process and in those before it that wrote the checkpoint."""
+
+    def __init__(self, settings: Settings, ready: Ready) -> None:
+        self._settings, self._ready = settings, ready
+        self._steps, self._trained_s = ready.step, ready.trained_s
+        self._intervals: list[Sequence[Interval]] = []
+        self.reported = ready.reported
+
+    def enough(self) -> bool:
+        """Whether training is over."""
+        target, loss = self._settings.target_loss, self.reported.loss
+        reached = target is not None and loss is not None and loss <= target
+        return reached or self._steps >= self._settings.reports * self._settings.report_every
+
+    def add(self, seen: Sequence[Interval]) -> None:
+        """Print the progress line of an interval."""
+        self._intervals.append(seen)
+        self._steps = seen[0].step
+        self._trained_s += wall_s(seen)
+        loss, target, reached_s = mean_loss(seen), self._settings.target_loss, self.reported.time_to_target_s
+        if target is not None and reached_s is None and loss <= target:
+            reached_s = self._trained_s
+        self.reported = Reported(loss, reached_s)
+        speed = samples_per_s(seen, self._settings.batch_size)
+        report(self._steps // self._settings.report_every, samples_per_s=speed, loss=loss)
+
+    def result(self, checkpoint_s: float) -> dict[str, object]:
+        """Return the figures of the run; null is what a run does not know that had nothing left to do.
+
+        The first intervals do not count, unless there are no others.
+        """
+        counted = self._intervals[self._settings.warm_up_reports :] or self._intervals
+        speeds = [samples_per_s(seen, self._settings.batch_size) for seen in counted]
+        shares = efficiencies(counted) if counted else None
+        return {
+            "samples_per_s": statistics.median(speeds) if speeds else None,
+            "loss": self.reported.loss,
+            "time_to_target_s": self.reported.time_to_target_s,
+            "parallel_efficiency": shares and shares.parallel_efficiency,
+            "load_balance": shares and shares.load_balance,
+            "communication_efficiency": shares and shares.communication_efficiency,
+            "intervals": speeds,
+            "parameters": self._ready.parameters,
+            "checkpoint_s": checkpoint_s,
+        }
+
+
+def run(settings: Settings) -> int:
+    """Train; return the exit code: 0, 1 for an error, 3 without a finite loss, 12 without memory."""
+    stop, brake = StopRequest(), Brake()
+    settings = replace(settings, reports=last_step(settings.reports))
+    workers = Workers(settings, brake, stop)
+    try:
+        _lead(settings, workers, stop)
+    except WorkerError as error:
+        print(error.failure.message, file=sys.stderr)
+        return error.failure.exit_code
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        workers.end()
+    return 0
+
+
+def _lead(settings: Settings, workers: Workers, stop: StopRequest) -> None:
+    ready = workers.collect(leave_when_asked=True)
+    if not ready:
+        return
+    progress = Progress(settings, ready[0])
+    while True:
+        workers.tell(Verdict(not stop.asked and not progress.enough(), progress.reported))
+        seen = workers.collect()
+        if isinstance(seen[0], Ended):
+            break
+        progress.add(seen)
+    if progress.enough():  # a run that was asked to stop has no result
+        print(json.dumps({"result": progress.result(seen[0].checkpoint_s)}), flush=True)

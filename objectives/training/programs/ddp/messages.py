@@ -1,0 +1,62 @@
+"""What the leading process and the workers tell each other, and how they agree on the last step."""
+
+import ctypes
+from dataclasses import dataclass
+from multiprocessing.sharedctypes import RawArray
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What is known after a report: the mean loss, and the seconds of training until the target loss, once there."""
+
+    loss: float | None = None
+    time_to_target_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A worker could start; what the checkpoint knows: steps done, seconds they took, the last report."""
+
+    step: int
+    trained_s: float
+    reported: Reported
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to train for another interval, and what is known so far."""
+
+    go_on: bool
+    reported: Reported
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A worker is through; only the first worker writes checkpoints."""
+
+    checkpoint_s: float
+
+
+class Brake:
+    """How all workers end after the same step, without a message of their own to each other.
+
+    The first worker decides before it begins a step, and says so in shared memory. No worker can finish that step's
+    all-reduce before the first one has taken part in it. So who looks after the step sees what was decided.
+    """
+
+    def __init__(self) -> None:
+        self._asked_decided = RawArray(ctypes.c_longlong, [0, -1])
+
+    def ask(self) -> None:
+        """Ask for an end after the current step (the leading process)."""
+        self._asked_decided[0] = 1
+
+    def decide(self, step: int) -> None:
+        """Make this step the last one, if that was asked for (the first worker, before the step)."""
+        if self._asked_decided[0]:
+            self._asked_decided[1] = step
+
+    def ends_after(self, step: int) -> bool:
+        """Whether this step was the last one (any worker, after the step)."""
+        return bool(self._asked_decided[1] == step)

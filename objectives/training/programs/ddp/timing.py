@@ -1,0 +1,71 @@
+"""Speed, and the efficiencies of the POP Centre of Excellence, from what each worker saw.
+
+POP's model (pop-coe.eu, "POP Standard Metrics for Parallel Performance Analysis"): of all workers' useful computation
+time, load balance is mean / maximum, communication efficiency is maximum / run time, and parallel efficiency is their
+product, mean / run time. Useful here is what is left of a worker's wall time without
+
+- waiting for the next batch (with no loader processes: making it);
+- exposed communication: from its last gradient of a step to the end of the all-reduces, which includes waiting for
+  slower workers (see `exposure`);
+- writing checkpoints (the first worker; the others wait for it in the next all-reduce).
+
+What is left are forward and backward pass, the optimiser's update, and moving data to the device. Communication that
+overlaps the backward pass is not seen. It may slow that down, in particular with no core to spare, and counts as
+computation then. So this is an upper bound of what a tracing tool would find.
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What one worker saw from one report to the next; `loss` is the mean over its samples."""
+
+    step: int
+    steps: int
+    wall_s: float
+    useful_s: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class Efficiencies:
+    """Shares, 0 to 1."""
+
+    load_balance: float
+    communication_efficiency: float
+
+    @property
+    def parallel_efficiency(self) -> float:
+        """How much of all workers' time was useful."""
+        return self.load_balance * self.communication_efficiency
+
+
+def wall_s(seen: Sequence[Interval]) -> float:
+    """Return how long an interval took: until the slowest worker was through."""
+    return max(one.wall_s for one in seen)
+
+
+def samples_per_s(seen: Sequence[Interval], batch_size: int) -> float:
+    """Return the speed of all workers together in one interval; `batch_size` is that of all together."""
+    return seen[0].steps * batch_size / wall_s(seen)
+
+
+def mean_loss(seen: Sequence[Interval]) -> float:
+    """Return the mean loss of all samples of an interval: workers have equal shares of each batch."""
+    return statistics.fmean(one.loss for one in seen)
+
+
+def efficiencies(intervals: Sequence[Sequence[Interval]]) -> Efficiencies:
+    """Return the efficiencies over intervals, each of which has one entry per worker; there is at least one.
+
+    Without any useful time the workers are in balance, and the efficiency is 0.
+    """
+    useful = [sum(one.useful_s for one in of_worker) for of_worker in zip(*intervals, strict=True)]
+    longest = max(useful)
+    elapsed_s = sum(wall_s(seen) for seen in intervals)
+    # Rounding of sums may be all that is between a worker's useful and its wall time.
+    balance = min(1.0, statistics.fmean(useful) / longest) if longest > 0 else 1.0
+    return Efficiencies(balance, min(1.0, longest / elapsed_s) if longest > 0 else 0.0)

@@ -1,0 +1,180 @@
+"""Training, as one worker does it."""
+
+import datetime
+import math
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import protocol
+import torch
+from torch import distributed
+
+from . import checkpoint
+from .data import Batches
+from .exposure import DeviceExposure, Exposure, HostExposure
+from .failure import DivergedError
+from .messages import Brake, Ended, Ready, Reported
+from .models import loss_of, network, parameter_count, samples_of
+from .options import DEFAULT_BUCKET_MIB, Settings
+from .orphans import end_loader_with_parent
+from .rate import learning_rate
+from .timing import Interval
+
+_MOMENTUM, _WEIGHT_DECAY = 0.9, 1e-4  # of Goyal et al. 2017, section 5.1
+
+
+class Trainer:
+    """One worker: its network, its share of the data, and the first one's checkpoints.
+
+    The running means of a normalisation over batches stay each worker's own (the first one's are in the checkpoint):
+    training does not use them, and sending them around would be communication inside the forward pass.
+    """
+
+    def __init__(self, rank: int, settings: Settings, meeting: Path) -> None:
+        torch.set_num_threads(settings.threads)
+        torch.set_num_interop_threads(1)
+        self._rank, self._settings = rank, settings
+        self._file = protocol.Checkpoint()
+        saved = checkpoint.read(self._file.path, settings) if self._file.path and self._file.exists() else None
+        self._step = self._saved_step = saved.step if saved else 0
+        self._trained_s = saved.trained_s if saved else 0.0
+        self._reported = saved.reported if saved else Reported()
+        self._checkpoint_s = 0.0
+        # Before anything else: its processes are forked, and should not inherit connections or threads.
+        self._batches = _batches(rank, settings, self._step)
+        torch.manual_seed(settings.seed)
+        on_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= settings.workers
+        self._device = torch.device("cuda", rank) if on_gpus else torch.device("cpu")
+        if on_gpus:
+            torch.cuda.set_device(self._device)
+        self._layout = torch.channels_last if settings.channels_last else torch.contiguous_format
+        self._network = network(settings.model, settings.channels, settings.classes)
+        self._network.to(device=self._device, memory_format=self._layout)
+        self._optimizer = torch.optim.SGD(
+            self._network.parameters(), lr=settings.learning_rate, momentum=_MOMENTUM, weight_decay=_WEIGHT_DECAY
+        )
+        if saved:
+            self._network.load_state_dict(saved.network)
+            self._optimizer.load_state_dict(saved.optimizer)
+            torch.set_rng_state(saved.random)
+        kind = DeviceExposure if on_gpus else HostExposure
+        self._exposure: Exposure = kind(self._network.parameters())
+        distributed.init_process_group(
+            "nccl" if on_gpus else "gloo",
+            store=distributed.FileStore(str(meeting), settings.workers),
+            rank=rank,
+            world_size=settings.workers,
+            timeout=datetime.timedelta(seconds=settings.patience_s),
+        )
+        # Inside, not around, DistributedDataParallel: torch.compile leaves functions of torch's own as they are, and a
+        # network of torch's own layers in such a wrapper would not be compiled at all. It is still split at buckets.
+        compiled = torch.compile(self._network, dynamic=False) if settings.compile else self._network
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # the new name of broadcast_buffers is of torch 2.13
+            self._model = torch.nn.parallel.DistributedDataParallel(
+                compiled,
+                device_ids=[rank] if on_gpus else None,
+                broadcast_buffers=False,
+                bucket_cap_mb=None if settings.bucket_mib == DEFAULT_BUCKET_MIB else settings.bucket_mib,
+                gradient_as_bucket_view=settings.gradient_as_bucket_view,
+                static_graph=settings.static_graph,
+            )
+
+    def ready(self) -> Ready:
+        """Return where this worker is."""
+        return Ready(self._step, self._trained_s, self._reported, parameter_count(self._network))
+
+    def take_note(self, reported: Reported) -> None:
+        """Keep what is known so far, for the checkpoint."""
+        self._reported = reported
+
+    def interval(self, brake: Brake) -> Interval | None:
+        """Train until the next report is due; None when the brake ended it before."""
+        every = self._settings.report_every
+        due = (self._step // every + 1) * every
+        losses = []
+        useful_s = 0.0
+        began = time.perf_counter()
+        before_s = self._trained_s
+        while self._step < due:
+            if self._rank == 0:
+                brake.decide(self._step)
+            loss, step_useful_s = self._train()
+            losses.append(loss)
+            useful_s += step_useful_s
+            ended = brake.ends_after(self._step)
+            self._step += 1
+            self._trained_s = before_s + time.perf_counter() - began
+            if self._settings.checkpoint_every and self._step % self._settings.checkpoint_every == 0:
+                self._save()
+            if ended and self._step < due:
+                return None
+        wall_s = time.perf_counter() - began
+        self._trained_s = before_s + wall_s
+        return Interval(self._step, len(losses), wall_s, min(useful_s, wall_s), sum(losses) / len(losses))
+
+    def end(self) -> Ended:
+        """Write the last checkpoint."""
+        if self._step > self._saved_step:
+            self._save()
+        return Ended(self._checkpoint_s)
+
+    def _train(self) -> tuple[float, float]:
+        """Train for one step; return the loss, and the useful seconds (see `timing`)."""
+        settings = self._settings
+        inputs, labels = next(self._batches)
+        began = time.perf_counter()
+        inputs = inputs.to(self._device, memory_format=self._layout if inputs.dim() == 4 else torch.preserve_format)
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate(
+                self._step,
+                base=settings.learning_rate,
+                scale=settings.batch_size / settings.reference_batch,
+                warm_up_steps=settings.warm_up_steps,
+            )
+        self._optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
+            outputs = self._model(inputs)
+        loss = loss_of(settings, outputs, labels.to(self._device))
+        value = float(loss.item())
+        if not math.isfinite(value):
+            raise DivergedError(f"the loss is {value} in step {self._step + 1}: try a smaller --learning-rate")
+        loss.backward()
+        self._exposure.end_backward()
+        self._optimizer.step()
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return value, max(0.0, time.perf_counter() - began - self._exposure.seconds())
+
+    def _save(self) -> None:
+        if self._rank or not self._file.path:
+            return
+        began = time.perf_counter()
+        saved = checkpoint.Saved(
+            self._step,
+            self._trained_s,
+            self._reported,
+            self._network.state_dict(),
+            self._optimizer.state_dict(),
+            torch.get_rng_state(),
+        )
+        self._file.write(lambda path: checkpoint.write(path, saved, self._settings))
+        self._saved_step = self._step
+        self._checkpoint_s += time.perf_counter() - began
+
+
+def _batches(rank: int, settings: Settings, step: int) -> Iterator[Any]:
+    share = slice(rank * settings.local_batch, (rank + 1) * settings.local_batch)
+    steps = range(step, settings.reports * settings.report_every)
+    order = Batches(settings.seed, settings.samples, settings.batch_size, share, steps)
+    processes: dict[str, Any] = {}
+    if settings.loader_workers:
+        processes = {"multiprocessing_context": "fork", "worker_init_fn": end_loader_with_parent}
+    return iter(
+        torch.utils.data.DataLoader(
+            samples_of(settings), batch_sampler=order, num_workers=settings.loader_workers, **processes
+        )
+    )

@@ -1,0 +1,32 @@
+"""How far a training is: what its figures were, and whether it should go on."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A training after `epoch` epochs.
+
+    `elapsed_s` is the time of all of them, in whatever runs they were; `stale` says how many epochs ago the validation
+    loss was smallest; `last` and `best` are figures (with `step`) of the last epoch and of that one.
+    """
+
+    epoch: int = 0
+    elapsed_s: float = 0.0
+    stale: int = 0
+    last: Mapping[str, float] = field(default_factory=dict)
+    best: Mapping[str, float] = field(default_factory=dict)
+
+    def after(self, figures: Mapping[str, float], took_s: float) -> "Progress":
+        """Return the progress after one more epoch, which must have the figure `val_loss`."""
+        epoch, elapsed_s = self.epoch + 1, self.elapsed_s + took_s
+        last = {"step": epoch, **figures, "elapsed_s": elapsed_s}
+        if not self.best or figures["val_loss"] < self.best["val_loss"]:
+            return Progress(epoch, elapsed_s, 0, last, last)
+        return Progress(epoch, elapsed_s, self.stale + 1, last, self.best)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return numbers and dictionaries only: what a checkpoint may hold."""
+        return asdict(self)
