@@ -60,7 +60,8 @@ class LineReader:
             file.seek(self._offset)
             while not lines and (chunk := file.read(_READ_BYTES)):
                 self._offset += len(chunk)
-                *lines, rest = (self._rest + chunk).split(b"\n")
+                # A live bar ends its states with carriage returns: each is a line.
+                *lines, rest = (self._rest + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
                 self._rest = rest[:_LINE_BYTES]
         if ended and not lines and self._rest:
             lines, self._rest = [self._rest], b""

@@ -120,11 +120,18 @@ class Output:
 
 @dataclass(frozen=True)
 class Context:
-    """Where and with what one trial runs. `folder` exists, is empty and is the trial's alone."""
+    """Where and with what one trial runs. `folder` exists, is empty and is the trial's alone.
+
+    Programs that work in steps (epochs) are asked to stop after `steps`, and to go on from the folder `checkpoint`;
+    those that draw random numbers to use `seed`.
+    """
 
     folder: Path
     cpus: tuple[int, ...] = ()
     time_limit_s: float | None = None
+    steps: int | None = None
+    checkpoint: Path | None = None
+    seed: int = 0
 
 
 ProgressReader = Callable[[str], Progress | None]
@@ -167,7 +174,8 @@ class Plan:
     model; `notes` are remarks for the person (what was found, what was left out and why); `identity` says what
     makes measurements comparable (input digest, program version): a study holds measurements of one identity;
     `mentioned` are the parameters that the study file's space must have, since the job mentions them; `unknown` says
-    what is wrong with names of its parameters. `alike` saves runs of configurations that could show nothing new.
+    what is wrong with names of its parameters. `alike` saves runs of configurations that could show nothing new. A
+    program that `works_in_steps` tells its progress, stops at the step that it is asked to, and goes on from there.
     """
 
     objective: Objective
@@ -179,6 +187,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     unknown: Callable[[Iterable[str]], list[str]] | None = None
     alike: Alike | None = None
+    works_in_steps: bool = False
 
 
 class PlanError(Exception):

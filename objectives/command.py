@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import string
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from objectives.base import (
 )
 from objectives.digest import file_digest
 from objectives.ending import check_disk, check_ending
+from objectives.templates import filled_in, names_in, template_errors
 from spaces import Configuration
 
 ELAPSED = Metric("elapsed_s", "s", kind="time")
@@ -147,7 +147,7 @@ class CommandObjective:
     def _unused(self, text: str) -> tuple[str, ...]:
         said = [match for pattern in self.options.unused for match in re.findall(pattern, text, re.MULTILINE)]
         # A program calls a variable by its own name; the parameters behind it are those of its template.
-        behind = {name: _names_in(template) for name, template in self.options.environment.items()}
+        behind = {name: names_in(template) for name, template in self.options.environment.items()}
         return tuple(sorted({parameter for name in said for parameter in behind.get(name, {name})}))
 
     def _answer(self, text: str) -> Answer | None:
@@ -212,28 +212,11 @@ def _identity(options: CommandOptions, program: str | None) -> dict[str, str]:
     return {"command": " ".join(options.argv), **file, "metrics": ",".join(m.name for m in options.metrics)}
 
 
-def filled_in(template: str, configuration: Configuration) -> str | None:
-    """Return the template with values in their places; None if a parameter in it has no value."""
-    words = []
-    for text, name, _, _ in string.Formatter().parse(template):
-        words.append(text)
-        if name is not None:
-            if name not in configuration:
-                return None
-            value = configuration[name]
-            words.append(str(int(value)) if isinstance(value, bool) else str(value))
-    return "".join(words)
-
-
 def placeholders(options: CommandOptions) -> set[str]:
     """Return the names of the parameters that the options mention."""
     templates = [*options.argv, *options.environment.values()]
-    named = {name for text in templates for name in _names_in(text)}
+    named = {name for text in templates for name in names_in(text)}
     return named | {value for value in (options.ranks, options.threads) if isinstance(value, str)}
-
-
-def _names_in(template: str) -> set[str]:
-    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
 
 
 def _number(value: int | str, configuration: Configuration) -> int:
@@ -286,18 +269,9 @@ def _pattern_errors(options: CommandOptions) -> Sequence[str]:
 
 
 def _template_errors(options: CommandOptions) -> Sequence[str]:
-    templates = [
-        *((f"options.argv.{i}", text) for i, text in enumerate(options.argv)),
-        *((f"options.environment.{name}", text) for name, text in options.environment.items()),
-    ]
-    found = []
-    for path, text in templates:
-        try:
-            names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
-        except ValueError as error:
-            found.append(f"{text!r}: {error}; write {{{{ for a brace @ {path}")
-            continue
-        found.extend(
-            f"{text!r}: {name!r} is not the name of a parameter @ {path}" for name in names if not name.isidentifier()
-        )
-    return found
+    return template_errors(
+        [
+            *((f"options.argv.{i}", text) for i, text in enumerate(options.argv)),
+            *((f"options.environment.{name}", text) for name, text in options.environment.items()),
+        ]
+    )

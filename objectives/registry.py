@@ -8,7 +8,14 @@ from typing import Any
 
 from objectives.base import Plan, PlanError, RunJob
 
-OBJECTIVES = {"qe": "objectives.qe.plan", "command": "objectives.command", "ucx": "objectives.ucx.plan"}
+OBJECTIVES = {
+    "qe": "objectives.qe.plan",
+    "command": "objectives.command",
+    "ucx": "objectives.ucx.plan",
+    "training": "objectives.training.script",
+    "dna": "objectives.training.dna",
+    "ddp": "objectives.training.ddp",
+}
 """Name -> module with a function `plan`."""
 
 

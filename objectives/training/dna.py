@@ -1,0 +1,153 @@
+"""DNA sequence decoding: our own training program of a U-Net at single-base resolution, and its space.
+
+The network and the task are those of a student cluster competition, after Leopard (Li & Guan, "Fast decoding cell
+type-specific transcription factor binding landscape at single-nucleotide resolution", Genome Research 31, 2021).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from objectives.base import Metric, Plan, PlanError, RunJob
+from objectives.options import read_options
+from objectives.training import torch
+from objectives.training.objective import TrainingObjective
+from spaces import Choice, Float, Integer, Parameter
+
+MORE = (Metric("val_loss", "", "minimize"), Metric("val_dice", "", "maximize"), Metric("val_iou", "", "maximize"))
+PARAMETERS = 475_969
+"""Of the network, as Keras counts: 474,017 that are trained, and 1,952 moving statistics."""
+
+_SYNTHETIC = "synthetic"
+
+
+class DnaOptions(BaseModel):
+    """The `[options]` of a study of the DNA network.
+
+    Args:
+        data: `synthetic`, or a folder with train_x.npy, train_y.npy, validation_x.npy, validation_y.npy.
+        windows: how many windows a training has; of synthetic data, or the first ones of a folder's.
+        validation_windows: how many are looked at after each epoch.
+        length: bases of a synthetic window, a multiple of 32.
+        batch_sizes: what is tried.
+        patience: a training ends after so many epochs without a smaller loss.
+        epochs: the most that a training has; a study's `[stopping]` goes before it.
+        precision: of the arithmetic; both are tried with `tune_precision`.
+        tune_momentum: also tune the momentum of the batch normalisation.
+        memory_limit_bytes: of a training; batch sizes that need more fail, and the search learns from it.
+        threads: of a training.
+        device: `auto` is the GPU where there is one.
+        target: optimise the time until val_auc reaches it.
+        budget_s: stop a training after so many seconds; what it has reached counts.
+        python: the interpreter that has PyTorch.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    data: str = _SYNTHETIC
+    windows: int | None = Field(default=None, ge=1)
+    validation_windows: int | None = Field(default=None, ge=1)
+    length: int | None = Field(default=None, ge=32)
+    batch_sizes: list[int] = Field(default_factory=lambda: [8, 16, 32, 64, 128, 256], min_length=1)
+    patience: int = Field(default=5, ge=1)
+    epochs: int = Field(default=27, ge=1)
+    precision: Literal["float32", "bfloat16"] = "float32"
+    tune_precision: bool = False
+    tune_momentum: bool = False
+    memory_limit_bytes: int | None = Field(default=None, ge=1)
+    threads: int = Field(default=1, ge=1)
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    target: float | None = Field(default=None, gt=0, lt=1)
+    budget_s: float | None = Field(default=None, gt=0)
+    python: str | None = None
+
+
+def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
+    """Find PyTorch and suggest the space.
+
+    Raises:
+        PlanError: the options have errors, or there is no PyTorch here.
+    """
+    del machine
+    checked = read_options(DnaOptions, options, "dna")
+    if checked.data != _SYNTHETIC and not Path(checked.data).is_dir():
+        raise PlanError(
+            f"{checked.data} is no folder; give one with train_x.npy and so on, or synthetic @ options.data"
+        )
+    python = torch.find(checked.python, run_job, folder.resolve())
+    gpus = 1 if python.gpus and checked.device != "cpu" else 0
+    fixed = _fixed(checked)
+    argv = (python.path, "-P", "-m", "dna", *fixed, *_TUNED)
+    return Plan(
+        objective=TrainingObjective(
+            argv,
+            Metric("val_auc", "", "maximize"),
+            MORE,
+            {"PYTHONPATH": str(torch.PROGRAMS), "OMP_NUM_THREADS": str(checked.threads)},
+            "json",
+            checked.threads,
+            gpus,
+            checked.target,
+            checked.budget_s,
+        ),
+        parameters=_parameters(checked),
+        constraints=(),
+        facts={"parameters": PARAMETERS, "threads": checked.threads, "gpus": gpus, "data": Path(checked.data).name},
+        identity={**python.identity, "program": torch.digest("dna"), "options": " ".join(fixed)},
+        notes=_notes(checked, python),
+        works_in_steps=checked.target is None,
+    )
+
+
+_TUNED = (
+    "--batch-size={batch_size}",
+    "--learning-rate={learning_rate}",
+    "--precision={precision}",
+    "--batch-norm-momentum={batch_norm_momentum}",
+)
+
+
+def _parameters(checked: DnaOptions) -> tuple[Parameter, ...]:
+    sizes = sorted(set(checked.batch_sizes))
+    precision = Choice("precision", ("float32", "bfloat16"), default=checked.precision, help="of the arithmetic")
+    momentum = Float(
+        "batch_norm_momentum", 0.01, 0.3, log=True, points=5, optional=True, help="share of a batch in the statistics"
+    )
+    return (
+        Integer("batch_size", tuple(sizes), default=sizes[len(sizes) // 2], help="windows between two updates"),
+        Float("learning_rate", 1e-4, 1e-1, log=True, points=10, default=1e-3, help="of Adam"),
+        *([precision] if checked.tune_precision else []),
+        *([momentum] if checked.tune_momentum else []),
+    )
+
+
+def _fixed(checked: DnaOptions) -> Sequence[str]:
+    given = {
+        "data": checked.data if checked.data == _SYNTHETIC else str(Path(checked.data).absolute()),
+        "windows": checked.windows,
+        "validation-windows": checked.validation_windows,
+        "length": checked.length,
+        "patience": checked.patience,
+        "epochs": checked.epochs,
+        "threads": checked.threads,
+        "device": checked.device,
+        "precision": None if checked.tune_precision else checked.precision,
+        "memory-limit-bytes": checked.memory_limit_bytes,
+    }
+    return [f"--{name}={value}" for name, value in given.items() if value is not None]
+
+
+def _notes(checked: DnaOptions, python: torch.TorchPython) -> tuple[str, ...]:
+    data = (
+        "generated windows: planted CTCF motifs in simulated open chromatin, a fair target for tuning and no biology"
+        if checked.data == _SYNTHETIC
+        else f"windows of {checked.data}"
+    )
+    where = python.gpu if python.gpus and checked.device != "cpu" else f"{checked.threads} thread(s)"
+    return (
+        f"PyTorch {python.torch} at {python.path}, on {where}",
+        f"data: {data}",
+        f"network: {PARAMETERS:,} parameters",
+    )

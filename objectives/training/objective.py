@@ -1,0 +1,154 @@
+"""A training script as an objective: its progress lines are its curve, and the best value on it is the metric."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from launchers import EndReason, Job, Resources
+from objectives.base import (
+    ApplicationError,
+    Context,
+    InvalidResult,
+    Measurement,
+    Metric,
+    OutOfMemory,
+    Output,
+    Progress,
+    ProgressReader,
+)
+from objectives.ending import check_disk, check_ending
+from objectives.templates import filled_in
+from objectives.training.progress import ReaderKind, reader
+from spaces import Configuration
+
+STEPS = "AUTOTUNE_STEPS"
+CHECKPOINT = "AUTOTUNE_CHECKPOINT"
+SEED = "AUTOTUNE_SEED"
+ELAPSED = Metric("elapsed_s", "s", kind="time")
+TIME_TO_TARGET = Metric("time_to_target_s", "s")
+CURVE = "curve"
+"""The detail that holds the values of the target metric, a list of (step, value)."""
+
+_DIVERGED, _OUT_OF_MEMORY = 3, 12
+_WORDS = 400
+
+
+@dataclass(frozen=True)
+class TrainingObjective:
+    """Runs a training script.
+
+    `argv` and `environment` are templates; `metric` is read from its progress lines, the best value counts; the values
+    of `more` are those of that step. With a `target` the time to reach it is optimised instead, as the script tells it
+    (`elapsed_s` of its progress lines). A script that is still training after `budget_s` is stopped, and what it
+    reached counts.
+    """
+
+    argv: tuple[str, ...]
+    metric: Metric
+    more: tuple[Metric, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    kind: ReaderKind = "auto"
+    cores: int = 1
+    gpus: int = 0
+    target: float | None = None
+    budget_s: float | None = None
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metric that is optimised, then the others."""
+        first = (self.metric,) if self.target is None else (TIME_TO_TARGET, self.metric)
+        return (*first, *self.more, ELAPSED)
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return the command with the configuration's values in their places."""
+        words = [filled_in(word, configuration) for word in self.argv]
+        variables = {name: filled_in(value, configuration) for name, value in self.environment.items()}
+        asked = {STEPS: context.steps, CHECKPOINT: context.checkpoint, SEED: context.seed}
+        limits = [limit for limit in (context.time_limit_s, self.budget_s) if limit is not None]
+        return Job(
+            argv=tuple(word for word in words if word is not None),
+            folder=context.folder,
+            environment={
+                "OMP_NUM_THREADS": "1",
+                "PYTHONUNBUFFERED": "1",
+                **{name: str(value) for name, value in asked.items() if value is not None},
+                **{name: value for name, value in variables.items() if value is not None},
+            },
+            resources=Resources(self.cores, gpus=self.gpus, cpus=context.cpus),
+            time_limit_s=min(limits, default=None),
+        )
+
+    def progress_reader(self) -> ProgressReader:
+        """Return a reader of progress lines."""
+        return reader(self.kind)
+
+    def measure(self, output: Output) -> Measurement:
+        """Check that the script ended well; read its curve.
+
+        Raises:
+            RunFailure: it did not, or told no value of the metric.
+        """
+        seen = self._seen(output)
+        if not (seen and self._used_its_budget(output)):
+            _check(output)
+        points = [(progress.step, progress.metrics[self.metric.name]) for progress in seen]
+        if not points:
+            check_disk(output)
+            msg = f"no progress line tells {self.metric.name}: {_last_line(output) or 'nothing was printed'}"
+            raise InvalidResult(msg, code="no-progress")
+        best = (max if self.metric.direction == "maximize" else min)(points, key=lambda point: point[1])
+        at_best = next(progress for progress in seen if progress.step == best[0])
+        metrics = {self.metric.name: best[1], ELAPSED.name: output.status.usage.elapsed_s}
+        metrics |= {metric.name: at_best.metrics[metric.name] for metric in self.more if metric.name in at_best.metrics}
+        if self.target is not None:
+            metrics[TIME_TO_TARGET.name] = self._time_to_target(seen)
+        return Measurement(metrics, details={CURVE: [list(point) for point in points]})
+
+    def _seen(self, output: Output) -> list[Progress]:
+        """Return the last word on each step that tells the metric, in the order of the steps."""
+        read = self.progress_reader()
+        found = {
+            progress.step: progress
+            for line in output.stdout.splitlines()
+            if (progress := read(line)) is not None and self.metric.name in progress.metrics
+        }
+        return [found[step] for step in sorted(found)]
+
+    def _used_its_budget(self, output: Output) -> bool:
+        status = output.status
+        return (
+            self.budget_s is not None
+            and status.reason is EndReason.TIMED_OUT
+            and status.usage.elapsed_s >= self.budget_s
+        )
+
+    def _time_to_target(self, seen: list[Progress]) -> float:
+        assert self.target is not None
+        for progress in seen:
+            value = progress.metrics[self.metric.name]
+            if value >= self.target if self.metric.direction == "maximize" else value <= self.target:
+                if ELAPSED.name not in progress.metrics:
+                    msg = f"the progress lines tell no {ELAPSED.name}: the time to the target is not known"
+                    raise InvalidResult(msg, code="no-time")
+                return progress.metrics[ELAPSED.name]
+        last = seen[-1]
+        msg = (
+            f"{self.metric.name} did not reach {self.target:g} in {last.step} steps: {last.metrics[self.metric.name]:g}"
+        )
+        raise InvalidResult(msg, code="target-not-reached")
+
+
+def _check(output: Output) -> None:
+    code = output.status.exit_code if output.status.reason is EndReason.EXITED else None
+    said = _last_line(output)
+    if code == _OUT_OF_MEMORY:
+        raise OutOfMemory(said or "ran out of memory", code="out-of-memory")
+    if code == _DIVERGED:
+        raise InvalidResult(said or "the training diverged", code="diverged")
+    check_ending(output)
+    if code:
+        raise ApplicationError(f"ended with exit code {code}: {said or 'no output'}", code="exit-code")
+
+
+def _last_line(output: Output) -> str:
+    lines = (output.stderr.strip() or output.stdout.strip())[-10_000:].splitlines()
+    return lines[-1].strip()[:_WORDS] if lines else ""
