@@ -7,14 +7,18 @@ of time and shows whether the machine drifts. When nothing of that is left, a ne
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from math import inf
+from dataclasses import dataclass, field, replace
+from math import inf, log
+from statistics import median
 
 from autotune.capping import Cap, Pace, cap
+from autotune.legs import Leg
 from autotune.racing import RaceRules, Standing, losing_value, standing
 from autotune.records import State, TrialRecord
+from autotune.search.observation import Observation
 from autotune.standings import Standings
 from autotune.studyfile import RepeatsSection
+from objectives.base import Metric
 
 WARM_UP = "warm-up"
 # A warm-up fills caches and wakes the processor: that takes no longer.
@@ -23,17 +27,22 @@ WARM_UP_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class Step:
-    """One run to be made. `series` is empty for a run that counts."""
+    """One run to be made. `series` is empty for a run that counts; `leg` is how far it goes."""
 
     trial: TrialRecord
     series: str = ""
+    leg: Leg | None = None
 
 
 @dataclass
 class Agenda:
-    """What a session has to run. `block` is the number of the present block of time."""
+    """What a session has to run.
+
+    `second` is the other metric of a trade-off, in which nobody races; `block` the number of the present block of time.
+    """
 
     repeats: RepeatsSection
+    second: Metric | None = None
     block: int = 0
     _warm_ups: int = 0
     _baselines: int = 0
@@ -67,7 +76,7 @@ class Agenda:
     def deserving(self, standings: Standings) -> list[TrialRecord]:
         """Return the settled trials that deserve another run: a young incumbent, and who was capped below its value."""
         best = standings.incumbent
-        if best is None or not best.settled:
+        if best is None or not best.settled or self.second is not None:
             return []
         young = [best] if len(best.runs) < min(self.repeats.baseline_runs, self.rules.max_runs) else []
         value = standings.effects.center(best.number)
@@ -131,14 +140,28 @@ class Agenda:
         """Run a trial no more in this session: the machine fails it."""
         self._left_alone.add(trial.number)
 
-    def is_settled(self, trial: TrialRecord, standings: Standings) -> bool:
+    def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return nothing: a run that could not change a decision is not made, whoever has nothing to do."""
+        del standings, busy
+        return None
+
+    def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
+        """Return what a trial tells the sampler."""
+        found = observation(trial, standings)
+        if self.second is None or not trial.complete:
+            return found
+        value = log(median(trial.measured(self.second.name)))
+        return replace(found, second=-value if self.second.direction == "maximize" else value)
+
+    def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int] = ()) -> bool:
         """Whether no further run could change what a trial is worth."""
+        del busy
         if not trial.complete:
             return bool(trial.runs)
         if standings.default is trial:
             return len(trial.runs) >= self.repeats.baseline_runs
         rival = standings.incumbent
-        if rival is None or rival.number == trial.number:
+        if rival is None or rival.number == trial.number or self.second is not None:
             return len(trial.runs) >= self.rules.min_runs
         return standing(standings.effects, trial.number, rival.number, self.rules) is not Standing.OPEN
 
@@ -146,7 +169,13 @@ class Agenda:
         """Return from where on the next run of a challenger has lost; None for the incumbent and the default."""
         rival = standings.incumbent
         untouched = {other.number for other in (rival, standings.default) if other is not None}
-        if not self.repeats.caps or rival is None or not rival.complete or trial.number in untouched:
+        if (
+            not self.repeats.caps
+            or self.second is not None
+            or rival is None
+            or not rival.complete
+            or trial.number in untouched
+        ):
             return None
         bound = losing_value(standings.effects, trial.number, rival.number, self.block, self.rules)
         if bound == inf:
@@ -157,6 +186,19 @@ class Agenda:
             overhead_s=standings.overhead_s,
             pace=_pace(rival, standings),
         )
+
+
+def observation(trial: TrialRecord, standings: Standings) -> Observation:
+    """Return what a trial that is not paused tells the sampler."""
+    match trial.state:
+        case State.COMPLETE:
+            return Observation(value=standings.value(trial), runs=len(trial.measured(standings.metric.name)))
+        case State.CAPPED:
+            return Observation(bound=standings.bound(trial))
+        case State.RUNNING:
+            return Observation(pending=True)
+        case _:
+            return Observation()
 
 
 def _pace(rival: TrialRecord, standings: Standings) -> Pace | None:

@@ -1,5 +1,6 @@
 """The bench: what runs are made with, whatever they are made for."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from autotune.cores import CorePool
 from autotune.display import Display
 from autotune.executor import Executor
 from autotune.folders import fresh_folder
+from autotune.legs import Leg
 from autotune.outcome import Outcome
 from autotune.records import Purpose, Run
 from autotune.trial import Task, describe_job
@@ -31,7 +33,10 @@ class Launched:
 
 @dataclass
 class Bench:
-    """Everything that runs need but the study's storage and budget; knows the runs in flight by their keys."""
+    """Everything that runs need but the study's storage and budget; knows the runs in flight by their keys.
+
+    `whole` is how far a program goes that works in steps, when it is not a matter of promotion.
+    """
 
     objective: Objective
     executor: Executor
@@ -43,8 +48,9 @@ class Bench:
     retries: int = 2
     session: Mapping[str, str] = field(default_factory=dict)
     alike: Alike | None = None
+    whole: Leg | None = None
 
-    def prepare(
+    def prepare(  # noqa: PLR0913  by keyword
         self,
         key: int,
         configuration: Configuration,
@@ -52,11 +58,28 @@ class Bench:
         *,
         reference: Answer | None = None,
         cap: Cap | None = None,
+        leg: Leg | None = None,
+        seed: int = 0,
     ) -> Task:
-        """Make the run of a configuration ready in an empty folder of its own."""
-        context = Context(folder=fresh_folder(self.runs / folder), time_limit_s=self.run_time_limit_s)
+        """Make the run of a configuration ready in an empty folder of its own; without a `leg` it is a whole one."""
+        leg = leg or self.whole
+        context = Context(
+            folder=fresh_folder(self.runs / folder),
+            time_limit_s=self.run_time_limit_s,
+            steps=leg.steps if leg else None,
+            checkpoint=leg.checkpoint if leg else None,
+            seed=seed,
+        )
         job = replace(self.objective.job(configuration, context), name=folder)
-        return Task(key, job, self.objective, reference, cap)
+        return Task(key, job, self.objective, reference, cap, leg, seed)
+
+    def checkpoint(self, trial: int) -> Path:
+        """Return the folder for the checkpoints of a trial."""
+        return self.runs / "checkpoints" / f"{trial:05d}"
+
+    def forget(self, trial: int) -> None:
+        """Remove the checkpoints of a trial that will not go on."""
+        shutil.rmtree(self.checkpoint(trial), ignore_errors=True)
 
     def start(self, task: Task, purpose: Purpose) -> Launched | None:
         """Start a prepared task on cores of its own; None while there are not enough."""
@@ -79,6 +102,8 @@ class Bench:
             purpose.series,
             purpose.round,
             purpose.block,
+            purpose.steps,
+            purpose.of,
             outcome=outcome,
             started=launched.started,
             job=launched.job,
@@ -90,5 +115,6 @@ class Bench:
         task = launched.task
         if task.attempt > self.retries:
             return None
-        fresh = self.prepare(task.key, launched.purpose.configuration, task.job.name)
+        purpose = launched.purpose
+        fresh = self.prepare(task.key, purpose.configuration, task.job.name, leg=task.leg, seed=task.seed)
         return replace(task, job=fresh.job, attempt=task.attempt + 1)

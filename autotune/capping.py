@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from launchers import EndReason, Job, JobStatus
-from objectives.base import Metric, ProgressReader
+from objectives.base import Metric, Progress, ProgressReader
 
 # A pace is judged when the reference had done that share of its run since its first step, in two steps at least, and
 # for so long: output is read some ten times a second.
@@ -80,12 +80,17 @@ class Watch:
     """Follows the live output of one run: keeps its timeline, and says when its pace has lost."""
 
     def __init__(
-        self, read: ProgressReader, limit: Cap | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        read: ProgressReader,
+        limit: Cap | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        on_progress: Callable[[Progress], bool] | None = None,
     ) -> None:
-        """Start the clock."""
+        """Start the clock. `on_progress` may stop the run for reasons of its own."""
         self._read = read
         self._cap = limit
         self._clock = clock
+        self._on_progress = on_progress
         self._started = clock()
         self._timeline: list[tuple[int, float]] = []
         self.forecast: Forecast | None = None
@@ -103,6 +108,8 @@ class Watch:
     def __call__(self, line: str) -> bool:
         """Read a line; True when the run should be stopped. `forecast` is what its pace promises."""
         progress = self._read(line)
+        if progress is not None and self._on_progress is not None and self._on_progress(progress):
+            return True
         if progress is None or (self._timeline and progress.step <= self._timeline[-1][0]):
             return False
         self._timeline.append((progress.step, self._clock() - self._started))

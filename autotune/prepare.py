@@ -102,6 +102,20 @@ def prepare(
     return Prepared(study, plan, space, definition, tuple(workloads))
 
 
+def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[str]:
+    if study.tradeoff is None:
+        return []
+    name, known = study.tradeoff.metric, [metric.name for metric in plan.objective.metrics[1:]]
+    errors = (
+        []
+        if name in known
+        else [f"the other metrics are {', '.join(known)}{suggestion(name, known)}, got {name!r} @ tradeoff.metric"]
+    )
+    if study.stopping is not None:
+        errors.append("trials that are left early have no place in a trade-off: take [stopping] out @ tradeoff")
+    return errors
+
+
 def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
     """Join what the objective brings and what the study file adds; the study file's parameters win by name.
 
@@ -126,8 +140,11 @@ def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
         for name in plan.mentioned
         if name not in known
     )
+    errors.extend(_tradeoff_errors(study, plan))
     if plan.unknown is not None:
         errors.extend(f"{line} @ space.parameters" for line in plan.unknown(study.space.parameters))
+    if study.stopping is not None and not plan.works_in_steps:
+        errors.append(f"objective {study.objective!r} with these options cannot be stopped at a step @ stopping")
     if not errors:
         own = {parameter.name: parameter for parameter in parameters}
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]

@@ -66,12 +66,23 @@ class Definition:
         return found
 
 
+ENDED = "ended"
+"""The detail of a run that ended by itself before the step that it was asked for: it has nothing left to do."""
+
+STOPPED = "stopped"
+"""The detail of a run that was stopped since it looked worse than others at its step."""
+
+
 class State(StrEnum):
-    """How a trial stands. A failed one has the kind of its failure instead."""
+    """How a trial stands. A failed one has the kind of its failure instead.
+
+    A paused one works in steps, and was left before the last: its value cannot be compared with others' at the end.
+    """
 
     RUNNING = "running"
     COMPLETE = "complete"
     CAPPED = "capped"
+    PAUSED = "paused"
     FAILED = "failed"
 
 
@@ -80,7 +91,8 @@ class Purpose:
     """What a run is made for.
 
     `series` says for what: "" is tuning, "warm-up" counts for nothing, others are the comparisons after it, with their
-    `round`. Runs of one `block` are made close together in time.
+    `round`. Runs of one `block` are made close together in time. A program that works in steps runs until it has made
+    `steps` of them, of at most `of`.
     """
 
     configuration: Configuration
@@ -88,6 +100,8 @@ class Purpose:
     series: str = ""
     round: int = 0
     block: int = 0
+    steps: int | None = None
+    of: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +115,13 @@ class Run(Purpose):
     started: str = ""
     job: Mapping[str, Any] = field(default_factory=dict)
     session: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the program could go on from here: it was stopped before its last step."""
+        if self.steps is None or self.of is None or not self.outcome.complete:
+            return False
+        return STOPPED in self.outcome.details or (self.steps < self.of and ENDED not in self.outcome.details)
 
     @property
     def core_s(self) -> float:
@@ -118,6 +139,8 @@ class Run(Purpose):
             "configuration": dict(self.configuration),
             "outcome": self.outcome.to_dict(),
             "block": self.block,
+            "steps": self.steps,
+            "of": self.of,
             "started": self.started,
             "job": dict(self.job),
             "session": dict(self.session),
@@ -134,8 +157,8 @@ class TrialRecord:
     settled: bool = False
 
     def with_run(self, run: Run) -> "TrialRecord":
-        """Return the trial with one more run."""
-        return replace(self, runs=(*self.runs, run))
+        """Return the trial with one more run; one that went on from the last takes its place."""
+        return replace(self, runs=(*self.runs, run) if run.steps is None else (run,))
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -156,6 +179,8 @@ class TrialRecord:
         ran = [outcome for outcome in self.outcomes if outcome.failure is None]
         if ran and ran[-1].capped:
             return State.CAPPED
+        if self.runs and self.runs[-1].paused:
+            return State.PAUSED
         return State.COMPLETE if ran else State.RUNNING
 
     @property

@@ -7,6 +7,7 @@ Experimenters, 2005, chapter 4). Every run is stored when it ends, so that inter
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -55,6 +56,15 @@ class Table:
             for (number, other), run in sorted(self.runs.items())
             if other == side and run.outcome.complete
         }
+
+    def place(self, configuration: Configuration) -> int:
+        """Return the side of a configuration."""
+        return next(place for place, side in enumerate(self.sides) if dict(side.configuration) == dict(configuration))
+
+    def medians(self, side: int) -> dict[str, float]:
+        """Return the medians of all metrics of one side."""
+        runs = [run.outcome.metrics for (_, other), run in self.runs.items() if other == side and run.outcome.complete]
+        return {name: median(metrics[name] for metrics in runs) for name in (runs[0] if runs else {})}
 
     def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
         """Return the values of two sides in the rounds in which both gave one."""
@@ -134,7 +144,8 @@ class Rounds:
     def _run(self, number: int, side: Side, reference: Answer | None) -> Run:
         purpose = Purpose(side.configuration, side.trial, self.series, number)
         place = f"{self.series}-{number:02d}-{self.sides.index(side)}".replace(":", "-").replace(",", "-")
-        task = self.bench.prepare(0, side.configuration, place, reference=reference)
+        # Both sides draw the same random numbers, others than in the rounds before and in tuning.
+        task = self.bench.prepare(0, side.configuration, place, reference=reference, seed=number + 1)
         while True:
             launched = self.bench.start(task, purpose)
             if launched is None:

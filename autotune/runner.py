@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from statistics import fmean
 
@@ -12,13 +12,17 @@ from autotune.agenda import WARM_UP, WARM_UP_LIMIT_S, Agenda, Step
 from autotune.bench import Bench, Launched
 from autotune.display import Running, Status, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
+from autotune.front import second_metric
+from autotune.hyperband import Bracket
+from autotune.legs import continued, curve_of
 from autotune.outcome import Outcome
-from autotune.records import Purpose, State, TrialRecord
+from autotune.records import STOPPED, Purpose, State, TrialRecord
 from autotune.sameness import Sameness
 from autotune.search.observation import Observation
-from autotune.search.store import StudyStore
+from autotune.search.store import BRACKETS, StudyStore
+from autotune.staging import Staging, extended
 from autotune.standings import Standings
-from autotune.studyfile import StudyFile
+from autotune.studyfile import StoppingSection, StudyFile
 from autotune.trial import Task
 from launchers import STDOUT, LineReader
 from objectives.base import Progress, ProgressReader
@@ -80,7 +84,9 @@ class StudyRunner:
         self._statistic = study.repeats.statistic
         self._clock = clock
         self._metric = store.definition.target
-        self._agenda = Agenda(study.repeats)
+        self._agenda: Agenda | Staging = Agenda(study.repeats, second_metric(store.definition))
+        if study.stopping is not None:
+            self._agenda = Staging(study.stopping, self._metric, _brackets(store, study, study.stopping))
         self._trials: dict[int, TrialRecord] = {}
         self._standings = Standings({}, self._metric, self._statistic)
         self._in_flight: dict[int, _InFlight] = {}
@@ -142,7 +148,8 @@ class StudyRunner:
         step = self._agenda.next(self._standings, self._busy())
         if step is None and (self._agenda.ready(self._standings) or not self._trials):
             proposed = self._propose()
-            step = self._agenda.next(self._standings, self._busy()) if proposed else None
+            ask = self._agenda.next if proposed else self._agenda.idle
+            step = ask(self._standings, self._busy())
         return self._prepare(step) if step else None
 
     def _nothing_to_do(self) -> bool:
@@ -173,30 +180,22 @@ class StudyRunner:
         return twin is not None
 
     def _observations(self) -> dict[int, Observation]:
-        return {trial.number: self._observation(trial) for trial in self._trials.values()}
-
-    def _observation(self, trial: TrialRecord) -> Observation:
-        match trial.state:
-            case State.COMPLETE:
-                return Observation(value=self._standings.value(trial), runs=len(trial.measured(self._metric.name)))
-            case State.CAPPED:
-                return Observation(bound=self._standings.bound(trial))
-            case State.RUNNING:
-                return Observation(pending=True)
-            case State.FAILED:
-                return Observation()
+        return {number: self._agenda.observation(trial, self._standings) for number, trial in self._trials.items()}
 
     def _prepare(self, step: Step) -> _Ready:
         trial, counts = step.trial, not step.series
         self._agenda.starts(step, self._standings)
         reference = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
-        place = f"{trial.number:05d}" + (f"-{len(trial.runs)}" if trial.runs else "")
+        again = step.leg.steps if step.leg else len(trial.runs)
+        place = f"{trial.number:05d}" + (f"-{again}" if again else "")
+        leg = replace(step.leg, checkpoint=self._bench.checkpoint(trial.number)) if step.leg else None
         task = self._bench.prepare(
             trial.number,
             trial.configuration,
             place if counts else step.series,
             reference=reference.answer if reference else None,
             cap=self._agenda.cap(trial, self._standings) if counts else None,
+            leg=leg,
         )
         if step.series == WARM_UP:
             limit = min(WARM_UP_LIMIT_S, task.job.time_limit_s or WARM_UP_LIMIT_S)
@@ -206,11 +205,16 @@ class StudyRunner:
         elif trial.state is State.CAPPED:
             self._trials[trial.number] = replace(trial, settled=False)
             self._take_stock()
-        return _Ready(step, task, Purpose(trial.configuration, trial.number, step.series, block=self._agenda.block))
+        block = self._agenda.block
+        until = (leg.steps, leg.of) if leg else (None, None)
+        return _Ready(step, task, Purpose(trial.configuration, trial.number, step.series, 0, block, *until))
 
     def _ended(self, task: Task, outcome: Outcome) -> None:
         flight = self._in_flight.pop(task.key)
         step = flight.step
+        if step.leg is not None:
+            before = self._trials[step.trial.number].runs
+            outcome = continued(before[-1].outcome if before else None, outcome, step.leg)
         run = self._bench.ended(flight.launched, outcome)
         if outcome.retryable:
             self._retry(flight, outcome)
@@ -222,7 +226,7 @@ class StudyRunner:
         else:
             trial = self._trials[step.trial.number]
             self._trials[trial.number] = trial.with_run(run)
-        before = self._standings.incumbent
+        best_before = self._standings.incumbent
         if not step.series:
             self._take_stock()
         self._agenda.ended(step, self._standings)
@@ -230,7 +234,7 @@ class StudyRunner:
             self._report(self._trials[step.trial.number], outcome)
         self._settle()
         best = self._standings.incumbent
-        if best is not None and before is not None and best.number != before.number:
+        if best is not None and best_before is not None and best.number != best_before.number:
             self._bench.display.line(f"best so far: trial {best.number}, {self._value(best)}")
         self._check_hope()
 
@@ -241,8 +245,9 @@ class StudyRunner:
         """Close the races that are over; closing one may change the incumbent of the next."""
         busy = self._busy()
         for number, trial in list(self._trials.items()):
-            if not trial.settled and number not in busy and self._agenda.is_settled(trial, self._standings):
-                self._store.settle(number, self._observation(trial))
+            if not trial.settled and number not in busy and self._agenda.is_settled(trial, self._standings, busy):
+                self._store.settle(number, self._agenda.observation(trial, self._standings))
+                self._bench.forget(number)
                 self._trials[number] = replace(trial, settled=True)
                 self._take_stock()
 
@@ -261,7 +266,10 @@ class StudyRunner:
             return f"{outcome.failure.value}: {outcome.message}"
         if outcome.capped:
             return f"capped: {outcome.message}"
-        return f"{outcome.metrics[self._metric.name]:g} {self._metric.unit}"
+        curve = curve_of(outcome)
+        at = f" at step {curve[-1][0]}" if curve else ""
+        stopped = ", stopped" if STOPPED in outcome.details else ""
+        return f"{outcome.metrics[self._metric.name]:g} {self._metric.unit}{at}{stopped}"
 
     def _value(self, trial: TrialRecord) -> str:
         runs = len(trial.measured(self._metric.name))
@@ -316,6 +324,16 @@ class StudyRunner:
             if trial.settled
         ]
         return fmean(spent) * (self._budget.trials - finished) / self._budget.workers if spent else None
+
+
+def _brackets(store: StudyStore, study: StudyFile, rules: StoppingSection) -> tuple[Bracket, ...]:
+    """Return the brackets of a study, for as many trials as it may have now."""
+    stored = store.attribute(BRACKETS) or {}
+    known = [Bracket(tuple(one["sizes"]), tuple(one["steps"])) for one in stored.get("brackets", ())]
+    found = extended(known, study.budget.trials - 1, rules)
+    if len(found) > len(known):
+        store.set_attribute(BRACKETS, {"brackets": [asdict(bracket) for bracket in found]})
+    return found
 
 
 def why_nothing_worked(ended: list[TrialRecord]) -> str:

@@ -13,12 +13,14 @@ from autotune.confirm import confirm, pairs_wanted
 from autotune.cores import CoreClaim, CorePool
 from autotune.display import Display
 from autotune.errors import StorageError
+from autotune.legs import Leg
 from autotune.lock import StudyLock
 from autotune.machine import Machine
 from autotune.prepare import Prepared, prepare
 from autotune.provenance import SessionFacts, session_facts
 from autotune.rounds import FAILED_OFTEN
 from autotune.runner import StudyRunner
+from autotune.scaling import Point, scale
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
 from autotune.storage_url import lock_path, state_folder
@@ -91,6 +93,19 @@ def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) 
         return ablate(store, bench, prepared.space, study, rounds)
 
 
+def scale_study(study: StudyFile, place: Place, display: Display, rounds: int) -> list[Point]:
+    """Run the configuration to use with one process, two, and so on.
+
+    Raises:
+        AutotuneError: the study is busy, cannot run here, or does not say what counts processes.
+    """
+    with (
+        _opened(study, place, display) as (store, prepared, facts),
+        _bench(study, place, prepared, facts, display) as bench,
+    ):
+        return scale(store, bench, prepared.space, study, rounds)
+
+
 def stored_study(url: str, name: str) -> StudyFile:
     """Return the study file that a study in storage was made from.
 
@@ -137,6 +152,7 @@ def _bench(
                 retries=study.budget.infrastructure_retries,
                 session=facts.to_dict(),
                 alike=prepared.plan.alike,
+                whole=_whole(study, prepared),
             )
         finally:
             executor.cancel_all()
@@ -155,7 +171,14 @@ def _held(place: Place) -> Iterator[None]:
         lock.release()
 
 
+def _whole(study: StudyFile, prepared: Prepared) -> Leg | None:
+    most = study.stopping.max_steps if study.stopping else None
+    return Leg(most, most, prepared.definition.target) if most else None
+
+
 def _judge(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared) -> None:
+    if study.tradeoff is not None:
+        return
     confirm(store, bench, study)
     carry(store, bench, study, prepared.workloads)
 
@@ -171,6 +194,8 @@ def _is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:
 
 
 def _is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
+    if study.tradeoff is not None:
+        return True
     if not _is_confirmed(summary, study):
         return False
     verdict, metric = summary.present_verdict, summary.standings.metric

@@ -112,6 +112,43 @@ class VerdictSection(_Section):
         return self
 
 
+class StoppingSection(_Section):
+    """How far trials go whose program works in steps (epochs): the better ones go on, the others are stopped.
+
+    No trial makes more than `max_steps` steps, none is judged before `min_steps`; at every rung one of `eta` goes on.
+    `hyperband` mixes brackets from many short trials to few long ones, `asha` is the one with most trials and does not
+    wait for a rung to be complete, `median` stops whoever is worse than the median of others at its step.
+    """
+
+    rule: Literal["hyperband", "asha", "median", "none"] = "hyperband"
+    max_steps: int = Field(ge=1)
+    min_steps: int = Field(default=1, ge=1)
+    eta: int = Field(default=3, ge=2)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_steps > self.max_steps:
+            msg = f"min_steps is {self.min_steps}, more than max_steps, {self.max_steps}"
+            raise ValueError(msg)
+        return self
+
+
+class TradeoffSection(_Section):
+    """A second metric that matters: what is looked for are configurations that no other beats in both.
+
+    There is no single winner then, hence neither races nor a verdict.
+    """
+
+    metric: str
+
+
+class ScalingSection(_Section):
+    """What `autotune scaling` varies: the parameter that counts `processes`; `work` grows with it in weak scaling."""
+
+    processes: str
+    work: str | None = None
+
+
 class LauncherSection(_Section):
     """Where the jobs run."""
 
@@ -135,6 +172,9 @@ class StudyFile(_Section):
     sampler: SamplerSection = SamplerSection()
     repeats: RepeatsSection = RepeatsSection()
     verdict: VerdictSection = VerdictSection()
+    stopping: StoppingSection | None = None
+    scaling: ScalingSection | None = None
+    tradeoff: TradeoffSection | None = None
     launcher: LauncherSection = LauncherSection()
 
 

@@ -1,6 +1,7 @@
 """A study in a few words: what `show`, `best` and `list` print, and what ends a session."""
 
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from autotune.ablation import Ablation
@@ -8,8 +9,10 @@ from autotune.carry import SERIES as WORKLOAD
 from autotune.carry import Carried, stored_carried
 from autotune.confirm import changes, is_about, stored_verdict
 from autotune.display import shown
+from autotune.front import Place, front, second_metric
 from autotune.ledger import Ledger, ledger
-from autotune.records import Definition, Run, State, TrialRecord
+from autotune.legs import curve_of
+from autotune.records import ENDED, Definition, Run, State, TrialRecord
 from autotune.search.store import ABLATION, StudyStore
 from autotune.standings import Standings
 from autotune.studyfile import RepeatsSection
@@ -76,6 +79,23 @@ class Summary:
         """How many trials are settled."""
         return sum(trial.settled for trial in self.trials)
 
+    @property
+    def steps(self) -> tuple[int, int] | None:
+        """How many steps were trained, and how many it is to train every trial to its end; None for other studies."""
+        runs = [trial.runs[-1] for trial in self.trials if trial.runs]
+        trained = [(curve_of(run.outcome), run) for run in runs if run.of is not None]
+        if not trained:
+            return None
+        made = sum(curve[-1][0] if curve else 0 for curve, _ in trained)
+        whole = sum(run.outcome.details.get(ENDED, run.of or 0) for _, run in trained)
+        return made, whole
+
+    @property
+    def front(self) -> list[Place] | None:
+        """The trials of a trade-off that no other beats in both metrics; None for other studies."""
+        second = second_metric(self.definition)
+        return None if second is None else front(self.trials, self.standings.metric, second)
+
     def verdict_sentence(self) -> str | None:
         """The verdict on the present winner in one sentence; None while there is none."""
         standings, best = self.standings, self.best
@@ -84,13 +104,15 @@ class Summary:
         if standings.baseline is None:
             return "The default configuration failed: there is nothing to compare the winner with."
         if standings.ranking[0].number == standings.baseline.number:
-            return "No configuration was faster than the default."
+            return "No configuration was better than the default."
         verdict = self.present_verdict
         return verdict.sentence(standings.metric) if verdict else None
 
     def best_text(self) -> str:
-        """Describe the winner."""
+        """Describe the winner, or the front of a trade-off."""
         standings, best = self.standings, self.best
+        if self.front is not None:
+            return self._front_text(self.front)
         if best is None:
             return "no valid measurement yet"
         metric = standings.metric
@@ -115,6 +137,17 @@ class Summary:
             lines.append(f"simplified: {shown(self.simplified.simplified or {})}  (as good without {dropped})")
         return "\n".join(lines)
 
+    def _front_text(self, places: list[Place]) -> str:
+        first, second = self.standings.metric, second_metric(self.definition)
+        assert second is not None
+        if not places:
+            return "no valid measurement yet"
+        lines = [f"the trade-off between {first.name} and {second.name}: no other trial is better in both"]
+        for place in places:
+            values = f"{place.first:.4g} {first.unit}, {place.second:.4g} {second.unit}"
+            lines.append(f"trial {place.trial}: {values}  {shown(self.standings.trials[place.trial].configuration)}")
+        return "\n".join(lines)
+
     def text(self) -> str:
         """Describe the whole study."""
         definition = self.definition
@@ -127,9 +160,19 @@ class Summary:
                 f"machine: {machine['host']}, {machine['cores']} cores of {machine['cpu_model']}",
                 f"workload: {facts}",
                 self.best_text(),
+                *self._steps_text(),
                 self.ledger.text(),
             ]
         )
+
+    def _steps_text(self) -> list[str]:
+        if self.steps is None:
+            return []
+        made, whole = self.steps
+        rungs = Counter(trial.runs[-1].steps for trial in self.trials if trial.state is State.PAUSED)
+        left = ", ".join(f"{count} at step {steps}" for steps, count in sorted(rungs.items(), key=str)) or "none"
+        share = f"{made / whole:.0%} of " if whole else ""
+        return [f"trained: {made} steps, {share}the {whole} of training every trial to its end; left early: {left}"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
@@ -150,6 +193,8 @@ class Summary:
             "verdict": _described(self.present_verdict, metric),
             "workloads": {one.workload: _carried(one, metric) for one in self.carried},
             "simplified": dict(simplified) if simplified is not None else None,
+            "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
+            "front": None if self.front is None else [asdict(place) for place in self.front],
             "ledger": self.ledger.to_dict(),
         }
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from autotune.capping import Cap, Watch, limited, was_capped
+from autotune.legs import Leg, LegWatch
 from autotune.outcome import Outcome
 from autotune.provenance import at_start
-from launchers import STDERR, STDOUT, Job, Launcher, LaunchError, MpiStart, Resources
+from autotune.records import STOPPED
+from launchers import STDERR, STDOUT, EndReason, Job, Launcher, LaunchError, MpiStart, Resources
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLine, run
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
@@ -27,7 +29,8 @@ _OUTPUT_BYTES = 64 * 2**20
 class Task:
     """One run to be made. `reference` is the baseline's answer, None while there is none; `cap` is where it has lost.
 
-    `key` is the coordinator's: it finds the run again by it.
+    `leg` is how far it goes, for a program that works in steps. `key` is the coordinator's, by which it finds the run
+    again.
     """
 
     key: int
@@ -35,13 +38,16 @@ class Task:
     objective: Objective
     reference: Answer | None = None
     cap: Cap | None = None
+    leg: Leg | None = None
+    seed: int = 0
     attempt: int = 1
 
 
 def run_task(task: Task, launcher: Launcher) -> Outcome:
     """Run the job and read its output. A failed or a capped run is an outcome, not an exception."""
     conditions = at_start(task.job.resources.cpus)
-    watch = Watch(task.objective.progress_reader(), task.cap)
+    ahead = LegWatch(task.leg) if task.leg else None
+    watch = Watch(task.objective.progress_reader(), task.cap, on_progress=ahead)
     try:
         output = run_job(limited(task.job, task.cap), launcher, watch)
     except LaunchError as error:
@@ -50,7 +56,7 @@ def run_task(task: Task, launcher: Launcher) -> Outcome:
         kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
         return Outcome(failure=kind, code="not-started", message=str(error), attempts=task.attempt)
     try:
-        outcome = _outcome(task, output, watch)
+        outcome = _outcome(task, output, watch) if ahead is None else _stepped(task, output, watch, ahead)
     finally:
         clean(task.job.folder)
     return replace(
@@ -77,6 +83,17 @@ def _outcome(task: Task, output: Output, watch: Watch) -> Outcome:
         details=dict(measurement.details),
         unused=measurement.unused,
     )
+
+
+def _stepped(task: Task, output: Output, watch: Watch, ahead: LegWatch) -> Outcome:
+    """Return the outcome of a leg: who was stopped at a step has ended well."""
+    if not (ahead.stops and output.status.reason is EndReason.CANCELLED):
+        return _outcome(task, output, watch)
+    ended = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
+    outcome = _outcome(task, ended, watch)
+    if ahead.behind is None or not outcome.complete:
+        return outcome
+    return replace(outcome, details={**outcome.details, STOPPED: ahead.behind})
 
 
 def _capped(cap: Cap, output: Output, watch: Watch) -> Outcome:

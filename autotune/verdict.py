@@ -59,10 +59,15 @@ class Verdict:
         interval = (
             f"{self.confidence:.0%} interval {low:.3f} to {high:.3f}, {len(self.pairs)} interleaved pairs of runs"
         )
+        # What has no unit and is no rate is a quality: nothing is faster for a better one.
+        is_quality = metric.kind == "other" and not metric.unit
+        times = f"{speed_up:.3f} times as {'good' if is_quality else 'fast'}"
+        by = f" by {metric.name}" if is_quality else ""
         if self.significant(metric):
-            return f"{speed_up:.3f} times as fast as the default configuration ({interval})"
-        found = "Slower than" if self.slower(metric) else "No significant gain over"
-        return f"{found} the default configuration, so keep that: {speed_up:.3f} times as fast ({interval})"
+            return f"{times} as the default configuration{by} ({interval})"
+        worse = "Worse than" if is_quality else "Slower than"
+        found = worse if self.slower(metric) else "No significant gain over"
+        return f"{found} the default configuration, so keep that: {times}{by} ({interval})"
 
     def doubt(self, metric: Metric) -> str | None:
         """Say that the machine was too noisy for the precision that was asked for; None if it was not."""

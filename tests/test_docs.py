@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from autotune.studyfile import StudyFile
+from autotune.studyfile import StoppingSection, StudyFile
 from objectives.command import CommandOptions
 from objectives.qe.options import QeOptions
+from objectives.training.ddp import DdpOptions
+from objectives.training.dna import DnaOptions
+from objectives.training.script import TrainingOptions
 from objectives.ucx.options import UcxOptions
 from spaces.functions import FUNCTIONS
 
@@ -79,12 +82,13 @@ def test_a_command_of_the_readme(folder, command):
 
 def test_the_reference_names_every_key():
     described = set(re.findall(r"`([a-z_]+)`", REFERENCE))
-    for model in (StudyFile, CommandOptions, QeOptions, UcxOptions):
-        assert set(model.model_fields) - {*SECTIONS, "space", "launcher", "options"} <= described
+    for model in (StudyFile, CommandOptions, QeOptions, UcxOptions, TrainingOptions, DnaOptions, DdpOptions):
+        assert set(model.model_fields) - {*SECTIONS, "space", "launcher", "options", "stopping"} <= described
     for section in SECTIONS:
         annotation = StudyFile.model_fields[section].annotation
         assert annotation is not None
         assert set(annotation.model_fields) <= described
+    assert {"stopping", *StoppingSection.model_fields} <= described
 
 
 def test_the_reference_names_every_function():

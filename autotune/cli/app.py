@@ -6,7 +6,7 @@ import typer
 
 from autotune import __version__
 from autotune.cli.common import errors
-from autotune.cli.compare import ablate, confirm
+from autotune.cli.compare import ablate, confirm, scaling
 from autotune.cli.doctor import doctor
 from autotune.cli.query import best, list_studies, runs, show, trials
 from autotune.cli.space import space
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("study")(study)
 app.command("confirm")(confirm)
 app.command("ablate")(ablate)
+app.command("scaling")(scaling)
 app.command("list")(list_studies)
 app.command("show")(show)
 app.command("best")(best)

@@ -85,6 +85,9 @@ def trial_row(trial: TrialRecord, standings: Standings, definition: Definition) 
     row: dict[str, Any] = {"trial": trial.number, "state": state_of(trial), "runs": len(trial.runs)}
     row["value"] = standings.value(trial) if trial.complete else None
     row["bound"] = standings.bound(trial) if trial.state is State.CAPPED else None
+    last = trial.runs[-1] if trial.runs else None
+    if last is not None and last.steps is not None:
+        row |= {"steps": last.steps, "at_steps": last.outcome.metrics.get(definition.target.name)}
     row["speed_up"] = standings.gain(trial)
     for metric in definition.metrics:
         values = trial.measured(metric.name)

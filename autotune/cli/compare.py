@@ -1,4 +1,4 @@
-"""`autotune confirm` and `autotune ablate`: compare the winner of a study with its default, and take it apart."""
+"""`autotune confirm`, `ablate` and `scaling`: compare the winner with the default, take it apart, and scale it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +17,7 @@ from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile, parse
 
 if TYPE_CHECKING:
+    from autotune.scaling import Point
     from autotune.session import Place
     from autotune.verdict import Interval
 
@@ -97,6 +98,45 @@ def ablate(
     path = picture or place.runs / "ablation.png"
     draw_bars(drawn, metric, f"study {name}: what each option is worth", path)
     output().print(f"picture: {path}", markup=False)
+
+
+def scaling(
+    name: StudyName,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often every number of processes runs.")] = 3,
+    storage: Storage = DEFAULT_STORAGE,
+    runs: RunsOption = None,
+    cores: CoresOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the winner with one process, two, and so on: tables of strong and weak scaling."""
+    from autotune.session import scale_study  # noqa: PLC0415  Ray and Optuna take a second to import
+
+    study, place = _stored(name, storage, runs, cores, {})
+    with displayed() as display:
+        found = scale_study(study, place, display, rounds)
+    if as_json:
+        print_json([point.to_dict() for point in found])
+        return
+    for kind in ("strong", "weak"):
+        points = [point for point in found if point.kind == kind]
+        if points:
+            output().print(_scaling_table(points, f"{kind} scaling"))
+
+
+def _scaling_table(points: "list[Point]", title: str) -> Table:
+    others = list(points[0].others)
+    table = Table("processes", "runs", "value", "speed-up", "efficiency", *others, "configuration", title=title)
+    for point in points:
+        table.add_row(
+            str(point.processes),
+            str(point.runs),
+            f"{point.value:.4g}",
+            f"{point.speed_up:.2f}",
+            f"{point.efficiency:.0%}",
+            *(f"{point.others[name]:.3g}" if name in point.others else "" for name in others),
+            shown(point.configuration).replace("[", r"\["),
+        )
+    return table
 
 
 def _stored(

@@ -174,7 +174,7 @@ def _trials_table(summary: Summary) -> Table:
         table.add_row(
             str(trial.number),
             state_of(trial),
-            str(len(trial.runs)),
+            _runs_of(trial),
             _value_of(trial, standings),
             f"{gain:.2f}" if gain is not None else "",
             note.replace("[", r"\["),
@@ -183,10 +183,17 @@ def _trials_table(summary: Summary) -> Table:
     return table
 
 
+def _runs_of(trial: TrialRecord) -> str:
+    last = trial.runs[-1] if trial.runs else None
+    return f"{last.steps} of {last.of} steps" if last and last.steps is not None else str(len(trial.runs))
+
+
 def _value_of(trial: TrialRecord, standings: Standings) -> str:
     if trial.state is State.CAPPED:
         worse = "<" if standings.metric.direction == "maximize" else ">"
         return f"{worse} {standings.bound(trial):.4g}"
+    if trial.state is State.PAUSED:
+        return f"({trial.runs[-1].outcome.metrics[standings.metric.name]:.4g})"
     return f"{standings.value(trial):.4g}" if trial.complete else ""
 
 

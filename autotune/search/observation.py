@@ -15,13 +15,16 @@ BOUND = "bound"
 class Observation:
     """A value from that many runs, or a bound that the value is not better than, or nothing.
 
-    Without both, the trial failed, unless it is `pending`.
+    Without both, the trial failed, unless it is `pending`. A `partial` value is that of a trial that was left before
+    its last step. `second` is the value of the other metric of a trade-off as a logarithm, lower is better.
     """
 
     value: float | None = None
     bound: float | None = None
     runs: int = 1
     pending: bool = False
+    partial: bool = False
+    second: float | None = None
 
 
 def observed(trial: FrozenTrial) -> Observation:

@@ -29,6 +29,7 @@ DEFINITION = "definition"
 VERDICT = "verdict"
 ABLATION = "ablation"
 WORKLOADS = "workloads"
+BRACKETS = "brackets"
 _LAUNCHED = "launched"
 _BUSY_TIMEOUT_S = 60
 
@@ -128,7 +129,7 @@ class StudyStore:
             return Definition.from_dict(self._study.user_attrs[DEFINITION])
 
     def attribute(self, name: str) -> Mapping[str, Any] | None:
-        """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`."""
+        """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`, `BRACKETS`."""
         with _storage_errors(self._url):
             found: Mapping[str, Any] | None = self._study.user_attrs.get(name)
         return found
@@ -198,8 +199,9 @@ class StudyStore:
             if self._study.get_trials(deepcopy=False)[number].state.is_finished():
                 # It was capped and given another chance: Optuna cannot change a finished trial, the log of runs can.
                 return
-            if observation.bound is not None:
-                self._set(number, BOUND, value=observation.bound)
+            bound = observation.value if observation.partial else observation.bound
+            if bound is not None:
+                self._set(number, BOUND, value=bound)
                 self._study.tell(number, state=TrialState.PRUNED)
             elif observation.value is not None:
                 self._study.tell(number, observation.value)

@@ -1,0 +1,50 @@
+"""The front of a trade-off: the trials that no other beats in both metrics (Pareto)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from autotune.legs import is_worse
+from autotune.records import Definition, TrialRecord
+from objectives.base import Metric
+
+
+@dataclass(frozen=True)
+class Place:
+    """A trial on the front, with the medians of both metrics."""
+
+    trial: int
+    first: float
+    second: float
+
+
+def second_metric(definition: Definition) -> Metric | None:
+    """Return the other metric of a study's trade-off; None if it has none."""
+    tradeoff = definition.study.get("tradeoff")
+    if not tradeoff:
+        return None
+    return next(metric for metric in definition.metrics if metric.name == tradeoff["metric"])
+
+
+def front(trials: Iterable[TrialRecord], first: Metric, second: Metric) -> list[Place]:
+    """Return the front, the best by the first metric first; of equals the earlier trial."""
+    places = [
+        Place(trial.number, median(trial.measured(first.name)), median(trial.measured(second.name)))
+        for trial in trials
+        if trial.complete and trial.measured(first.name)
+    ]
+    found = [place for place in places if not any(_beats(other, place, first, second) for other in places)]
+    return sorted(
+        found, key=lambda place: (-place.first if first.direction == "maximize" else place.first, place.trial)
+    )
+
+
+def _beats(one: Place, other: Place, first: Metric, second: Metric) -> bool:
+    pairs: Sequence[tuple[float, float, Metric]] = (
+        (one.first, other.first, first),
+        (one.second, other.second, second),
+    )
+    if any(is_worse(mine, its, metric) for mine, its, metric in pairs):
+        return False
+    better = any(is_worse(its, mine, metric) for mine, its, metric in pairs)
+    return better or one.trial < other.trial

@@ -1,0 +1,96 @@
+"""Legs: a run of a program that works in steps, from where the trial was left to where it is judged next."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from autotune.outcome import Outcome
+from autotune.records import ENDED, STOPPED
+from objectives.base import Metric, Progress
+
+CURVE = "curve"
+"""The detail of a run that holds the values of the target metric: a list of (step, value)."""
+
+Curve = tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Leg:
+    """How far a run goes: until `steps` steps are made in all, `of` the most that a trial may make.
+
+    `floors` are values of the metric by step: a run whose best so far is worse at one of these steps is stopped.
+    `checkpoint` is the folder that the trial goes on from; None for a run that begins anew.
+    """
+
+    steps: int
+    of: int
+    metric: Metric
+    floors: Mapping[int, float] = field(default_factory=dict)
+    checkpoint: Path | None = None
+
+
+class LegWatch:
+    """Follows the progress of a leg; True when the run should be stopped: it went too far, or fell behind."""
+
+    def __init__(self, leg: Leg) -> None:
+        """Start before the first step."""
+        self._leg = leg
+        self._best: float | None = None
+        self.overrun = False
+        self.behind: int | None = None
+
+    @property
+    def stops(self) -> bool:
+        """Whether the run was told to stop."""
+        return self.overrun or self.behind is not None
+
+    def __call__(self, progress: Progress) -> bool:
+        """Take note of a step."""
+        value = progress.metrics.get(self._leg.metric.name)
+        if value is not None:
+            self._best = value if self._best is None else better(self._leg.metric)(self._best, value)
+        # A program that stops at its step by itself never reports the next one.
+        self.overrun = progress.step > self._leg.steps
+        floor = self._leg.floors.get(progress.step)
+        if floor is not None and self._best is not None and is_worse(self._best, floor, self._leg.metric):
+            self.behind = progress.step
+        return self.stops
+
+
+def better(metric: Metric) -> Callable[[float, float], float]:
+    """Return what chooses the better of two values."""
+    return max if metric.direction == "maximize" else min
+
+
+def is_worse(value: float, other: float, metric: Metric) -> bool:
+    """Whether a value is worse than another one."""
+    return value < other if metric.direction == "maximize" else value > other
+
+
+def curve_of(outcome: Outcome) -> Curve:
+    """Return the curve that a run left."""
+    return tuple((int(step), float(value)) for step, value in outcome.details.get(CURVE, ()))
+
+
+def best_until(curve: Curve, steps: int, metric: Metric) -> float | None:
+    """Return the best value of a curve up to a step; None if there is none yet."""
+    values = [value for step, value in curve if step <= steps]
+    return (max if metric.direction == "maximize" else min)(values) if values else None
+
+
+def continued(before: Outcome | None, outcome: Outcome, leg: Leg) -> Outcome:
+    """Return the outcome of a leg with what the legs before it showed: the whole curve, and the best value on it.
+
+    What a program did beyond the step that it was asked for does not count.
+    """
+    if not outcome.complete:
+        return outcome
+    known = {step: value for step, value in (curve_of(before) if before else ()) if step <= leg.steps}
+    known |= {step: value for step, value in curve_of(outcome) if step <= leg.steps}
+    curve = tuple(sorted(known.items()))
+    best = best_until(curve, leg.steps, leg.metric)
+    details = {**outcome.details, CURVE: [list(point) for point in curve]}
+    if STOPPED not in details and curve and curve[-1][0] < leg.steps:
+        details[ENDED] = curve[-1][0]
+    metrics = dict(outcome.metrics) if best is None else {**outcome.metrics, leg.metric.name: best}
+    return replace(outcome, metrics=metrics, details=details)
