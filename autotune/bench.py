@@ -74,8 +74,8 @@ class Bench:
         return Task(key, job, self.objective, reference, cap, leg, seed)
 
     def checkpoint(self, trial: int) -> Path:
-        """Return the folder for the checkpoints of a trial."""
-        return self.runs / "checkpoints" / f"{trial:05d}"
+        """Return the folder for the checkpoints of a trial, as a job finds it from its own folder."""
+        return self.runs.absolute() / "checkpoints" / f"{trial:05d}"
 
     def forget(self, trial: int) -> None:
         """Remove the checkpoints of a trial that will not go on."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autotune.outcome import Outcome
 from autotune.records import ENDED, STOPPED
-from objectives.base import Metric, Progress
+from objectives.base import Metric, Progress, ProgressReader
 
 CURVE = "curve"
 """The detail of a run that holds the values of the target metric: a list of (step, value)."""
@@ -78,14 +78,26 @@ def best_until(curve: Curve, steps: int, metric: Metric) -> float | None:
     return (max if metric.direction == "maximize" else min)(values) if values else None
 
 
-def continued(before: Outcome | None, outcome: Outcome, leg: Leg) -> Outcome:
+def salvaged(path: Path, read: ProgressReader, metric: Metric) -> Curve:
+    """Return the curve in the output of a run that was killed with the session: its checkpoint is beyond it already."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ()
+    seen = (progress for line in lines if (progress := read(line)) is not None)
+    return tuple((one.step, one.metrics[metric.name]) for one in seen if metric.name in one.metrics)
+
+
+def continued(before: Outcome | None, outcome: Outcome, leg: Leg, lost: Curve = ()) -> Outcome:
     """Return the outcome of a leg with what the legs before it showed: the whole curve, and the best value on it.
 
-    What a program did beyond the step that it was asked for does not count.
+    What a program did beyond the step that it was asked for does not count. `lost` is the curve of a run of the same
+    leg that was killed.
     """
     if not outcome.complete:
         return outcome
-    known = {step: value for step, value in (curve_of(before) if before else ()) if step <= leg.steps}
+    earlier = (*(curve_of(before) if before else ()), *lost)
+    known = {step: value for step, value in earlier if step <= leg.steps}
     known |= {step: value for step, value in curve_of(outcome) if step <= leg.steps}
     curve = tuple(sorted(known.items()))
     best = best_until(curve, leg.steps, leg.metric)

@@ -156,6 +156,14 @@ class TrialRecord:
     runs: tuple[Run, ...] = ()
     settled: bool = False
 
+    @classmethod
+    def of(cls, number: int, configuration: Configuration, runs: Iterable[Run], *, settled: bool) -> "TrialRecord":
+        """Return a trial with its runs, in the order in which they ended."""
+        found = cls(number, configuration, settled=settled)
+        for run in runs:
+            found = found.with_run(run)
+        return found
+
     def with_run(self, run: Run) -> "TrialRecord":
         """Return the trial with one more run; one that went on from the last takes its place."""
         return replace(self, runs=(*self.runs, run) if run.steps is None else (run,))

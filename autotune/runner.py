@@ -14,7 +14,7 @@ from autotune.display import Running, Status, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.front import second_metric
 from autotune.hyperband import Bracket
-from autotune.legs import continued, curve_of
+from autotune.legs import Curve, continued, curve_of, salvaged
 from autotune.outcome import Outcome
 from autotune.records import STOPPED, Purpose, State, TrialRecord
 from autotune.sameness import Sameness
@@ -47,6 +47,7 @@ class _InFlight:
     launched: Launched
     lines: LineReader
     read: ProgressReader
+    lost: Curve = ()
     since: float = field(default_factory=time.monotonic)
     progress: Progress | None = None
 
@@ -63,6 +64,7 @@ class _Ready:
     step: Step
     task: Task
     purpose: Purpose
+    lost: Curve = ()
 
 
 class StudyRunner:
@@ -132,12 +134,13 @@ class StudyRunner:
         launched = self._bench.start(self._waiting[0].task, self._waiting[0].purpose)
         if launched is None:
             return False
-        self._follow(self._waiting.pop(0).step, launched)
+        self._follow(self._waiting.pop(0), launched)
         return True
 
-    def _follow(self, step: Step, launched: Launched) -> None:
+    def _follow(self, ready: _Ready, launched: Launched) -> None:
         lines = LineReader(launched.task.job.folder / STDOUT)
-        self._in_flight[step.trial.number] = _InFlight(step, launched, lines, self._bench.objective.progress_reader())
+        read = self._bench.objective.progress_reader()
+        self._in_flight[ready.step.trial.number] = _InFlight(ready.step, launched, lines, read, ready.lost)
 
     def _next(self) -> _Ready | None:
         if self._clock() >= self._ends_at:
@@ -189,6 +192,9 @@ class StudyRunner:
         again = step.leg.steps if step.leg else len(trial.runs)
         place = f"{trial.number:05d}" + (f"-{again}" if again else "")
         leg = replace(step.leg, checkpoint=self._bench.checkpoint(trial.number)) if step.leg else None
+        lost: Curve = ()
+        if leg is not None:
+            lost = salvaged(self._bench.runs / place / STDOUT, self._bench.objective.progress_reader(), leg.metric)
         task = self._bench.prepare(
             trial.number,
             trial.configuration,
@@ -207,14 +213,14 @@ class StudyRunner:
             self._take_stock()
         block = self._agenda.block
         until = (leg.steps, leg.of) if leg else (None, None)
-        return _Ready(step, task, Purpose(trial.configuration, trial.number, step.series, 0, block, *until))
+        return _Ready(step, task, Purpose(trial.configuration, trial.number, step.series, 0, block, *until), lost)
 
     def _ended(self, task: Task, outcome: Outcome) -> None:
         flight = self._in_flight.pop(task.key)
         step = flight.step
         if step.leg is not None:
             before = self._trials[step.trial.number].runs
-            outcome = continued(before[-1].outcome if before else None, outcome, step.leg)
+            outcome = continued(before[-1].outcome if before else None, outcome, step.leg, flight.lost)
         run = self._bench.ended(flight.launched, outcome)
         if outcome.retryable:
             self._retry(flight, outcome)
@@ -283,7 +289,7 @@ class StudyRunner:
         again = self._bench.again(flight.launched)
         if again is not None:
             self._bench.display.line(f"trial {number}: {outcome.message}; tried again")
-            self._waiting.append(_Ready(flight.step, again, flight.launched.purpose))
+            self._waiting.append(_Ready(flight.step, again, flight.launched.purpose, flight.lost))
             return
         self._machine_faults += 1
         self._agenda.leave_alone(flight.step.trial)

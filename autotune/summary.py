@@ -124,7 +124,8 @@ class Summary:
             different = ", ".join(changes(best.configuration, standings.baseline.configuration))
             lines.append(f"default: {self._value(standings.baseline)}  {shown(standings.baseline.configuration)}")
             lines.append(f"changed: {different}")
-        lines.append(f"noise: runs of the same configuration differ by {standings.noise:.1%}{self._drift()}")
+        if any(len(trial.runs) > 1 for trial in self.trials):
+            lines.append(f"noise: runs of the same configuration differ by {standings.noise:.1%}{self._drift()}")
         sentence = self.verdict_sentence()
         lines.append(f"verdict: {sentence or 'not confirmed yet; the same `autotune study` command does that'}")
         verdict = self.present_verdict

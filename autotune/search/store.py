@@ -153,7 +153,7 @@ class StudyStore:
         with _storage_errors(self._url):
             frozen = self._study.get_trials(deepcopy=False)
         return [
-            TrialRecord(trial.number, dict(trial.params), tuple(runs[trial.number]), trial.state.is_finished())
+            TrialRecord.of(trial.number, dict(trial.params), runs[trial.number], settled=trial.state.is_finished())
             for trial in frozen
             if ABANDONED not in trial.user_attrs
         ]

@@ -98,10 +98,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
 
 
 def _identity(options: TrainingOptions, argv: list[str]) -> dict[str, str]:
-    files = [word for word in argv if Path(word).is_file()]
+    # The interpreter and its script; other files may be data, or what a run writes.
+    program = [argv[0], *[word for word in argv[1:] if Path(word).is_file()][:1]]
     return {
         "command": " ".join(options.argv),
-        "files": ", ".join(f"{Path(word).name} sha256:{file_digest(Path(word))}" for word in files),
+        "program": ", ".join(f"{Path(word).name} sha256:{file_digest(Path(word))}" for word in program),
         "metric": options.metric.name,
         "until": f"target {options.target}, budget {options.budget_s} s",
     }

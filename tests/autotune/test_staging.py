@@ -44,6 +44,18 @@ def test_the_best_is_found_with_a_fraction_of_the_steps(tmp_path):
     assert steps_of(executor.trained) < 40 * 27 / 3
 
 
+def test_what_is_read_from_storage_is_what_the_session_knew(tmp_path):
+    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(12))
+    runner.tune()
+    known = {trial.number: trial for trial in store.trials()}
+    for number, trial in runner._trials.items():
+        assert known[number].state is trial.state
+        assert [run.outcome.metrics for run in known[number].runs] == [run.outcome.metrics for run in trial.runs]
+    standings = Standings.of(known.values(), SCORE)
+    for trial in standings.ranking:
+        assert standings.value(trial) == pytest.approx(learned(trial.configuration, 27))
+
+
 def test_a_paused_trial_has_no_value_to_compare(tmp_path):
     store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(20))
     runner.tune()

@@ -20,6 +20,8 @@ x, folder = float(sys.argv[1]), os.environ.get("AUTOTUNE_CHECKPOINT")
 kept = pathlib.Path(folder, "step") if folder else None
 first = int(kept.read_text()) if kept and kept.exists() else 0
 log = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+def tell(step):
+    print(json.dumps({"step": step, "score": (1 - 0.7**step) / (1 + abs(x - 70)), "x": x}), flush=True)
 for step in range(first + 1, int(os.environ["AUTOTUNE_STEPS"]) + 1):
     time.sleep(0.03)
     os.write(log, f"{sys.argv[1]} {step} {folder is None}\\n".encode())
@@ -27,7 +29,9 @@ for step in range(first + 1, int(os.environ["AUTOTUNE_STEPS"]) + 1):
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.with_suffix(".new").write_text(str(step))
         kept.with_suffix(".new").replace(kept)
-    print(json.dumps({"step": step, "score": (1 - 0.7**step) / (1 + abs(x - 70)), "x": x}), flush=True)
+    tell(step)
+if first >= int(os.environ["AUTOTUNE_STEPS"]):
+    tell(first)
 """
 STUDY = """
 objective = "training"
