@@ -17,6 +17,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.autotune.chaos import TARGETS, ChaosStudy, kill_often, kill_once, nothing_left
+from tests.autotune.quicktraining import TrainingStudy
+
+
+TRAINING = "training"
 
 
 def torture(target: str, instants: int, rng: random.Random) -> dict[str, object]:
@@ -54,16 +58,51 @@ def torture(target: str, instants: int, rng: random.Random) -> dict[str, object]
     }
 
 
+def torture_training(instants: int, rng: random.Random) -> dict[str, object]:
+    """Kill the coordinator of studies with Hyperband; each must end as one that was left alone."""
+    kills = left = different = studies = repeated = 0
+    with tempfile.TemporaryDirectory() as folder:
+        alone = TrainingStudy(Path(folder), trials=20)
+        alone.write()
+        alone.start().wait()
+        expected, steps = alone.outcome(), sum(alone.trained().values())
+    while kills < instants:
+        with tempfile.TemporaryDirectory() as folder:
+            study = TrainingStudy(Path(folder), trials=20)
+            study.write()
+            studies += 1
+            struck = 1
+            while struck and kills < instants:
+                struck = kill_once(study, "coordinator", rng)
+                kills += struck
+                left += len(nothing_left(study))
+            different += study.start().wait() != 0 or study.outcome() != expected
+            repeated += sum(study.trained().values()) - steps
+    return {
+        "target": TRAINING,
+        "kills": kills,
+        "studies": studies,
+        "processes left": left,
+        "studies that ended otherwise": different,
+        "steps trained again": repeated,
+        "steps of a study": steps,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instants", type=int, default=30)
-    parser.add_argument("--target", choices=TARGETS, action="append")
+    parser.add_argument("--target", choices=(*TARGETS, TRAINING), action="append")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = []
-    for target in options.target or TARGETS:
-        rows.append(torture(target, options.instants, random.Random(f"{options.seed} {target}")))
+    for target in options.target or (*TARGETS, TRAINING):
+        rng = random.Random(f"{options.seed} {target}")
+        tortured = (
+            torture_training(options.instants, rng) if target == TRAINING else torture(target, options.instants, rng)
+        )
+        rows.append(tortured)
         if not options.json:
             print("  ".join(f"{name}: {value}" for name, value in rows[-1].items()), flush=True)
     if options.json:

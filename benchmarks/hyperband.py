@@ -1,0 +1,164 @@
+"""What stopping early saves, and what it costs: on recorded trainings of the dna network.
+
+    python benchmarks/hyperband.py record --python PYTHON-WITH-TORCH [--jobs 2] [--out benchmarks/data/dna_curves.csv]
+    python benchmarks/hyperband.py replay [--seeds 20] [--trials 40] [--json]
+
+`record` trains every configuration of the space of `autotune study dna` to its last epoch. `replay` lets the real
+runner, sampler and rules work on these curves, without training anything. "random" draws the same configurations under
+every rule (for a seed), so that a rule is compared with the full training of the same configurations; "gp" lets the
+sampler learn from what a rule shows it.
+"""
+
+import argparse
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from autotune.bench import Bench
+from autotune.cores import CorePool
+from autotune.legs import Leg
+from autotune.runner import StudyRunner
+from autotune.search.sampler import ValidSetSampler
+from autotune.search.store import StudyStore
+from autotune.standings import Standings
+from objectives.training.torch import PROGRAMS
+from spaces import Configuration, Float, Integer, Space
+from tests.autotune.fakes import ListDisplay, definition
+from tests.autotune.training import SCORE, PaperTraining, TrainingExecutor, training_study
+
+DATA = Path(__file__).parent / "data" / "dna_curves.csv"
+EPOCHS = 27
+SPACE = Space(
+    [
+        Integer("batch_size", (8, 16, 32, 64, 128, 256), default=64),
+        Float("learning_rate", 1e-4, 1e-1, log=True, points=10, default=1e-3),
+    ]
+)
+RULES = ("hyperband", "asha", "median", "none")
+Key = tuple[int, float]
+
+
+def key_of(configuration: Configuration) -> Key:
+    return int(configuration["batch_size"]), float(f"{float(configuration['learning_rate']):.6g}")
+
+
+def trained(python: str, configuration: Configuration) -> list[tuple[int, float, float]]:
+    """Train to the end; return (epoch, val_auc, elapsed_s). A training that diverges ends before."""
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in configuration.items()]
+    command = [python, "-P", "-m", "dna", *options, f"--epochs={EPOCHS}", f"--patience={EPOCHS}"]
+    environment = {**os.environ, "PYTHONPATH": str(PROGRAMS), "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    lines = [json.loads(line) for line in ended.stdout.splitlines() if '"val_auc"' in line and '"step"' in line]
+    return [(line["step"], line["val_auc"], line["elapsed_s"]) for line in lines if "best" not in line]
+
+
+def record(python: str, jobs: int, out: Path) -> None:
+    configurations = SPACE.decode(SPACE.all_indices())
+    with out.open("w", newline="") as file, ThreadPoolExecutor(jobs) as pool:
+        rows = csv.writer(file)
+        rows.writerow(("batch_size", "learning_rate", "epoch", "val_auc", "elapsed_s"))
+        found = pool.map(lambda one: trained(python, one), configurations)
+        for configuration, curve in zip(configurations, found, strict=True):
+            rows.writerows((*key_of(configuration), epoch, f"{auc:.6g}", f"{s:.2f}") for epoch, auc, s in curve)
+            file.flush()
+
+
+def read(path: Path) -> dict[Key, list[float]]:
+    curves: dict[Key, list[float]] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            curves.setdefault((int(row["batch_size"]), float(row["learning_rate"])), []).append(float(row["val_auc"]))
+    return curves
+
+
+@dataclass(frozen=True)
+class Result:
+    """One study: epochs trained, and at most; the value of its winner at the end, and of the best that was drawn."""
+
+    epochs: int
+    whole: int
+    value: float
+    best_drawn: float
+
+
+def study(curves: dict[Key, list[float]], rule: str, sampler: str, seed: int, trials: int) -> Result:
+    """Run one study on the curves. A training that diverged counts with what it had reached."""
+    rules = training_study(trials, rule=rule, max_steps=EPOCHS)
+    executor = TrainingExecutor(
+        lambda configuration, step: curves[key_of(configuration)][step - 1],
+        ends=lambda configuration: len(curves[key_of(configuration)]),
+    )
+    store = StudyStore.in_memory(definition(SPACE, metrics=(SCORE,)))
+    store.use(ValidSetSampler(SPACE, seed=seed, model=sampler == "gp"))
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Leg(EPOCHS, EPOCHS, SCORE)
+        bench = Bench(PaperTraining(), executor, CorePool(range(2)), Path(folder), ListDisplay(), whole=whole)
+        StudyRunner(store, SPACE, bench, rules).tune()
+    drawn = [curves[key_of(trial.configuration)] for trial in store.trials()]
+    winner = Standings.of(store.trials(), SCORE).ranking[0]
+    return Result(
+        sum(last - first for _, first, last in executor.trained),
+        sum(map(len, drawn)),
+        max(curves[key_of(winner.configuration)]),
+        max(map(max, drawn)),
+    )
+
+
+def row(results: Sequence[Result], optimum: float) -> dict[str, float]:
+    shares = [one.epochs / one.whole for one in results]
+    against_drawn = [one.value / one.best_drawn for one in results]
+    quartiles = statistics.quantiles([one.value / optimum for one in results], n=4)
+    return {
+        "epochs, share of all to the end": round(statistics.median(shares), 3),
+        "same configurations: value / best of them, median": round(statistics.median(against_drawn), 4),
+        "mean": round(statistics.fmean(against_drawn), 4),
+        "least": round(min(against_drawn), 4),
+        "value / best of the space, median": round(statistics.median(one.value / optimum for one in results), 4),
+        "quartiles": [round(quartiles[0], 4), round(quartiles[2], 4)],
+    }
+
+
+def replay(path: Path, seeds: int, trials: int) -> dict[str, dict[str, float]]:
+    curves = read(path)
+    optimum = max(map(max, curves.values()))
+    return {
+        f"{rule}, {sampler}": row([study(curves, rule, sampler, seed, trials) for seed in range(seeds)], optimum)
+        for sampler in ("random", "gp")
+        for rule in RULES
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("record", "replay"))
+    parser.add_argument("--python", default="python3")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    if given.what == "record":
+        record(given.python, given.jobs, given.out)
+        return
+    found = replay(given.data, given.seeds, given.trials)
+    if given.json:
+        print(json.dumps(found, indent=2))
+        return
+    for name, values in found.items():
+        print(f"{name}: " + "; ".join(f"{title} {value}" for title, value in values.items()))
+
+
+if __name__ == "__main__":
+    main()
