@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.autotune.chaos import TARGETS, ChaosStudy, kill_often, kill_once, nothing_left
 from tests.autotune.quicktraining import TrainingStudy
 
-
 TRAINING = "training"
 
 
