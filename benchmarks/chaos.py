@@ -4,7 +4,8 @@
 
 For each target (the coordinator, the Ray worker that runs a trial, the MPI start command) a study of a quick command
 is killed again and again and resumed with the same command. After every kill the finished trials in storage are
-compared with those before, and the processes of the study are counted; at the end the study must complete.
+compared with those before, and the processes of the study are counted; at the end the study must complete. The target
+"training" is a study with Hyperband, whose coordinator is killed: it must end as one that was left alone.
 """
 
 import argparse
