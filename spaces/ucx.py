@@ -248,10 +248,12 @@ class _Reading:
         fitting = [text for text, names in self.ways.items() if maps_memory(names)]
         if len(fitting) == len(self.ways):
             return []
-        unset = f"not is_set({TLS}) or " if self.automatic is None or maps_memory(self.automatic) else ""
-        rule = f"{SCHEME} != {_MAPPED!r} or {unset}{TLS} in {_quoted(fitting)}"
         reason = f"{_MAPPED} reads memory that the processes share, which these transports do not"
-        return [Constraint("shared memory is there to be read", rule, reason)]
+        rule = f"{SCHEME} != {_MAPPED!r} or {TLS} in {_quoted(fitting)}"
+        rules = [Constraint("shared memory is there to be read", rule, reason)]
+        if self.automatic is not None and not maps_memory(self.automatic):
+            rules.append(Constraint(f"{_MAPPED} needs {TLS}", f"is_set({TLS}) or {SCHEME} != {_MAPPED!r}", reason))
+        return rules
 
     def devices(self, devices: Mapping[str, frozenset[str]]) -> list[Constraint]:
         """Return which devices a transport has, for those that cannot use all of them."""
