@@ -238,9 +238,8 @@ class _Reading:
             reason = f"UCX itself chooses {_listed(self.automatic or ())} here, and only {readers} would read it"
             rules.append(Constraint(f"{name} needs {TLS}", f"is_set({TLS}) or not is_set({name})", reason))
         if len(found) < len(self.ways):
-            inside = f"{TLS} in {_quoted(found)}" if found else f"not is_set({TLS})"
             reason = f"only {readers} would read it, which {TLS} excludes"
-            rules.append(Constraint(f"{name} is read", f"{inside} or not is_set({name})", reason))
+            rules.append(Constraint(f"{name} is read", f"{_within(TLS, found)} or not is_set({name})", reason))
         return rules
 
     def mapping(self) -> list[Constraint]:
@@ -249,7 +248,7 @@ class _Reading:
         if len(fitting) == len(self.ways):
             return []
         reason = f"{_MAPPED} reads memory that the processes share, which these transports do not"
-        rule = f"{SCHEME} != {_MAPPED!r} or {TLS} in {_quoted(fitting)}"
+        rule = f"{SCHEME} != {_MAPPED!r} or {_within(TLS, fitting)}"
         rules = [Constraint("shared memory is there to be read", rule, reason)]
         if self.automatic is not None and not maps_memory(self.automatic):
             rules.append(Constraint(f"{_MAPPED} needs {TLS}", f"is_set({TLS}) or {SCHEME} != {_MAPPED!r}", reason))
@@ -261,7 +260,7 @@ class _Reading:
         for text, names in self.ways.items():
             fitting = [device for device, transports in devices.items() if transports & names]
             if names & readers_of(DEVICES) and len(fitting) < len(devices):
-                rule = f"{TLS} != {text!r} or not is_set({DEVICES}) or {DEVICES} in {_quoted(fitting)}"
+                rule = f"{TLS} != {text!r} or not is_set({DEVICES}) or {_within(DEVICES, fitting)}"
                 rules.append(Constraint(f"devices of {text}", rule, f"{text} does not use the other devices"))
         return rules
 
@@ -321,7 +320,7 @@ class _Pair:
         for word, size in small.items():
             fitting = [other for other, room in large.items() if room >= size]
             if len(fitting) < len(large):
-                cases.append(f"({self.smaller} != {word!r} or {self.larger} in {_quoted(fitting)})")
+                cases.append(f"({self.smaller} != {word!r} or {_within(self.larger, fitting)})")
         found = [Constraint(name, " and ".join(cases), self.reason)] if cases else []
         room, least = size_bytes(defaults[self.larger]), size_bytes(defaults[self.smaller])
         too_large = [word for word, size in small.items() if room is not None and size > room]
@@ -336,6 +335,11 @@ class _Pair:
 def _sizes(parameter: Parameter) -> dict[str, float]:
     known = ((str(value), size_bytes(str(value))) for value in parameter.values)
     return {word: size for word, size in known if size is not None}
+
+
+def _within(name: str, words: Sequence[str]) -> str:
+    """Return the rule that a variable has one of these values, if any: a list without values is none."""
+    return f"{name} in {_quoted(words)}" if words else f"not is_set({name})"
 
 
 def _quoted(words: Iterable[str]) -> str:
