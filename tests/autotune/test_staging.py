@@ -45,7 +45,7 @@ def test_the_best_is_found_with_a_fraction_of_the_steps(tmp_path):
 
 
 def test_what_is_read_from_storage_is_what_the_session_knew(tmp_path):
-    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(12))
+    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(12), kept=True)
     runner.tune()
     known = {trial.number: trial for trial in store.trials()}
     for number, trial in runner._trials.items():
@@ -72,10 +72,10 @@ def test_an_interrupted_study_ends_with_the_same_brackets_and_repeats_nothing(tm
     store, _, runner = training_session(tmp_path / "a", whole, training_study(30))
     runner.tune()
     first, second = TrainingExecutor(at_most=at_most), TrainingExecutor()
-    again, _, runner = training_session(tmp_path / "b", first, training_study(30))
+    again, _, runner = training_session(tmp_path / "b", first, training_study(30), kept=True)
     with pytest.raises(KeyboardInterrupt):
         runner.tune()
-    again, _, runner = training_session(tmp_path / "b", second, training_study(30))
+    again, _, runner = training_session(tmp_path / "b", second, training_study(30), kept=True)
     runner.tune()
     assert again.attribute(BRACKETS) == store.attribute(BRACKETS)
     assert first.trained + second.trained == whole.trained
@@ -89,11 +89,11 @@ def folders(tmp_path):
 
 
 def test_more_trials_leave_the_brackets_as_they_were(tmp_path):
-    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(10))
+    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(10), kept=True)
     runner.tune()
     before = store.attribute(BRACKETS)["brackets"]
     executor = TrainingExecutor()
-    store, _, runner = training_session(tmp_path, executor, training_study(20))
+    store, _, runner = training_session(tmp_path, executor, training_study(20), kept=True)
     runner.tune()
     assert store.attribute(BRACKETS)["brackets"][: len(before)] == before
     assert {number for number, _, _ in executor.trained} == set(range(10, 20))

@@ -103,9 +103,11 @@ def training_study(trials: int, **stopping: object) -> StudyFile:
     return study_file(stopping=rules, budget={"trials": trials})
 
 
-def training_session(folder, executor, study, *, seed=0, workers=1, model=True):
-    """Return the store, the bench, and the runner of a session."""
-    store = StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(SPACE, metrics=(SCORE,)))
+def training_session(folder, executor, study, *, seed=0, workers=1, model=True, kept=False):
+    """Return the store, the bench, and the runner of a session; the store is `kept` in the folder, or in memory."""
+    known = definition(SPACE, metrics=(SCORE,))
+    url = f"sqlite:///{folder / 'autotune.db'}"
+    store = StudyStore.create(url, "paper", known) if kept else StudyStore.in_memory(known)
     store.use(ValidSetSampler(SPACE, seed=seed, model=model))
     most = study.stopping.max_steps
     bench = Bench(
