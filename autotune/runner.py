@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from statistics import fmean
 
@@ -338,7 +338,8 @@ def _brackets(store: StudyStore, study: StudyFile, rules: StoppingSection) -> tu
     known = [Bracket(tuple(one["sizes"]), tuple(one["steps"])) for one in stored.get("brackets", ())]
     found = extended(known, study.budget.trials - 1, rules)
     if len(found) > len(known):
-        store.set_attribute(BRACKETS, {"brackets": [asdict(bracket) for bracket in found]})
+        tables = [{"sizes": list(bracket.sizes), "steps": list(bracket.steps)} for bracket in found]
+        store.set_attribute(BRACKETS, {"brackets": tables})
     return found
 
 
