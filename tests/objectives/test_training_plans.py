@@ -1,0 +1,145 @@
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from launchers import EndReason, JobState, JobStatus, Usage
+from objectives.base import Context, InvalidResult, OutOfMemory, Output, PlanError, RunFailure
+from objectives.training import ddp, dna
+from spaces import Space
+
+TORCH = {"torch": "2.13.0", "numpy": "2.4.6", "gpus": 0, "gpu": "", "memory_bytes": 0}
+MACHINE = {"cores": 4}
+
+
+def output(stdout="", stderr="", exit_code=0):
+    return Output(stdout, stderr, JobStatus(JobState.ENDED, EndReason.EXITED, exit_code, Usage(7.0)), Path("/nowhere"))
+
+
+def answering(**changes):
+    return lambda job: output(json.dumps({**TORCH, **changes}) + "\n")
+
+
+def planned(module, folder, run_job=None, **options):
+    given = {"python": sys.executable, **options}
+    return module.plan(given, machine=MACHINE, run_job=run_job or answering(), folder=folder)
+
+
+def space_of(plan):
+    return Space(plan.parameters, plan.constraints, {**MACHINE, **plan.facts})
+
+
+def job_of(plan, folder, **changes):
+    configuration = {**space_of(plan).default(), **changes}
+    return plan.objective.job(configuration, Context(folder, steps=3, checkpoint=folder / "kept", seed=2))
+
+
+def test_the_dna_command_has_what_is_tuned_and_what_is_fixed(tmp_path):
+    plan = planned(dna, tmp_path, windows=64, memory_limit_bytes=10**9)
+    job = job_of(plan, tmp_path, batch_size=16)
+    assert job.argv[1:4] == ("-P", "-m", "dna")
+    assert {"--windows=64", "--memory-limit-bytes=1000000000", "--batch-size=16", "--precision=float32"} <= set(
+        job.argv
+    )
+    assert not [word for word in job.argv if word.startswith("--batch-norm")]
+    assert job.environment["PYTHONPATH"].endswith("programs")
+    assert job.environment["AUTOTUNE_STEPS"] == "3"
+    assert plan.works_in_steps
+    assert plan.facts["parameters"] == 475_969
+
+
+def test_more_of_dna_is_tuned_when_asked_for(tmp_path):
+    names = {p.name for p in planned(dna, tmp_path, tune_precision=True, tune_momentum=True).parameters}
+    assert names == {"batch_size", "learning_rate", "precision", "batch_norm_momentum"}
+
+
+def test_a_time_to_a_target_cannot_be_stopped_at_a_step(tmp_path):
+    plan = planned(dna, tmp_path, target=0.8)
+    assert not plan.works_in_steps
+    assert plan.objective.metrics[0].name == "time_to_target_s"
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "words"),
+    [
+        (dna, {"data": "/no/such/folder"}, "is no folder"),
+        (dna, {"batch_sizes": []}, "batch_sizes"),
+        (ddp, {"model": "resnet"}, "options.model"),
+        (ddp, {"max_workers": 9}, "oversubscribe"),
+        (ddp, {"bach_size": 64}, "did you mean 'batch_size'"),
+    ],
+)
+def test_wrong_options_are_said_with_their_place(tmp_path, module, options, words):
+    with pytest.raises(PlanError, match=words):
+        planned(module, tmp_path, **options)
+
+
+@pytest.mark.parametrize("module", [dna, ddp])
+def test_no_torch_is_said_with_what_to_do(tmp_path, module):
+    with pytest.raises(PlanError, match=r"no PyTorch that works.*pip install torch"):
+        planned(module, tmp_path, run_job=lambda job: output("", "no module", 1))
+
+
+def test_every_ddp_configuration_has_equal_shares_and_a_core_for_each_thread(tmp_path):
+    space = space_of(planned(ddp, tmp_path))
+    for one in space.sample(np.random.default_rng(0), 200):
+        assert one["batch_size"] % one["workers"] == 0
+        assert one["workers"] * one["threads"] <= 4
+
+
+def test_every_ddp_configuration_trains_as_many_samples_between_reports(tmp_path):
+    plan = planned(ddp, tmp_path)
+    for batch in (32, 64, 512):
+        words = job_of(plan, tmp_path, batch_size=batch).argv
+        every = next(int(word.partition("=")[2]) for word in words if word.startswith("--report-every"))
+        assert every * batch == 1024
+
+
+def test_the_ddp_job_holds_its_cores(tmp_path):
+    job = job_of(planned(ddp, tmp_path), tmp_path, workers=2, threads=2)
+    assert job.resources.cores == 4
+    assert job.environment["OMP_NUM_THREADS"] == "2"
+    assert "--seed=3" in job.argv
+
+
+RESULT = {
+    "samples_per_s": 900.0,
+    "loss": 0.3,
+    "time_to_target_s": None,
+    "parallel_efficiency": 0.75,
+    "load_balance": 0.98,
+    "communication_efficiency": 0.77,
+}
+
+
+def test_a_ddp_result_is_read(tmp_path):
+    objective = planned(ddp, tmp_path).objective
+    measured = objective.measure(output('{"step": 1}\n' + json.dumps({"result": RESULT}) + "\n"))
+    assert measured.metrics["samples_per_s"] == 900.0
+    assert measured.metrics["parallel_efficiency"] == 0.75
+    assert measured.metrics["elapsed_s"] == 7.0
+
+
+@pytest.mark.parametrize(
+    ("ended", "failure", "code"),
+    [
+        (output("", "out of memory: 512\n", 12), OutOfMemory, "out-of-memory"),
+        (output("", "diverged: the loss is nan\n", 3), InvalidResult, "diverged"),
+        (output('{"step": 1}\n'), InvalidResult, "no-result"),
+        (output('{"result": [1]}\n'), InvalidResult, "no-result"),
+        (output('{"result": {"samples_per_s": null}}\n'), InvalidResult, "no-result"),
+    ],
+)
+def test_a_ddp_failure_is_told_apart(tmp_path, ended, failure, code):
+    with pytest.raises(RunFailure) as caught:
+        planned(ddp, tmp_path).objective.measure(ended)
+    assert (type(caught.value), caught.value.code) == (failure, code)
+
+
+def test_a_target_loss_that_is_not_reached_is_no_result(tmp_path):
+    objective = planned(ddp, tmp_path, target_loss=0.1).objective
+    assert objective.metrics[0].name == "time_to_target_s"
+    with pytest.raises(InvalidResult, match="time_to_target_s"):
+        objective.measure(output(json.dumps({"result": RESULT}) + "\n"))
