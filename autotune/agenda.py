@@ -150,7 +150,10 @@ class Agenda:
         found = observation(trial, standings)
         if self.second is None or not trial.complete:
             return found
-        value = log(median(trial.measured(self.second.name)))
+        values = [value for value in trial.measured(self.second.name) if value > 0.0]
+        if not values:
+            return found
+        value = log(median(values))
         return replace(found, second=-value if self.second.direction == "maximize" else value)
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int] = ()) -> bool:

@@ -1,6 +1,5 @@
 """The bench: what runs are made with, whatever they are made for."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -72,14 +71,6 @@ class Bench:
         )
         job = replace(self.objective.job(configuration, context), name=folder)
         return Task(key, job, self.objective, reference, cap, leg, seed)
-
-    def checkpoint(self, trial: int) -> Path:
-        """Return the folder for the checkpoints of a trial, as a job finds it from its own folder."""
-        return self.runs.absolute() / "checkpoints" / f"{trial:05d}"
-
-    def forget(self, trial: int) -> None:
-        """Remove the checkpoints of a trial that will not go on."""
-        shutil.rmtree(self.checkpoint(trial), ignore_errors=True)
 
     def start(self, task: Task, purpose: Purpose) -> Launched | None:
         """Start a prepared task on cores of its own; None while there are not enough."""

@@ -31,7 +31,7 @@ def front(trials: Iterable[TrialRecord], first: Metric, second: Metric) -> list[
     places = [
         Place(trial.number, median(trial.measured(first.name)), median(trial.measured(second.name)))
         for trial in trials
-        if trial.complete and trial.measured(first.name)
+        if trial.complete and trial.measured(first.name) and trial.measured(second.name)
     ]
     found = [place for place in places if not any(_beats(other, place, first, second) for other in places)]
     return sorted(

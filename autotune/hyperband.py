@@ -115,11 +115,6 @@ class Race:
         rung = entry.level - 1
         return self._closed[rung] and entry not in self._waiting(rung)
 
-    @property
-    def is_decided(self) -> bool:
-        """Whether every trial has gone as far as it will."""
-        return self.full and all(self.is_over(entry) for entry in self.entries)
-
     def _chosen(self, rung: int, *, idle: bool) -> Entry | None:
         if self._closed[rung] and not self.eager:
             return next(iter(self._waiting(rung)), None)

@@ -16,6 +16,8 @@ _TIME_MARGIN = 3.0
 _MEMORY_MARGIN = 1.5
 _MINIMUM_WALLTIME_S = 600
 _END = "END_OF_INPUT"
+# A production run neither goes on from a checkpoint of tuning, nor draws its random numbers.
+_OF_TUNING = ("AUTOTUNE_CHECKPOINT", "AUTOTUNE_SEED")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class JobScript:
         return max(_MINIMUM_WALLTIME_S, 60 * ceil(_TIME_MARGIN * elapsed_s / 60))
 
     @property
+    def gpus(self) -> int:
+        """How many GPUs the run held."""
+        return int(self.run.job["resources"].get("gpus", 0))
+
+    @property
     def memory_mib(self) -> int:
         """The memory to ask for, in MiB."""
         peak = self.run.outcome.usage.peak_memory_bytes
@@ -46,6 +53,7 @@ def pbs(script: JobScript) -> str:
     head = [
         f"#PBS -N {script.name}",
         f"#PBS -l ncpus={cores}",
+        *([f"#PBS -l ngpus={script.gpus}"] if script.gpus else []),
         f"#PBS -l mem={script.memory_mib}MB",
         f"#PBS -l walltime={_hours(script.walltime_s)}",
     ]
@@ -61,6 +69,7 @@ def slurm(script: JobScript) -> str:
         f"#SBATCH --nodes={job['resources']['nodes']}",
         f"#SBATCH --ntasks={ranks}",
         f"#SBATCH --cpus-per-task={max(1, job['resources']['cores'] // ranks)}",
+        *([f"#SBATCH --gpus={script.gpus}"] if script.gpus else []),
         f"#SBATCH --mem={script.memory_mib}M",
         f"#SBATCH --time={_hours(script.walltime_s)}",
     ]
@@ -78,7 +87,8 @@ FORMATS: Mapping[str, Callable[[JobScript], str]] = {"pbs": pbs, "slurm": slurm,
 def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
     job = script.run.job
     folder = job["folder"]
-    environment = job["environment"] | (mpi_environment(script.mpi, user_id=os.geteuid()) if job["mpi"] else {})
+    own = {name: value for name, value in job["environment"].items() if name not in _OF_TUNING}
+    environment = own | (mpi_environment(script.mpi, user_id=os.geteuid()) if job["mpi"] else {})
     exports = [f"export {name}={_quoted(value, folder)}" for name, value in sorted(environment.items())]
     command = mpi_argv(script.mpi, job_from_description(job))
     lines = [

@@ -115,14 +115,19 @@ def _saved(run: Run) -> float:
 
 
 def _spared(trial: TrialRecord, max_runs: int) -> float:
-    if trial.state is not State.COMPLETE or not trial.settled:
+    # Who works in steps is not run again in any case.
+    if trial.state is not State.COMPLETE or not trial.settled or trial.runs[-1].of is not None:
         return 0.0
     return max(0, max_runs - len(trial.runs)) * fmean(run.core_s for run in trial.runs)
 
 
 def _saved_per_run(runs: Sequence[Run], default: int, winner: int | None) -> float | None:
     def cost(number: int) -> float | None:
-        found = [run.core_s for run in runs if run.trial == number and run.outcome.complete and run.series != "warm-up"]
+        found = [
+            run.core_s
+            for run in runs
+            if run.trial == number and run.outcome.complete and run.series != "warm-up" and run.steps is None
+        ]
         return median(found) if found else None
 
     before, after = cost(default), cost(winner) if winner is not None else None

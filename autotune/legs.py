@@ -11,6 +11,12 @@ from objectives.base import Metric, Progress, ProgressReader
 CURVE = "curve"
 """The detail of a run that holds the values of the target metric: a list of (step, value)."""
 
+LAST_STEP = "last_step"
+"""The detail of a run that holds the last step that the program told."""
+
+ELAPSED = "elapsed_s"
+"""The metric that adds up over the legs of a trial."""
+
 Curve = tuple[tuple[int, float], ...]
 
 
@@ -19,7 +25,8 @@ class Leg:
     """How far a run goes: until `steps` steps are made in all, `of` the most that a trial may make.
 
     `floors` are values of the metric by step: a run whose best so far is worse at one of these steps is stopped.
-    `checkpoint` is the folder that the trial goes on from; None for a run that begins anew.
+    `checkpoint` is the folder that the trial goes on from; None for a run that begins anew. `best` is the best value
+    before this leg.
     """
 
     steps: int
@@ -27,6 +34,7 @@ class Leg:
     metric: Metric
     floors: Mapping[int, float] = field(default_factory=dict)
     checkpoint: Path | None = None
+    best: float | None = None
 
 
 class LegWatch:
@@ -35,7 +43,7 @@ class LegWatch:
     def __init__(self, leg: Leg) -> None:
         """Start before the first step."""
         self._leg = leg
-        self._best: float | None = None
+        self._best = leg.best
         self.overrun = False
         self.behind: int | None = None
 
@@ -101,8 +109,20 @@ def continued(before: Outcome | None, outcome: Outcome, leg: Leg, lost: Curve = 
     known |= {step: value for step, value in curve_of(outcome) if step <= leg.steps}
     curve = tuple(sorted(known.items()))
     best = best_until(curve, leg.steps, leg.metric)
+    last = int(outcome.details.get(LAST_STEP, curve[-1][0] if curve else 0))
     details = {**outcome.details, CURVE: [list(point) for point in curve]}
-    if STOPPED not in details and curve and curve[-1][0] < leg.steps:
-        details[ENDED] = curve[-1][0]
-    metrics = dict(outcome.metrics) if best is None else {**outcome.metrics, leg.metric.name: best}
+    if STOPPED not in details and 0 < last < leg.steps:
+        details[ENDED] = last
+    metrics = dict(outcome.metrics)
+    if before is not None and before.complete:
+        # What is recorded beside the metric belongs to the step at which that was best.
+        if before.metrics[leg.metric.name] == best:
+            metrics |= before.metrics
+        metrics |= {
+            name: before.metrics[name] + outcome.metrics[name]
+            for name in (ELAPSED,)
+            if name in before.metrics and name in outcome.metrics
+        }
+    if best is not None:
+        metrics[leg.metric.name] = best
     return replace(outcome, metrics=metrics, details=details)

@@ -82,7 +82,11 @@ def prepare(
         if options == study.options:
             continue  # it is the one that is tuned
         try:
-            workloads.append(Workload(name, *planned(options, folder / name)))
+            workload = Workload(name, *planned(options, folder / name))
+            workloads.append(workload)
+            if workload.plan.objective.metrics[0] != plan.objective.metrics[0]:
+                other = workload.plan.objective.metrics[0].name
+                errors.append(f"workload {name!r}: it measures {other}, not {plan.objective.metrics[0].name}")
         except (PlanError, StudyFileError) as error:
             errors.append(f"workload {name!r}: {error}")
     if errors:
@@ -111,6 +115,8 @@ def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[str]:
         if name in known
         else [f"the other metrics are {', '.join(known)}{suggestion(name, known)}, got {name!r} @ tradeoff.metric"]
     )
+    if study.workloads:
+        errors.append("a trade-off has no single winner to try on other workloads @ workloads")
     if study.stopping is not None:
         errors.append("trials that are left early have no place in a trade-off: take [stopping] out @ tradeoff")
     return errors
@@ -141,10 +147,15 @@ def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
         if name not in known
     )
     errors.extend(_tradeoff_errors(study, plan))
+    if study.budget.workers > 1 and plan.facts.get("gpus"):
+        errors.append("trials on GPUs run one at a time: budget.workers = 1 @ budget.workers")
     if plan.unknown is not None:
         errors.extend(f"{line} @ space.parameters" for line in plan.unknown(study.space.parameters))
     if study.stopping is not None and not plan.works_in_steps:
-        errors.append(f"objective {study.objective!r} with these options cannot be stopped at a step @ stopping")
+        errors.append(
+            f"objective {study.objective!r} with these options cannot be stopped at a step (a target, or a budget of "
+            "time, ends a run by itself) @ stopping"
+        )
     if not errors:
         own = {parameter.name: parameter for parameter in parameters}
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]

@@ -61,6 +61,9 @@ class Definition:
             for key in sorted(self.machine_identity.keys() & other.machine_identity.keys())
             if self.machine_identity[key] != other.machine_identity[key]
         )
+        mine, its = (one.study.get("stopping") or {} for one in (self, other))
+        if mine.get("max_steps") != its.get("max_steps"):
+            found.append(f"stopping: max_steps {mine.get('max_steps')} there, {its.get('max_steps')} here")
         if not found and self.space != other.space:
             found.append("the space: its parameters, values or constraints are others than before")
         return found
@@ -149,12 +152,16 @@ class Run(Purpose):
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """One configuration with its runs so far. It is `settled` when no further run could change what it is worth."""
+    """One configuration with its runs so far. It is `settled` when no further run could change what it is worth.
+
+    Of a program that works in steps the last leg tells everything; the legs before are `earlier`.
+    """
 
     number: int
     configuration: Configuration
     runs: tuple[Run, ...] = ()
     settled: bool = False
+    earlier: tuple[Run, ...] = ()
 
     @classmethod
     def of(cls, number: int, configuration: Configuration, runs: Iterable[Run], *, settled: bool) -> "TrialRecord":
@@ -166,7 +173,9 @@ class TrialRecord:
 
     def with_run(self, run: Run) -> "TrialRecord":
         """Return the trial with one more run; one that went on from the last takes its place."""
-        return replace(self, runs=(*self.runs, run) if run.steps is None else (run,))
+        if run.steps is None:
+            return replace(self, runs=(*self.runs, run))
+        return replace(self, runs=(run,), earlier=(*self.earlier, *self.runs))
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -214,8 +223,8 @@ class TrialRecord:
         return self.outcomes[-1].message if self.state is State.CAPPED else ""
 
     def measured(self, name: str) -> list[float]:
-        """Return the values of a metric of its complete runs."""
-        return [outcome.metrics[name] for outcome in self.outcomes if outcome.complete]
+        """Return the values of a metric of its complete runs, those of which tell it."""
+        return [outcome.metrics[name] for outcome in self.outcomes if name in outcome.metrics]
 
 
 def default_trial(trials: Iterable[TrialRecord]) -> TrialRecord | None:

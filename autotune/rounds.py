@@ -5,6 +5,7 @@ A comparison within a round is free of the machine's slow drift, and random orde
 Experimenters, 2005, chapter 4). Every run is stored when it ends, so that interrupted rounds go on where they were.
 """
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -14,6 +15,7 @@ import numpy as np
 from autotune.bench import Bench
 from autotune.display import Status
 from autotune.errors import CannotRunHereError
+from autotune.legs import continued
 from autotune.outcome import Outcome
 from autotune.records import Purpose, Run, TrialRecord
 from autotune.search.store import StudyStore
@@ -64,7 +66,8 @@ class Table:
     def medians(self, side: int) -> dict[str, float]:
         """Return the medians of all metrics of one side."""
         runs = [run.outcome.metrics for (_, other), run in self.runs.items() if other == side and run.outcome.complete]
-        return {name: median(metrics[name] for metrics in runs) for name in (runs[0] if runs else {})}
+        names = {name for metrics in runs for name in metrics}
+        return {name: median(metrics[name] for metrics in runs if name in metrics) for name in sorted(names)}
 
     def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
         """Return the values of two sides in the rounds in which both gave one."""
@@ -144,14 +147,14 @@ class Rounds:
     def _run(self, number: int, side: Side, reference: Answer | None) -> Run:
         purpose = Purpose(side.configuration, side.trial, self.series, number)
         place = f"{self.series}-{number:02d}-{self.sides.index(side)}".replace(":", "-").replace(",", "-")
-        # Both sides draw the same random numbers, others than in the rounds before and in tuning.
-        task = self.bench.prepare(0, side.configuration, place, reference=reference, seed=number + 1)
+        task = self.bench.prepare(0, side.configuration, place, reference=reference, seed=self._seed(number))
         while True:
             launched = self.bench.start(task, purpose)
             if launched is None:
                 msg = "nothing else runs while configurations are compared, yet the cores are taken"
                 raise RuntimeError(msg)
-            run = self.bench.ended(launched, self._wait())
+            outcome = self._wait()
+            run = self.bench.ended(launched, continued(None, outcome, task.leg) if task.leg else outcome)
             if not run.outcome.retryable:
                 return run
             again = self.bench.again(launched)
@@ -159,6 +162,13 @@ class Rounds:
                 msg = f"{self.phase} cannot go on: {run.outcome.message}\nmend that, then use the same command again"
                 raise CannotRunHereError(msg)
             task = again
+
+    def _seed(self, number: int) -> int:
+        """Return the random numbers of a round: those of both sides are the same, those of other rounds others.
+
+        What was chosen with some random numbers is compared with others; those of tuning are 0.
+        """
+        return 1 + zlib.crc32(f"{self.series} {number}".encode())
 
     def _wait(self) -> Outcome:
         while True:

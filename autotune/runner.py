@@ -10,11 +10,12 @@ from statistics import fmean
 
 from autotune.agenda import WARM_UP, WARM_UP_LIMIT_S, Agenda, Step
 from autotune.bench import Bench, Launched
+from autotune.checkpoints import Checkpoints
 from autotune.display import Running, Status, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.front import second_metric
 from autotune.hyperband import Bracket
-from autotune.legs import Curve, continued, curve_of, salvaged
+from autotune.legs import Curve, Leg, best_until, continued, curve_of
 from autotune.outcome import Outcome
 from autotune.records import STOPPED, Purpose, State, TrialRecord
 from autotune.sameness import Sameness
@@ -86,6 +87,7 @@ class StudyRunner:
         self._statistic = study.repeats.statistic
         self._clock = clock
         self._metric = store.definition.target
+        self._checkpoints = Checkpoints(bench.runs, store.mark)
         self._agenda: Agenda | Staging = Agenda(study.repeats, second_metric(store.definition))
         if study.stopping is not None:
             self._agenda = Staging(study.stopping, self._metric, _brackets(store, study, study.stopping))
@@ -108,6 +110,8 @@ class StudyRunner:
         self._trials = {trial.number: trial for trial in self._store.trials()}
         self._agenda.block = 1 + max((run.block for trial in self._trials.values() for run in trial.runs), default=-1)
         self._take_stock()
+        self._settle()
+        self._checkpoints.sweep(number for number, trial in self._trials.items() if trial.settled)
         for trial in self._trials.values():
             if not trial.settled and not trial.runs:
                 self._bench.display.line(f"trial {trial.number}: was interrupted, runs again")
@@ -117,6 +121,7 @@ class StudyRunner:
             while len(self._in_flight) < self._workers() and self._launch_next():
                 pass
             if not self._in_flight:
+                self._settle()  # what waited for trials that did not come
                 return self._ending
             for task, outcome in self._bench.executor.wait(_TICK_S):
                 self._ended(task, outcome)
@@ -191,10 +196,7 @@ class StudyRunner:
         reference = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
         again = step.leg.steps if step.leg else len(trial.runs)
         place = f"{trial.number:05d}" + (f"-{again}" if again else "")
-        leg = replace(step.leg, checkpoint=self._bench.checkpoint(trial.number)) if step.leg else None
-        lost: Curve = ()
-        if leg is not None:
-            lost = salvaged(self._bench.runs / place / STDOUT, self._bench.objective.progress_reader(), leg.metric)
+        leg, lost = self._leg(step, place) if step.leg else (None, ())
         task = self._bench.prepare(
             trial.number,
             trial.configuration,
@@ -214,6 +216,15 @@ class StudyRunner:
         block = self._agenda.block
         until = (leg.steps, leg.of) if leg else (None, None)
         return _Ready(step, task, Purpose(trial.configuration, trial.number, step.series, 0, block, *until), lost)
+
+    def _leg(self, step: Step, place: str) -> tuple[Leg, Curve]:
+        """Return the leg of a step with what it goes on from, and the curve of its runs that were killed."""
+        assert step.leg is not None
+        number, metric = step.trial.number, step.leg.metric
+        lost = self._checkpoints.started(number, place, self._bench.objective, metric)
+        before = curve_of(step.trial.runs[-1].outcome) if step.trial.runs else ()
+        best = best_until((*before, *lost), step.leg.steps, metric)
+        return replace(step.leg, checkpoint=self._checkpoints.folder(number), best=best), lost
 
     def _ended(self, task: Task, outcome: Outcome) -> None:
         flight = self._in_flight.pop(task.key)
@@ -253,7 +264,7 @@ class StudyRunner:
         for number, trial in list(self._trials.items()):
             if not trial.settled and number not in busy and self._agenda.is_settled(trial, self._standings, busy):
                 self._store.settle(number, self._agenda.observation(trial, self._standings))
-                self._bench.forget(number)
+                self._checkpoints.forget(number)
                 self._trials[number] = replace(trial, settled=True)
                 self._take_stock()
 
@@ -285,11 +296,13 @@ class StudyRunner:
 
     def _retry(self, flight: _InFlight, outcome: Outcome) -> None:
         """Run again; or leave the trial open, as one that was interrupted: its configuration has shown nothing."""
-        number = flight.step.trial.number
+        number, task, lost = flight.step.trial.number, flight.launched.task, flight.lost
+        if task.leg is not None:
+            lost = self._checkpoints.started(number, task.job.name, self._bench.objective, task.leg.metric)
         again = self._bench.again(flight.launched)
         if again is not None:
             self._bench.display.line(f"trial {number}: {outcome.message}; tried again")
-            self._waiting.append(_Ready(flight.step, again, flight.launched.purpose, flight.lost))
+            self._waiting.append(_Ready(flight.step, again, flight.launched.purpose, lost))
             return
         self._machine_faults += 1
         self._agenda.leave_alone(flight.step.trial)
@@ -302,7 +315,7 @@ class StudyRunner:
             raise CannotRunHereError(msg)
 
     def _check_hope(self) -> None:
-        ended = [trial for trial in self._trials.values() if trial.settled]
+        ended = [trial for trial in self._trials.values() if trial.runs]
         if len(ended) >= self._budget.give_up_after and all(trial.state is State.FAILED for trial in ended):
             raise NothingWorkedError(why_nothing_worked(ended))
 

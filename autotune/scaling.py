@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.bench import Bench
+from autotune.display import shown
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.rounds import Rounds, Side, Table
 from autotune.search.store import StudyStore
@@ -55,17 +56,21 @@ def variants(base: Configuration, space: Space, section: ScalingSection) -> list
     if missing:
         msg = f"the space has no {', '.join(map(repr, missing))} that is always set @ scaling"
         raise StudyFileError(msg)
+    names = [name for name in (section.processes, section.work) if name]
+    no_numbers = [name for name in names if not all(type(value) is int for value in known[name].values)]
+    if no_numbers:
+        msg = f"{', '.join(no_numbers)} must be a whole number to be scaled @ scaling"
+        raise StudyFileError(msg)
     found: list[tuple[Kind, int, Configuration]] = []
-    counts = [value for value in known[section.processes].values if type(value) is int]
-    for count in sorted(counts):
+    for count in sorted(map(int, known[section.processes].values)):
         strong = {**base, section.processes: count}
         if space.contains(strong):
             found.append(("strong", count, strong))
         if section.work is None:
             continue
-        share = int(base[section.work]) / int(base[section.processes])
-        weak = {**strong, section.work: int(share * count)}
-        if space.contains(weak):
+        work, rest = divmod(int(base[section.work]) * count, int(base[section.processes]))
+        weak = {**strong, section.work: work}
+        if not rest and space.contains(weak):
             found.append(("weak", count, weak))
     return found
 
@@ -93,6 +98,9 @@ def scale(store: StudyStore, bench: Bench, space: Space, study: StudyFile, round
     sides = tuple(Side(f"{number}", configuration) for number, configuration in enumerate(configurations))
     series = f"{SERIES}:{text_digest(repr(sorted(base.items())))}"
     table = Rounds(store, bench, summary.standings, series, sides, study.sampler.seed, SERIES).until(rounds)
+    for place, side in enumerate(sides):
+        for failure in table.failures(place)[:1]:
+            bench.display.line(f"not in the tables, {shown(side.configuration)}: {failure}")
     metrics = store.definition.metrics
     return [
         point

@@ -12,7 +12,7 @@ from autotune.cluster import RayExecutor, local_cluster
 from autotune.confirm import confirm, pairs_wanted
 from autotune.cores import CoreClaim, CorePool
 from autotune.display import Display
-from autotune.errors import StorageError
+from autotune.errors import StorageError, StudyFileError
 from autotune.legs import Leg
 from autotune.lock import StudyLock
 from autotune.machine import Machine
@@ -71,8 +71,9 @@ def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:
     """Compare the best trials of a study with its baseline, or go on comparing them.
 
     Raises:
-        AutotuneError: the study is busy or cannot run here.
+        AutotuneError: the study is busy or cannot run here, or has no single winner.
     """
+    _check_winner(study)
     with _opened(study, place, display) as (store, prepared, facts):
         if not _is_judged(summarise(store), study, prepared):
             with _bench(study, place, prepared, facts, display) as bench:
@@ -84,8 +85,9 @@ def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) 
     """Take the winner of a study apart; None if nothing beat the default.
 
     Raises:
-        AutotuneError: the study is busy or cannot run here.
+        AutotuneError: the study is busy or cannot run here, or has no single winner.
     """
+    _check_winner(study)
     with (
         _opened(study, place, display) as (store, prepared, facts),
         _bench(study, place, prepared, facts, display) as bench,
@@ -169,6 +171,12 @@ def _held(place: Place) -> Iterator[None]:
             claim.release()
     finally:
         lock.release()
+
+
+def _check_winner(study: StudyFile) -> None:
+    if study.tradeoff is not None:
+        msg = f"study {study.name!r} looks for a trade-off: it has no single winner; `autotune best` lists the front"
+        raise StudyFileError(msg)
 
 
 def _whole(study: StudyFile, prepared: Prepared) -> Leg | None:

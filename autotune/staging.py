@@ -138,14 +138,14 @@ class Staging:
 
     def _floors(self, standings: Standings) -> Mapping[int, float]:
         """Return the median over other trials of the best value up to each step (Golovin et al., "Vizier", 2017)."""
-        curves = [curve_of(trial.runs[-1].outcome) for trial in standings.trials.values() if trial.runs]
-        found = {}
-        for steps in range(self.rules.min_steps, self.rules.max_steps):
-            reached = [curve for curve in curves if curve and curve[-1][0] >= steps]
-            values = [value for curve in reached if (value := best_until(curve, steps, self.metric)) is not None]
-            if len(values) >= _TELLING:
-                found[steps] = median(values)
-        return found
+        by_step: dict[int, list[float]] = {}
+        for trial in standings.trials.values():
+            best: float | None = None
+            for step, value in curve_of(trial.runs[-1].outcome) if trial.runs else ():
+                best = value if best is None or is_worse(best, value, self.metric) else best
+                by_step.setdefault(step, []).append(best)
+        judged = range(self.rules.min_steps, self.rules.max_steps)
+        return {step: median(best) for step, best in by_step.items() if step in judged and len(best) >= _TELLING}
 
     def _members(self, standings: Standings) -> list[list[TrialRecord]]:
         """Return the trials of each bracket: in their order, but for the default one."""

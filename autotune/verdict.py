@@ -70,7 +70,12 @@ class Verdict:
         return f"{found} the default configuration, so keep that: {times}{by} ({interval})"
 
     def doubt(self, metric: Metric) -> str | None:
-        """Say that the machine was too noisy for the precision that was asked for; None if it was not."""
+        """Say why the interval may mislead, or is wider than was asked for; None if neither."""
+        if self.known and len(set(self.pairs)) == 1:
+            return (
+                "every pair gave exactly the same values: the program draws the same random numbers each time, so this "
+                "says nothing of others; let it use AUTOTUNE_SEED"
+            )
         if not self.known or precision(self.interval(metric)) <= self.asked:
             return None
         reached = precision(self.interval(metric))

@@ -92,7 +92,7 @@ def trial_row(trial: TrialRecord, standings: Standings, definition: Definition) 
     for metric in definition.metrics:
         values = trial.measured(metric.name)
         row[metric.name] = median(values) if values else None
-    row["core_s"] = sum(run.core_s for run in trial.runs)
+    row["core_s"] = sum(run.core_s for run in (*trial.earlier, *trial.runs))
     row |= dict(trial.configuration)
     row["message"] = trial.message
     return row

@@ -95,6 +95,8 @@ def ablate(
     for line in (*reasons, *lines(drawn, metric.unit)):
         output().print(line, markup=False)
     output().print(_conclusion(found), markup=False)
+    if not drawn:
+        return
     path = picture or place.runs / "ablation.png"
     draw_bars(drawn, metric, f"study {name}: what each option is worth", path)
     output().print(f"picture: {path}", markup=False)

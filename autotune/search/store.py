@@ -4,6 +4,7 @@ One coordinator writes. A trial stays open while its race goes on, and is told o
 the log as soon as they end. A trial that was asked but not launched is set aside by `recover`.
 """
 
+import secrets
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,7 @@ ABLATION = "ablation"
 WORKLOADS = "workloads"
 BRACKETS = "brackets"
 _LAUNCHED = "launched"
+_MARK = "mark"
 _BUSY_TIMEOUT_S = 60
 
 
@@ -63,6 +65,7 @@ class StudyStore:
                 load_if_exists=True,
             )
             if DEFINITION not in study.user_attrs:
+                study.set_user_attr(_MARK, secrets.token_hex(4))
                 study.set_user_attr(DEFINITION, definition.to_dict())
             store = cls(url, storage, study, _log(storage, study))
             stored = store.definition
@@ -121,6 +124,12 @@ class StudyStore:
     def name(self) -> str:
         """The study's name."""
         return self._study.study_name
+
+    @property
+    def mark(self) -> str:
+        """Tells this study from others of the same name, whose runs may lie in the same folder."""
+        with _storage_errors(self._url):
+            return str(self._study.user_attrs.get(_MARK, "memory"))
 
     @property
     def definition(self) -> Definition:

@@ -177,7 +177,12 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         ),
         parameters=_parameters(checked, most, cores, compiles=compiler is not None, bf16=bf16),
         constraints=tuple(rules),
-        facts={"model": checked.model, "size": checked.size, "samples": checked.reports * _SAMPLES_PER_REPORT},
+        facts={
+            "gpus": python.gpus,
+            "model": checked.model,
+            "size": checked.size,
+            "samples": checked.reports * _SAMPLES_PER_REPORT,
+        },
         identity={**python.identity, "program": torch.digest("ddp"), "options": " ".join(fixed)},
         notes=(
             f"PyTorch {python.torch} at {python.path}, {python.gpus or 'no'} GPUs; generated data",

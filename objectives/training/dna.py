@@ -97,7 +97,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         facts={"parameters": PARAMETERS, "threads": checked.threads, "gpus": gpus, "data": Path(checked.data).name},
         identity={**python.identity, "program": torch.digest("dna"), "options": " ".join(fixed)},
         notes=_notes(checked, python),
-        works_in_steps=checked.target is None,
+        works_in_steps=checked.target is None and checked.budget_s is None,
     )
 
 

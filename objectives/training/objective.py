@@ -28,6 +28,9 @@ TIME_TO_TARGET = Metric("time_to_target_s", "s")
 CURVE = "curve"
 """The detail that holds the values of the target metric, a list of (step, value)."""
 
+LAST_STEP = "last_step"
+"""The detail that holds the last step that a progress line told, with the metric or without."""
+
 _DIVERGED, _OUT_OF_MEMORY = 3, 12
 _WORDS = 400
 
@@ -68,7 +71,7 @@ class TrainingObjective:
             argv=tuple(word for word in words if word is not None),
             folder=context.folder,
             environment={
-                "OMP_NUM_THREADS": "1",
+                "OMP_NUM_THREADS": str(self.cores),
                 "PYTHONUNBUFFERED": "1",
                 **{name: str(value) for name, value in asked.items() if value is not None},
                 **{name: value for name, value in variables.items() if value is not None},
@@ -87,31 +90,35 @@ class TrainingObjective:
         Raises:
             RunFailure: it did not, or told no value of the metric.
         """
-        seen = self._seen(output)
+        steps, seen = self._seen(output)
         if not (seen and self._used_its_budget(output)):
             _check(output)
         points = [(progress.step, progress.metrics[self.metric.name]) for progress in seen]
         if not points:
             check_disk(output)
-            msg = f"no progress line tells {self.metric.name}: {_last_line(output) or 'nothing was printed'}"
-            raise InvalidResult(msg, code="no-progress")
+            raise InvalidResult(self._nothing(steps, output), code="no-progress")
         best = (max if self.metric.direction == "maximize" else min)(points, key=lambda point: point[1])
         at_best = next(progress for progress in seen if progress.step == best[0])
         metrics = {self.metric.name: best[1], ELAPSED.name: output.status.usage.elapsed_s}
         metrics |= {metric.name: at_best.metrics[metric.name] for metric in self.more if metric.name in at_best.metrics}
         if self.target is not None:
             metrics[TIME_TO_TARGET.name] = self._time_to_target(seen)
-        return Measurement(metrics, details={CURVE: [list(point) for point in points]})
+        return Measurement(metrics, details={CURVE: [list(point) for point in points], LAST_STEP: steps})
 
-    def _seen(self, output: Output) -> list[Progress]:
-        """Return the last word on each step that tells the metric, in the order of the steps."""
+    def _seen(self, output: Output) -> tuple[int, list[Progress]]:
+        """Return the last step, and the last word on each step that tells the metric, in the order of the steps."""
         read = self.progress_reader()
-        found = {
-            progress.step: progress
-            for line in output.stdout.splitlines()
-            if (progress := read(line)) is not None and self.metric.name in progress.metrics
-        }
-        return [found[step] for step in sorted(found)]
+        told = [progress for line in output.stdout.splitlines() if (progress := read(line)) is not None]
+        found = {progress.step: progress for progress in told if self.metric.name in progress.metrics}
+        return max((progress.step for progress in told), default=0), [found[step] for step in sorted(found)]
+
+    def _nothing(self, steps: int, output: Output) -> str:
+        if not steps:
+            return f"no progress line tells {self.metric.name}: {_last_line(output) or 'nothing was printed'}"
+        return (
+            f"no progress line up to step {steps} tells {self.metric.name}; if it is told at some steps only, "
+            "stopping.min_steps must not be less than the first of these"
+        )
 
     def _used_its_budget(self, output: Output) -> bool:
         status = output.status

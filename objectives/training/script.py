@@ -90,10 +90,10 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         ),
         parameters=(),
         constraints=(),
-        facts={},
+        facts={"gpus": checked.gpus},
         mentioned=tuple(sorted(mentioned)),
         identity=_identity(checked, argv),
-        works_in_steps=checked.target is None,
+        works_in_steps=checked.target is None and checked.budget_s is None,
     )
 
 

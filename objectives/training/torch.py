@@ -20,20 +20,19 @@ import json, numpy, torch
 gpu = torch.cuda.is_available()
 print(json.dumps({"torch": torch.__version__, "numpy": numpy.__version__,
     "gpus": torch.cuda.device_count() if gpu else 0,
-    "gpu": torch.cuda.get_device_name(0) if gpu else "", "memory_bytes": torch.cuda.mem_get_info()[1] if gpu else 0}))
+    "gpu": torch.cuda.get_device_name(0) if gpu else ""}))
 """
 
 
 @dataclass(frozen=True)
 class TorchPython:
-    """An interpreter with PyTorch, and the GPUs that it sees; `gpu_memory_bytes` is that of the first."""
+    """An interpreter with PyTorch, and the GPUs that it sees; `gpu` is what the first is called."""
 
     path: str
     torch: str
     numpy: str
     gpus: int
     gpu: str
-    gpu_memory_bytes: int
 
     @property
     def identity(self) -> dict[str, str]:
@@ -60,7 +59,6 @@ def find(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
                 found["numpy"],
                 found["gpus"],
                 found["gpu"],
-                found["memory_bytes"],
             )
     which = f"python = {asked!r} has no PyTorch that works" if asked else "no Python here has PyTorch"
     msg = f"{which}; ./run installs one, or: {_INSTALL} @ options.python"

@@ -83,7 +83,7 @@ def test_there_is_nothing_to_confirm_when_the_default_is_best(store, tmp_path):
     executor = PaperExecutor(noisy())
     assert confirm(store, bench(tmp_path, executor), STUDY) is None
     assert executor.launched == []
-    assert "No configuration was faster" in summarise(store).best_text()
+    assert "No configuration was better" in summarise(store).best_text()
 
 
 def test_a_machine_that_fails_while_confirming_stops_it_and_stores_nothing(store, tmp_path):

@@ -51,6 +51,11 @@ def test_a_slower_winner_is_no_gain():
     assert "Slower than the default configuration, so keep that" in CLEAR.sentence(RATE)
 
 
+def test_pairs_that_are_all_the_same_are_doubted():
+    same = faster(*[1.0] * 8)
+    assert "AUTOTUNE_SEED" in same.doubt(SECONDS)
+
+
 def test_too_few_pairs_are_no_verdict():
     few = faster(1.0, 1.0, 1.0, 1.0, 1.0)
     assert not few.known

@@ -10,7 +10,7 @@ from objectives.base import Context, InvalidResult, OutOfMemory, Output, PlanErr
 from objectives.training import ddp, dna
 from spaces import Space
 
-TORCH = {"torch": "2.13.0", "numpy": "2.4.6", "gpus": 0, "gpu": "", "memory_bytes": 0}
+TORCH = {"torch": "2.13.0", "numpy": "2.4.6", "gpus": 0, "gpu": ""}
 MACHINE = {"cores": 4}
 
 
