@@ -257,7 +257,8 @@ def summarise(store: StudyStore) -> Summary:
         ablation=Ablation.from_dict(stored) if stored else None,
         all_carried=stored_carried(store),
     )
-    winner = found.best.number if found.best else None
+    # A better model saves nothing at each run.
+    winner = found.best.number if found.best and not definition.target.is_quality else None
     return replace(found, ledger=ledger(store.runs(), found.trials, winner, repeats.max_runs))
 
 

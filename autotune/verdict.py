@@ -16,6 +16,9 @@ from objectives.base import Metric
 Interval = tuple[float, float, float]
 """A ratio, and the ends of its interval."""
 
+# Nobody makes that many pairs of runs to know a ratio better.
+_TOO_MANY = 200
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -59,13 +62,11 @@ class Verdict:
         interval = (
             f"{self.confidence:.0%} interval {low:.3f} to {high:.3f}, {len(self.pairs)} interleaved pairs of runs"
         )
-        # What has no unit and is no rate is a quality: nothing is faster for a better one.
-        is_quality = metric.kind == "other" and not metric.unit
-        times = f"{speed_up:.3f} times as {'good' if is_quality else 'fast'}"
-        by = f" by {metric.name}" if is_quality else ""
+        times = f"{speed_up:.3f} times as {'good' if metric.is_quality else 'fast'}"
+        by = f" by {metric.name}" if metric.is_quality else ""
         if self.significant(metric):
             return f"{times} as the default configuration{by} ({interval})"
-        worse = "Worse than" if is_quality else "Slower than"
+        worse = "Worse than" if metric.is_quality else "Slower than"
         found = worse if self.slower(metric) else "No significant gain over"
         return f"{found} the default configuration, so keep that: {times}{by} ({interval})"
 
@@ -80,10 +81,11 @@ class Verdict:
             return None
         reached = precision(self.interval(metric))
         needed = ceil(len(self.pairs) * (reached / self.asked) ** 2)
-        return (
-            f"this machine is too noisy to say it to {self.asked:.1%}: {len(self.pairs)} pairs gave {reached:.1%}, "
-            f"about {needed} would be needed (autotune confirm --max-pairs {needed})"
-        )
+        noisy = "trainings differ too much" if metric.is_quality else "this machine is too noisy"
+        gave = f"{noisy} to say it to {self.asked:.1%}: {len(self.pairs)} pairs gave {reached:.1%}"
+        if needed > _TOO_MANY:
+            return f"{gave}, more than {_TOO_MANY} would be needed"
+        return f"{gave}, about {needed} would be needed (autotune confirm --max-pairs {needed})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form that is stored."""

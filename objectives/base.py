@@ -26,6 +26,11 @@ class Metric:
     direction: Literal["minimize", "maximize"] = "minimize"
     kind: MetricKind = "other"
 
+    @property
+    def is_quality(self) -> bool:
+        """Whether it tells how good a result is, not how fast it came: it has no unit, and is no rate."""
+        return self.kind == "other" and not self.unit
+
 
 @dataclass(frozen=True)
 class Progress:
