@@ -62,7 +62,7 @@ def test_the_verdict_on_an_earlier_winner_is_not_that_on_the_present_one():
 
 
 def test_a_default_that_nothing_beats_is_said_to_be_best():
-    assert "No configuration was faster" in summary(trial(0, took(1.0)), trial(1, took(2.0))).best_text()
+    assert "No configuration was better" in summary(trial(0, took(1.0)), trial(1, took(2.0))).best_text()
 
 
 def test_failures_are_counted_by_kind_and_bounds_apart():
