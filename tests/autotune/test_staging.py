@@ -2,6 +2,7 @@ from collections import Counter
 
 import pytest
 
+from autotune.confirm import confirm
 from autotune.hyperband import Bracket, brackets
 from autotune.legs import CURVE, Leg, LegWatch, continued
 from autotune.outcome import Outcome
@@ -12,6 +13,7 @@ from autotune.staging import extended
 from autotune.standings import Standings
 from autotune.studyfile import StoppingSection
 from objectives.base import FailureKind, Progress
+from tests.autotune.fakes import definition
 from tests.autotune.training import SCORE, SPACE, TrainingExecutor, learned, training_session, training_study
 
 
@@ -196,3 +198,63 @@ def test_brackets_are_extended_for_what_is_missing():
 def test_the_default_is_valid_here():
     assert SPACE.contains(SPACE.default())
     assert learned(SPACE.default(), 27) < learned({"batch": 8, "rate": 0.01}, 27)
+
+
+def test_metrics_beside_the_best_are_those_of_its_step_and_times_add_up():
+    first = Outcome(metrics={"score": 0.9, "loss": 0.1, "elapsed_s": 2.0}, details={CURVE: [[1, 0.9]]})
+    second = Outcome(metrics={"score": 0.5, "loss": 0.7, "elapsed_s": 3.0}, details={CURVE: [[2, 0.5]]})
+    assert continued(first, second, leg(2)).metrics == {"score": 0.9, "loss": 0.1, "elapsed_s": 5.0}
+
+
+def test_a_metric_that_comes_at_some_steps_only_does_not_end_a_trial():
+    outcome = Outcome(metrics={"score": 0.5}, details={CURVE: [[5, 0.5]], "last_step": 9})
+    assert ENDED not in continued(None, outcome, leg(9)).details
+    early = Outcome(metrics={"score": 0.5}, details={CURVE: [[5, 0.5]], "last_step": 7})
+    assert continued(None, early, leg(9)).details[ENDED] == 7
+
+
+def test_what_was_best_before_is_held_against_a_floor_too():
+    ahead = LegWatch(Leg(9, 27, SCORE, {3: 0.5}, best=0.6))
+    assert not ahead(Progress(3, {"score": 0.1}))
+
+
+def test_a_default_that_fails_does_not_end_a_study_whose_other_trials_work(tmp_path):
+    executor = TrainingExecutor(fails=lambda configuration, step: configuration["batch"] == 64)
+    store, _, runner = training_session(tmp_path, executor, training_study(30), model=False)
+    runner.tune()
+    assert any(trial.complete for trial in store.trials())
+
+
+def test_nothing_stays_open_when_the_space_is_exhausted(tmp_path):
+    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(60, rule="asha"), model=False)
+    assert runner.tune() is Ending.EXHAUSTED
+    assert all(trial.settled for trial in store.trials())
+
+
+def test_a_study_trained_to_another_end_cannot_be_continued():
+    def known(**stopping):
+        return definition(SPACE, metrics=(SCORE,), study={"stopping": stopping or None})
+
+    assert known(max_steps=9).differences(known(max_steps=9, eta=4)) == []
+    assert "max_steps 9 there, 27 here" in known(max_steps=9).differences(known(max_steps=27))[0]
+    assert "None here" in known(max_steps=9).differences(known())[0]
+
+
+def test_comparisons_draw_other_random_numbers_than_tuning_and_each_other(tmp_path):
+    executor = TrainingExecutor()
+    study = training_study(8)
+    store, bench, runner = training_session(tmp_path, executor, study, model=False)
+    runner.tune()
+    seeds = []
+    submit = executor.submit
+
+    def listening(task):
+        seeds.append(task.job.argv[2])
+        submit(task)
+
+    executor.submit = listening
+    confirm(store, bench, study)
+    assert "0" not in seeds
+    used = Counter(seeds)
+    runs = {(run.series, run.round) for run in store.runs() if run.series}
+    assert len(used) == len(runs)

@@ -75,3 +75,15 @@ def test_an_objective_without_steps_cannot_be_stopped_at_one(tmp_path):
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "cannot be stopped at a step @ stopping" in ended.stderr
+
+
+def test_a_workload_that_measures_something_else_is_refused(tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'objective = "command"\n[options]\nargv = ["true"]\n[workloads.other]\n'
+        'metrics = [{ name = "size", pattern = "(1)" }]\n'
+        '[space.parameters.x]\ntype = "integer"\nlow = 1\nhigh = 3\ndefault = 1\n'
+    )
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--dry-run"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 3
+    assert "workload 'other': it measures size, not elapsed_s" in ended.stderr

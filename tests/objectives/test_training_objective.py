@@ -78,6 +78,18 @@ def test_failures_are_told_apart_in_the_scripts_own_words(ended, failure, code):
         assert ended.stderr.strip() in str(caught.value)
 
 
+def test_a_metric_that_is_told_at_some_steps_only(tmp_path):
+    found = training.measure(output('{"step": 1, "loss": 1}\n{"step": 2, "val_auc": 0.5}\n{"step": 3, "loss": 1}\n'))
+    assert found.details["last_step"] == 3
+    with pytest.raises(InvalidResult, match=r"up to step 1 tells val_auc.*min_steps"):
+        training.measure(output('{"step": 1, "loss": 1}\n'))
+
+
+def test_a_job_has_as_many_threads_as_cores(tmp_path):
+    wide = TrainingObjective(("train",), AUC, cores=4)
+    assert wide.job({}, Context(tmp_path)).environment["OMP_NUM_THREADS"] == "4"
+
+
 def test_within_a_budget_what_was_reached_counts(tmp_path):
     limited = TrainingObjective(("train",), AUC, budget_s=6.0)
     assert limited.job({}, Context(tmp_path)).time_limit_s == 6.0
