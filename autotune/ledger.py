@@ -103,7 +103,8 @@ def _entry(run: Run, default: int, seen: set[int | None]) -> str:
         return "failed"
     if run.trial == default:
         return "baseline"
-    return "repeats" if run.trial in seen else "first_runs"
+    # A leg that goes on repeats nothing.
+    return "repeats" if run.trial in seen and run.steps is None else "first_runs"
 
 
 def _saved(run: Run) -> float:
