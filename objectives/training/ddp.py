@@ -14,24 +14,22 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from launchers import EndReason, Job, Resources
+from launchers import Job, Resources
 from objectives.base import (
-    ApplicationError,
     Context,
     InvalidResult,
     Measurement,
     Metric,
-    OutOfMemory,
     Output,
     Plan,
     PlanError,
     ProgressReader,
     RunJob,
 )
-from objectives.ending import check_ending
 from objectives.options import read_options
 from objectives.templates import filled_in
 from objectives.training import torch
+from objectives.training.ending import check, last_line
 from objectives.training.progress import reader
 from spaces import Choice, Configuration, Constraint, Flag, Integer, Parameter
 
@@ -46,8 +44,6 @@ ELAPSED = Metric("elapsed_s", "s", kind="time")
 # Between two reports every configuration trains as many samples, so that their paces can be compared.
 _SAMPLES_PER_REPORT = 1024
 _BATCHES = (32, 64, 128, 256, 512)
-_DIVERGED, _OUT_OF_MEMORY = 3, 12
-_WORDS = 400
 _TEMPLATES = (
     "--workers={workers}",
     "--threads={threads}",
@@ -126,19 +122,11 @@ class DdpObjective:
         Raises:
             RunFailure: it did not, or its loss is no number.
         """
-        code = output.status.exit_code if output.status.reason is EndReason.EXITED else None
-        said = _last_line(output)
-        if code == _OUT_OF_MEMORY:
-            raise OutOfMemory(said or "ran out of memory", code="out-of-memory")
-        if code == _DIVERGED:
-            raise InvalidResult(said or "the training diverged", code="diverged")
-        check_ending(output)
-        if code:
-            raise ApplicationError(f"ended with exit code {code}: {said or 'no output'}", code="exit-code")
+        check(output)
         result = _result(output.stdout)
         missing = [metric.name for metric in self.metrics if result.get(metric.name) is None and metric != ELAPSED]
         if missing:
-            msg = f"the result tells no {', '.join(missing)}: {said or 'nothing was printed'}"
+            msg = f"the result tells no {', '.join(missing)}: {last_line(output) or 'nothing was printed'}"
             raise InvalidResult(msg, code="no-result")
         metrics = {metric.name: float(result[metric.name]) for metric in self.metrics if metric != ELAPSED}
         return Measurement(metrics | {ELAPSED.name: output.status.usage.elapsed_s}, details=result)
@@ -232,8 +220,3 @@ def _result(text: str) -> dict[str, Any]:
                 return {}
             return found if isinstance(found, dict) else {}
     return {}
-
-
-def _last_line(output: Output) -> str:
-    lines = (output.stderr.strip() or output.stdout.strip())[-10_000:].splitlines()
-    return lines[-1].strip()[:_WORDS] if lines else ""

@@ -5,18 +5,17 @@ from dataclasses import dataclass, field
 
 from launchers import EndReason, Job, Resources
 from objectives.base import (
-    ApplicationError,
     Context,
     InvalidResult,
     Measurement,
     Metric,
-    OutOfMemory,
     Output,
     Progress,
     ProgressReader,
 )
-from objectives.ending import check_disk, check_ending
+from objectives.ending import check_disk
 from objectives.templates import filled_in
+from objectives.training.ending import check, last_line
 from objectives.training.progress import ReaderKind, reader
 from spaces import Configuration
 
@@ -30,9 +29,6 @@ CURVE = "curve"
 
 LAST_STEP = "last_step"
 """The detail that holds the last step that a progress line told, with the metric or without."""
-
-_DIVERGED, _OUT_OF_MEMORY = 3, 12
-_WORDS = 400
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ class TrainingObjective:
         """
         steps, seen = self._seen(output)
         if not (seen and self._used_its_budget(output)):
-            _check(output)
+            check(output)
         points = [(progress.step, progress.metrics[self.metric.name]) for progress in seen]
         if not points:
             check_disk(output)
@@ -114,7 +110,7 @@ class TrainingObjective:
 
     def _nothing(self, steps: int, output: Output) -> str:
         if not steps:
-            return f"no progress line tells {self.metric.name}: {_last_line(output) or 'nothing was printed'}"
+            return f"no progress line tells {self.metric.name}: {last_line(output) or 'nothing was printed'}"
         return (
             f"no progress line up to step {steps} tells {self.metric.name}; if it is told at some steps only, "
             "stopping.min_steps must not be less than the first of these"
@@ -142,20 +138,3 @@ class TrainingObjective:
             f"{self.metric.name} did not reach {self.target:g} in {last.step} steps: {last.metrics[self.metric.name]:g}"
         )
         raise InvalidResult(msg, code="target-not-reached")
-
-
-def _check(output: Output) -> None:
-    code = output.status.exit_code if output.status.reason is EndReason.EXITED else None
-    said = _last_line(output)
-    if code == _OUT_OF_MEMORY:
-        raise OutOfMemory(said or "ran out of memory", code="out-of-memory")
-    if code == _DIVERGED:
-        raise InvalidResult(said or "the training diverged", code="diverged")
-    check_ending(output)
-    if code:
-        raise ApplicationError(f"ended with exit code {code}: {said or 'no output'}", code="exit-code")
-
-
-def _last_line(output: Output) -> str:
-    lines = (output.stderr.strip() or output.stdout.strip())[-10_000:].splitlines()
-    return lines[-1].strip()[:_WORDS] if lines else ""

@@ -14,9 +14,9 @@ from autotune.search.store import StudyStore
 from autotune.studyfile import StudyFile
 from autotune.trial import Task
 from launchers import Job, Usage
-from objectives.base import Context, FailureKind, Measurement, Metric, Output, Progress, ProgressReader
+from objectives.base import Context, FailureKind, Metric, Progress
 from spaces import Configuration, Float, Integer, Space
-from tests.autotune.fakes import ListDisplay, definition, study_file
+from tests.autotune.fakes import ListDisplay, PaperObjective, definition, study_file
 
 SCORE = Metric("score", "", "maximize")
 SPACE = Space(
@@ -31,22 +31,13 @@ def learned(configuration: Configuration, step: int) -> float:
     return best * (1.0 - 0.7**step)
 
 
-class PaperTraining:
-    """Writes the configuration into the command, so that a fake executor can read it there."""
+class PaperTraining(PaperObjective):
+    """The paper objective for training: the command has the random seed, too."""
 
     metrics = (SCORE,)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         return Job(("train", json.dumps(dict(configuration)), str(context.seed)), context.folder)
-
-    def progress_reader(self) -> ProgressReader:
-        def read(line: str) -> Progress | None:
-            raise AssertionError(line)
-
-        return read
-
-    def measure(self, output: Output) -> Measurement:
-        raise AssertionError(output)
 
 
 class TrainingExecutor:

@@ -1,0 +1,31 @@
+"""How a training ended, as a failure: its exit code has a meaning."""
+
+from launchers import EndReason
+from objectives.base import ApplicationError, InvalidResult, OutOfMemory, Output
+from objectives.ending import check_ending
+
+_DIVERGED, _OUT_OF_MEMORY = 3, 12
+_WORDS = 400
+
+
+def check(output: Output) -> None:
+    """Raise what the exit code says.
+
+    Raises:
+        RunFailure: the training did not end well; the message is in its own words.
+    """
+    code = output.status.exit_code if output.status.reason is EndReason.EXITED else None
+    said = last_line(output)
+    if code == _OUT_OF_MEMORY:
+        raise OutOfMemory(said or "ran out of memory", code="out-of-memory")
+    if code == _DIVERGED:
+        raise InvalidResult(said or "the training diverged", code="diverged")
+    check_ending(output)
+    if code:
+        raise ApplicationError(f"ended with exit code {code}: {said or 'no output'}", code="exit-code")
+
+
+def last_line(output: Output) -> str:
+    """Return the last words of a run: of its errors, if there are any."""
+    lines = (output.stderr.strip() or output.stdout.strip())[-10_000:].splitlines()
+    return lines[-1].strip()[:_WORDS] if lines else ""
