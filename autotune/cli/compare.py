@@ -127,7 +127,9 @@ def scaling(
 
 def _scaling_table(points: "list[Point]", title: str) -> Table:
     others = list(points[0].others)
-    table = Table("processes", "runs", "value", "speed-up", "efficiency", *others, "configuration", title=title)
+    fixed = (Column(name, no_wrap=True) for name in ("processes", "runs", "value", "speed-up", "efficiency"))
+    table = Table(*fixed, *(Column(name.replace("_", " ")) for name in others), title=title)
+    table.caption = f"the first: {shown(points[0].configuration)}".replace("[", r"\[")
     for point in points:
         table.add_row(
             str(point.processes),
@@ -136,7 +138,6 @@ def _scaling_table(points: "list[Point]", title: str) -> Table:
             f"{point.speed_up:.2f}",
             f"{point.efficiency:.0%}",
             *(f"{point.others[name]:.3g}" if name in point.others else "" for name in others),
-            shown(point.configuration).replace("[", r"\["),
         )
     return table
 
