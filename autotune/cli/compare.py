@@ -137,7 +137,7 @@ def _scaling_table(points: "list[Point]", title: str) -> Table:
             f"{point.value:.4g}",
             f"{point.speed_up:.2f}",
             f"{point.efficiency:.0%}",
-            *(f"{point.others[name]:.3g}" if name in point.others else "" for name in others),
+            *(f"{point.others[name]:.2g}" if name in point.others else "" for name in others),
         )
     return table
 
