@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autotune.standings import Standings
-from objectives.base import Progress
+from objectives.base import Metric, Progress
 from spaces import Configuration
 
 
@@ -116,7 +116,7 @@ def best_line(status: Status) -> str:
     if best is None:
         return "no measurement yet"
     gain = standings.gain(best)
-    text = f"best: trial {best.number}, {standings.value(best):.4g} {standings.metric.unit}"
+    text = f"best: trial {best.number}, {quantity(standings.value(best), standings.metric)}"
     if gain is not None:
         text += f", {gain:.2f} times the default's speed"
     return f"{text} (runs differ by {standings.noise:.0%})  {shown(best.configuration)}"
@@ -132,6 +132,11 @@ def written(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def quantity(value: float, metric: Metric) -> str:
+    """Return a value of a metric for reading, with its unit if it has one."""
+    return f"{value:.4g} {metric.unit}".rstrip()
 
 
 def _running_line(run: Running) -> str:

@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 
 from autotune.bench import Bench
-from autotune.display import Status
+from autotune.display import Status, quantity
 from autotune.errors import CannotRunHereError
 from autotune.legs import continued
 from autotune.outcome import Outcome
@@ -183,7 +183,7 @@ class Rounds:
             if run is None:
                 continue
             outcome = run.outcome
-            said = f"{outcome.metrics[metric.name]:g} {metric.unit}" if outcome.complete else outcome.message
+            said = quantity(outcome.metrics[metric.name], metric) if outcome.complete else outcome.message
             parts.append(f"{side.label} {said}")
         return ", ".join(parts)
 

@@ -11,7 +11,7 @@ from statistics import fmean
 from autotune.agenda import WARM_UP, WARM_UP_LIMIT_S, Agenda, Step
 from autotune.bench import Bench, Launched
 from autotune.checkpoints import Checkpoints
-from autotune.display import Running, Status, shown
+from autotune.display import Running, Status, quantity, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.front import second_metric
 from autotune.hyperband import Bracket
@@ -286,11 +286,11 @@ class StudyRunner:
         curve = curve_of(outcome)
         at = f" at step {curve[-1][0]}" if curve else ""
         stopped = ", stopped" if STOPPED in outcome.details else ""
-        return f"{outcome.metrics[self._metric.name]:g} {self._metric.unit}{at}{stopped}"
+        return f"{quantity(outcome.metrics[self._metric.name], self._metric)}{at}{stopped}"
 
     def _value(self, trial: TrialRecord) -> str:
         runs = len(trial.measured(self._metric.name))
-        value = f"{self._standings.value(trial):.4g} {self._metric.unit}"
+        value = quantity(self._standings.value(trial), self._metric)
         gain = self._standings.gain(trial)
         return value + (f", {self._statistic} of {runs}" if runs > 1 else "") + (f", {gain:.2f}x" if gain else "")
 

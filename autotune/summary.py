@@ -8,7 +8,7 @@ from autotune.ablation import Ablation
 from autotune.carry import SERIES as WORKLOAD
 from autotune.carry import Carried, stored_carried
 from autotune.confirm import changes, is_about, stored_verdict
-from autotune.display import shown
+from autotune.display import quantity, shown
 from autotune.front import Place, front, second_metric
 from autotune.ledger import Ledger, ledger
 from autotune.legs import curve_of
@@ -202,7 +202,7 @@ class Summary:
     def _value(self, trial: TrialRecord) -> str:
         runs = len(trial.measured(self.standings.metric.name))
         of = f" ({self.standings.statistic} of {runs} runs)" if runs > 1 else " (one run)"
-        return f"{self.standings.value(trial):.4g} {self.standings.metric.unit}{of}"
+        return f"{quantity(self.standings.value(trial), self.standings.metric)}{of}"
 
     def _drift(self) -> str:
         offsets = self.standings.effects.offsets.values()

@@ -18,7 +18,7 @@ from autotune.cli.common import (
     state_of,
     trial_row,
 )
-from autotune.display import shown
+from autotune.display import quantity, shown
 from autotune.errors import NothingWorkedError
 from autotune.records import Run, State, TrialRecord
 from autotune.standings import Standings
@@ -157,7 +157,7 @@ def _list_row(summary: Summary) -> list[str]:
         summary.name,
         str(summary.finished),
         str(sum(count for kind, count in standings.counts.items() if kind != State.CAPPED.value)),
-        f"{standings.value(best):.4g} {standings.metric.unit}" if best else "",
+        quantity(standings.value(best), standings.metric) if best else "",
         f"{gain:.2f}x" if gain is not None else "",
         summary.verdict_sentence() or "",
     ]
