@@ -99,7 +99,8 @@ class TrainingObjective:
         metrics |= {metric.name: at_best.metrics[metric.name] for metric in self.more if metric.name in at_best.metrics}
         if self.target is not None:
             metrics[TIME_TO_TARGET.name] = self._time_to_target(seen)
-        return Measurement(metrics, details={CURVE: [list(point) for point in points], LAST_STEP: steps})
+        declared = {metric.name: metrics[metric.name] for metric in self.metrics if metric.name in metrics}
+        return Measurement(declared, details={CURVE: [list(point) for point in points], LAST_STEP: steps})
 
     def _seen(self, output: Output) -> tuple[int, list[Progress]]:
         """Return the last step, and the last word on each step that tells the metric, in the order of the steps."""
