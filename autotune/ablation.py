@@ -203,9 +203,7 @@ class _Comparison:
 
     def _place(self, table: Table, configuration: Configuration) -> int | None:
         twin = self._same(configuration)
-        configuration = twin.configuration if twin else configuration
-        places = [place for place, side in enumerate(table.sides) if dict(side.configuration) == dict(configuration)]
-        return places[0] if places else None
+        return table.place(twin.configuration if twin else configuration)
 
     def _rounds(self, series: str, sides: tuple[Side, ...]) -> Rounds:
         return Rounds(

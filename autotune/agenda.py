@@ -38,7 +38,7 @@ class Step:
 class Agenda:
     """What a session has to run.
 
-    `second` is the other metric of a trade-off, in which nobody races; `block` the number of the present block of time.
+    `second` is the other metric of a trade-off; `block` the number of the present block of time.
     """
 
     repeats: RepeatsSection
@@ -76,7 +76,7 @@ class Agenda:
     def deserving(self, standings: Standings) -> list[TrialRecord]:
         """Return the settled trials that deserve another run: a young incumbent, and who was capped below its value."""
         best = standings.incumbent
-        if best is None or not best.settled or self.second is not None:
+        if best is None or not best.settled:
             return []
         young = [best] if len(best.runs) < min(self.repeats.baseline_runs, self.rules.max_runs) else []
         value = standings.effects.center(best.number)
@@ -153,8 +153,7 @@ class Agenda:
         values = [value for value in trial.measured(self.second.name) if value > 0.0]
         if not values:
             return found
-        value = log(median(values))
-        return replace(found, second=-value if self.second.direction == "maximize" else value)
+        return replace(found, second=self.second.cost(log(median(values))))
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int] = ()) -> bool:
         """Whether no further run could change what a trial is worth."""
@@ -164,7 +163,7 @@ class Agenda:
         if standings.default is trial:
             return len(trial.runs) >= self.repeats.baseline_runs
         rival = standings.incumbent
-        if rival is None or rival.number == trial.number or self.second is not None:
+        if rival is None or rival.number == trial.number:
             return len(trial.runs) >= self.rules.min_runs
         return standing(standings.effects, trial.number, rival.number, self.rules) is not Standing.OPEN
 
@@ -172,13 +171,7 @@ class Agenda:
         """Return from where on the next run of a challenger has lost; None for the incumbent and the default."""
         rival = standings.incumbent
         untouched = {other.number for other in (rival, standings.default) if other is not None}
-        if (
-            not self.repeats.caps
-            or self.second is not None
-            or rival is None
-            or not rival.complete
-            or trial.number in untouched
-        ):
+        if not self.repeats.caps or rival is None or not rival.complete or trial.number in untouched:
             return None
         bound = losing_value(standings.effects, trial.number, rival.number, self.block, self.rules)
         if bound == inf:

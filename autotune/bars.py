@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from autotune.ablation import Ablation
-from autotune.display import written
+from autotune.display import quantity, written
 from autotune.verdict import Interval
 from objectives.base import Metric
 
@@ -39,13 +39,13 @@ def _bar(label: str, speed_up: Interval, base: float, metric: Metric) -> Bar:
     return Bar(label, values[0], min(values), max(values))
 
 
-def lines(found: tuple[Bar, ...], unit: str) -> list[str]:
+def lines(found: tuple[Bar, ...], metric: Metric) -> list[str]:
     """Return the bars as lines of text, the longest `WIDTH` characters long, with value and interval."""
     if not found:
         return []
     longest = max(bar.value for bar in found)
     room = max(len(bar.label) for bar in found)
-    return [f"{bar.label:<{room}}  {_drawn(bar.value / longest):<{WIDTH}}  {_figures(bar, unit)}" for bar in found]
+    return [f"{bar.label:<{room}}  {_drawn(bar.value / longest):<{WIDTH}}  {_figures(bar, metric)}" for bar in found]
 
 
 def _drawn(share: float) -> str:
@@ -53,6 +53,6 @@ def _drawn(share: float) -> str:
     return (_BLOCKS[8] * (eighths // 8) + _BLOCKS[eighths % 8]).rstrip()
 
 
-def _figures(bar: Bar, unit: str) -> str:
+def _figures(bar: Bar, metric: Metric) -> str:
     interval = f" ({bar.low:.4g} to {bar.high:.4g})" if bar.low < bar.high else ""
-    return f"{bar.value:.4g} {unit}{interval}"
+    return f"{quantity(bar.value, metric)}{interval}"

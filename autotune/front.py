@@ -1,10 +1,9 @@
 """The front of a trade-off: the trials that no other beats in both metrics (Pareto)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from autotune.legs import is_worse
 from autotune.records import Definition, TrialRecord
 from objectives.base import Metric
 
@@ -34,17 +33,11 @@ def front(trials: Iterable[TrialRecord], first: Metric, second: Metric) -> list[
         if trial.complete and trial.measured(first.name) and trial.measured(second.name)
     ]
     found = [place for place in places if not any(_beats(other, place, first, second) for other in places)]
-    return sorted(
-        found, key=lambda place: (-place.first if first.direction == "maximize" else place.first, place.trial)
-    )
+    return sorted(found, key=lambda place: (first.cost(place.first), place.trial))
 
 
 def _beats(one: Place, other: Place, first: Metric, second: Metric) -> bool:
-    pairs: Sequence[tuple[float, float, Metric]] = (
-        (one.first, other.first, first),
-        (one.second, other.second, second),
-    )
-    if any(is_worse(mine, its, metric) for mine, its, metric in pairs):
+    mine, its = ((first.cost(place.first), second.cost(place.second)) for place in (one, other))
+    if mine[0] > its[0] or mine[1] > its[1]:
         return False
-    better = any(is_worse(its, mine, metric) for mine, its, metric in pairs)
-    return better or one.trial < other.trial
+    return mine != its or one.trial < other.trial

@@ -10,6 +10,7 @@ from autotune.display import shown
 from autotune.records import Run
 from autotune.trial import job_from_description
 from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
+from objectives.training.objective import CHECKPOINT, SEED
 
 # A job script asks for more than was measured: production runs meet busier machines.
 _TIME_MARGIN = 3.0
@@ -17,7 +18,7 @@ _MEMORY_MARGIN = 1.5
 _MINIMUM_WALLTIME_S = 600
 _END = "END_OF_INPUT"
 # A production run neither goes on from a checkpoint of tuning, nor draws its random numbers.
-_OF_TUNING = ("AUTOTUNE_CHECKPOINT", "AUTOTUNE_SEED")
+_OF_TUNING = (CHECKPOINT, SEED)
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,12 @@
 """Legs: a run of a program that works in steps, from where the trial was left to where it is judged next."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune.outcome import Outcome
 from autotune.records import ENDED, STOPPED
-from objectives.base import Metric, Progress, ProgressReader
-
-CURVE = "curve"
-"""The detail of a run that holds the values of the target metric: a list of (step, value)."""
-
-LAST_STEP = "last_step"
-"""The detail of a run that holds the last step that the program told."""
+from objectives.base import CURVE, LAST_STEP, Metric, Progress, ProgressReader
 
 ELAPSED = "elapsed_s"
 """The metric that adds up over the legs of a trial."""
@@ -56,23 +50,15 @@ class LegWatch:
         """Take note of a step."""
         value = progress.metrics.get(self._leg.metric.name)
         if value is not None:
-            self._best = value if self._best is None else better(self._leg.metric)(self._best, value)
+            known = [value] if self._best is None else [self._best, value]
+            self._best = min(known, key=self._leg.metric.cost)
         # A program that stops at its step by itself never reports the next one.
         self.overrun = progress.step > self._leg.steps
         floor = self._leg.floors.get(progress.step)
-        if floor is not None and self._best is not None and is_worse(self._best, floor, self._leg.metric):
+        cost = self._leg.metric.cost
+        if floor is not None and self._best is not None and cost(self._best) > cost(floor):
             self.behind = progress.step
         return self.stops
-
-
-def better(metric: Metric) -> Callable[[float, float], float]:
-    """Return what chooses the better of two values."""
-    return max if metric.direction == "maximize" else min
-
-
-def is_worse(value: float, other: float, metric: Metric) -> bool:
-    """Whether a value is worse than another one."""
-    return value < other if metric.direction == "maximize" else value > other
 
 
 def curve_of(outcome: Outcome) -> Curve:
@@ -82,8 +68,7 @@ def curve_of(outcome: Outcome) -> Curve:
 
 def best_until(curve: Curve, steps: int, metric: Metric) -> float | None:
     """Return the best value of a curve up to a step; None if there is none yet."""
-    values = [value for step, value in curve if step <= steps]
-    return (max if metric.direction == "maximize" else min)(values) if values else None
+    return min((value for step, value in curve if step <= steps), key=metric.cost, default=None)
 
 
 def salvaged(path: Path, read: ProgressReader, metric: Metric) -> Curve:

@@ -59,9 +59,10 @@ class Table:
             if other == side and run.outcome.complete
         }
 
-    def place(self, configuration: Configuration) -> int:
-        """Return the side of a configuration."""
-        return next(place for place, side in enumerate(self.sides) if dict(side.configuration) == dict(configuration))
+    def place(self, configuration: Configuration) -> int | None:
+        """Return the side of a configuration; None if it is not compared here."""
+        wanted = dict(configuration)
+        return next((place for place, side in enumerate(self.sides) if dict(side.configuration) == wanted), None)
 
     def medians(self, side: int) -> dict[str, float]:
         """Return the medians of all metrics of one side."""

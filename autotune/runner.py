@@ -88,7 +88,8 @@ class StudyRunner:
         self._clock = clock
         self._metric = store.definition.target
         self._checkpoints = Checkpoints(bench.runs, store.mark)
-        self._agenda: Agenda | Staging = Agenda(study.repeats, second_metric(store.definition))
+        repeats = study.repeats if study.tradeoff is None else study.repeats.without_races
+        self._agenda: Agenda | Staging = Agenda(repeats, second_metric(store.definition))
         if study.stopping is not None:
             self._agenda = Staging(study.stopping, self._metric, _brackets(store, study, study.stopping))
         self._trials: dict[int, TrialRecord] = {}
@@ -173,7 +174,7 @@ class StudyRunner:
             return False
         size = self._space.size
         exhausted = size.exact and len(self._trials) >= size.value
-        proposed = None if exhausted else self._store.ask(self._space, self._observations(), self._shows_nothing)
+        proposed = None if exhausted else self._store.ask(self._space, self._observations(), self._shows_nothing())
         if proposed is None:
             self._ending = Ending.EXHAUSTED
             return False
@@ -181,11 +182,18 @@ class StudyRunner:
         self._take_stock()
         return True
 
-    def _shows_nothing(self, configuration: Configuration) -> bool:
-        twin = Sameness.of(self._trials.values(), self._bench.alike).twin(configuration)
-        if twin is not None:
-            self._bench.display.line(f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}")
-        return twin is not None
+    def _shows_nothing(self) -> Callable[[Configuration], bool] | None:
+        """Return what tells whether a configuration would show nothing new; None where that is not known of any."""
+        sameness = Sameness.of(self._trials.values(), self._bench.alike)
+
+        def tell(configuration: Configuration) -> bool:
+            twin = sameness.twin(configuration)
+            if twin is not None:
+                text = f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}"
+                self._bench.display.line(text)
+            return twin is not None
+
+        return tell if sameness.inert or sameness.alike else None
 
     def _observations(self) -> dict[int, Observation]:
         return {number: self._agenda.observation(trial, self._standings) for number, trial in self._trials.items()}

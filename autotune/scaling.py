@@ -115,7 +115,7 @@ def _points(
     measured = []
     for _, count, configuration in wanted:
         place = table.place(configuration)
-        if table.values(place):
+        if place is not None and table.values(place):
             measured.append((count, configuration, len(table.values(place)), table.medians(place)))
     if not measured:
         return []

@@ -12,7 +12,7 @@ from statistics import median
 from autotune.agenda import Step, observation
 from autotune.capping import Cap
 from autotune.hyperband import Bracket, Entry, Race, halving, planned
-from autotune.legs import Leg, best_until, curve_of, is_worse
+from autotune.legs import Leg, best_until, curve_of
 from autotune.records import ENDED, State, TrialRecord
 from autotune.search.observation import Observation
 from autotune.standings import Standings
@@ -90,10 +90,9 @@ class Staging:
         """Whether a trial will not be trained any further."""
         if not trial.runs or trial.state is not State.PAUSED or trial is standings.default:
             return bool(trial.runs)
-        for race in self._races(standings, busy):
-            entry = next((entry for entry in race.entries if entry.number == trial.number), None)
-            if entry is not None:
-                return race.is_over(entry)
+        for bracket, members in zip(self.brackets, self._members(standings), strict=True):
+            if any(member.number == trial.number for member in members):
+                return self._race(bracket, members, busy).is_over(self._entry(trial, bracket, busy))
         return True
 
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
@@ -110,7 +109,7 @@ class Staging:
         if own is None or len(values) < _TELLING:
             return Observation(value=own, partial=True)
         middle = median(values)
-        return Observation(bound=own if is_worse(own, middle, self.metric) else middle)
+        return Observation(bound=max(own, middle, key=self.metric.cost))
 
     def _best(self, trial: TrialRecord) -> float | None:
         return best_until(curve_of(trial.runs[-1].outcome), self.rules.max_steps, self.metric)
@@ -142,7 +141,7 @@ class Staging:
         for trial in standings.trials.values():
             best: float | None = None
             for step, value in curve_of(trial.runs[-1].outcome) if trial.runs else ():
-                best = value if best is None or is_worse(best, value, self.metric) else best
+                best = value if best is None else min(best, value, key=self.metric.cost)
                 by_step.setdefault(step, []).append(best)
         judged = range(self.rules.min_steps, self.rules.max_steps)
         return {step: median(best) for step, best in by_step.items() if step in judged and len(best) >= _TELLING}
@@ -158,16 +157,17 @@ class Staging:
         return found
 
     def _races(self, standings: Standings, busy: Collection[int]) -> list[Race]:
-        return [
-            Race(
-                bracket,
-                tuple(self._entry(trial, bracket, busy) for trial in members),
-                self.rules.eta,
-                full=self._no_more or len(members) == bracket.sizes[0],
-                eager=self.rules.rule == "asha",
-            )
-            for bracket, members in zip(self.brackets, self._members(standings), strict=True)
-        ]
+        members = self._members(standings)
+        return [self._race(bracket, trials, busy) for bracket, trials in zip(self.brackets, members, strict=True)]
+
+    def _race(self, bracket: Bracket, members: Sequence[TrialRecord], busy: Collection[int]) -> Race:
+        return Race(
+            bracket,
+            tuple(self._entry(trial, bracket, busy) for trial in members),
+            self.rules.eta,
+            full=self._no_more or len(members) == bracket.sizes[0],
+            eager=self.rules.rule == "asha",
+        )
 
     def _entry(self, trial: TrialRecord, bracket: Bracket, busy: Collection[int]) -> Entry:
         out = trial.state is State.FAILED or trial.settled or trial.number in self._left_alone
@@ -177,11 +177,6 @@ class Staging:
         outcome = trial.runs[-1].outcome
         curve, ended = curve_of(outcome), ENDED in outcome.details
         rungs = [steps for steps in bracket.steps if ended or steps <= reached]
-        values = tuple(self._lower(best_until(curve, steps, self.metric)) for steps in rungs)
+        best = (best_until(curve, steps, self.metric) for steps in rungs)
+        values = tuple(inf if value is None else self.metric.cost(value) for value in best)
         return Entry(trial.number, values, trial.number in busy, out or ended)
-
-    def _lower(self, value: float | None) -> float:
-        """Return a value so that a lower one is better."""
-        if value is None:
-            return inf
-        return -value if self.metric.direction == "maximize" else value

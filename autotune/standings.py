@@ -111,8 +111,8 @@ class Standings:
 
     def to_log(self, value: float) -> float:
         """Return a value of the target metric as a logarithm that is lower for a better one."""
-        return -log(value) if self.metric.direction == "maximize" else log(value)
+        return self.metric.cost(log(value))
 
     def from_log(self, logarithm: float) -> float:
         """Return the value of a logarithm."""
-        return exp(-logarithm) if self.metric.direction == "maximize" else exp(logarithm)
+        return exp(self.metric.cost(logarithm))

@@ -81,6 +81,11 @@ class RepeatsSection(_Section):
         return self
 
     @property
+    def without_races(self) -> Self:
+        """The same for a study that has no single winner: nobody is run again to beat another one, or stopped by it."""
+        return self.model_copy(update={"max_runs": self.min_runs, "caps": False})
+
+    @property
     def rules(self) -> RaceRules:
         """When a configuration is run again."""
         return RaceRules(self.min_runs, self.max_runs, self.error_rate, self.min_gain)

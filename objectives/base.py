@@ -31,6 +31,10 @@ class Metric:
         """Whether it tells how good a result is, not how fast it came: it has no unit, and is no rate."""
         return self.kind == "other" and not self.unit
 
+    def cost(self, value: float) -> float:
+        """Return a value, or a logarithm of one, so that a lower one is better."""
+        return -value if self.direction == "maximize" else value
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -61,6 +65,13 @@ class Measurement:
     answer: Answer | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
+
+
+CURVE = "curve"
+"""The detail of a program that works in steps that holds the values of the target metric, a list of (step, value)."""
+
+LAST_STEP = "last_step"
+"""The detail that holds the last step that it told, with the metric or without."""
 
 
 class FailureKind(StrEnum):

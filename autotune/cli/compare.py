@@ -92,7 +92,7 @@ def ablate(
     drawn = bars(found, metric)
     output().print(_table(found))
     reasons = [f"{effect.parameter}: {effect.why}" for effect in found.effects if effect.why]
-    for line in (*reasons, *lines(drawn, metric.unit)):
+    for line in (*reasons, *lines(drawn, metric)):
         output().print(line, markup=False)
     output().print(_conclusion(found), markup=False)
     if not drawn:

@@ -10,6 +10,7 @@ Riche & Carraro 2010). What is known to be the same in effect as a measured conf
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -57,8 +58,8 @@ class _Evidence:
 class ValidSetSampler(BaseSampler):
     """Proposes from the valid set of a space, never the same configuration twice.
 
-    The proposal depends on the seed, the trial's number and the stored trials alone: suggesting changes no state, so
-    an interrupted study goes on as if it had not been.
+    The proposal depends on the seed and the stored trials alone: suggesting changes no state, so an interrupted study
+    goes on as if it had not been.
     """
 
     def __init__(self, space: Space, *, seed: int = 0, startup: int = 8, model: bool = True) -> None:
@@ -69,7 +70,7 @@ class ValidSetSampler(BaseSampler):
         self._model = model
         self._distributions = distributions_of(space)
         self._seen: Mapping[int, Observation] = {}
-        self._shows_nothing: Callable[[Configuration], bool] = lambda configuration: False  # noqa: ARG005
+        self._shows_nothing: Callable[[Configuration], bool] | None = None
 
     def learn(
         self, seen: Mapping[int, Observation], shows_nothing: Callable[[Configuration], bool] | None = None
@@ -79,7 +80,7 @@ class ValidSetSampler(BaseSampler):
         `shows_nothing` tells which configurations are the same in effect as a measured one.
         """
         self._seen = seen
-        self._shows_nothing = shows_nothing or self._shows_nothing
+        self._shows_nothing = shows_nothing
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return the whole space: every parameter is sampled together with all others."""
@@ -102,7 +103,8 @@ class ValidSetSampler(BaseSampler):
         ]
         if not others:
             return dict(self._space.default())
-        rng = np.random.default_rng([self._seed, trial.number])
+        # Not the number: a trial that was killed before it was launched has one, too.
+        rng = np.random.default_rng([self._seed, len(others)])
         seen = self._space.indices([t.params for t in others])
         if not self._model or len(others) <= self._startup:
             return self._first_new(self._unseen(self._drawn(rng, len(others) + _PASSED_OVER), seen))
@@ -120,8 +122,11 @@ class ValidSetSampler(BaseSampler):
 
     def _first_new(self, candidates: Rows) -> dict[str, Any]:
         """Return the first that may show something new; if none of the first few does, the first."""
-        first = [self._decode(row) for row in candidates[:_PASSED_OVER]]
-        return next((found for found in first if not self._shows_nothing(found)), first[0])
+        first = self._decode(candidates[0])
+        if self._shows_nothing is None:
+            return first
+        others = (self._decode(row) for row in candidates[1:_PASSED_OVER])
+        return next((found for found in chain([first], others) if not self._shows_nothing(found)), first)
 
     def _decode(self, row: Rows) -> dict[str, Any]:
         return dict(self._space.decode(row[None, :])[0])

@@ -5,7 +5,6 @@ in proportion, Goyal et al. 2017), size of the gradient buckets (the counterpart
 processes, precision, layout.
 """
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from objectives.base import (
     ProgressReader,
     RunJob,
 )
+from objectives.jsonline import json_object
 from objectives.options import read_options
 from objectives.templates import filled_in
 from objectives.training import torch
@@ -212,11 +212,5 @@ def _has_bf16() -> bool:
 
 
 def _result(text: str) -> dict[str, Any]:
-    for line in reversed(text.splitlines()):
-        if line.startswith('{"result"'):
-            try:
-                found = json.loads(line)["result"]
-            except (ValueError, RecursionError):
-                return {}
-            return found if isinstance(found, dict) else {}
-    return {}
+    told = [found["result"] for line in text.splitlines() if "result" in (found := json_object(line))]
+    return told[-1] if told and isinstance(told[-1], dict) else {}

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from launchers import EndReason, Job, Resources
 from objectives.base import (
+    CURVE,
+    LAST_STEP,
     Context,
     InvalidResult,
     Measurement,
@@ -24,11 +26,6 @@ CHECKPOINT = "AUTOTUNE_CHECKPOINT"
 SEED = "AUTOTUNE_SEED"
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 TIME_TO_TARGET = Metric("time_to_target_s", "s")
-CURVE = "curve"
-"""The detail that holds the values of the target metric, a list of (step, value)."""
-
-LAST_STEP = "last_step"
-"""The detail that holds the last step that a progress line told, with the metric or without."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class TrainingObjective:
         if not points:
             check_disk(output)
             raise InvalidResult(self._nothing(steps, output), code="no-progress")
-        best = (max if self.metric.direction == "maximize" else min)(points, key=lambda point: point[1])
+        best = min(points, key=lambda point: self.metric.cost(point[1]))
         at_best = next(progress for progress in seen if progress.step == best[0])
         metrics = {self.metric.name: best[1], ELAPSED.name: output.status.usage.elapsed_s}
         metrics |= {metric.name: at_best.metrics[metric.name] for metric in self.more if metric.name in at_best.metrics}
@@ -129,7 +126,7 @@ class TrainingObjective:
         assert self.target is not None
         for progress in seen:
             value = progress.metrics[self.metric.name]
-            if value >= self.target if self.metric.direction == "maximize" else value <= self.target:
+            if self.metric.cost(value) <= self.metric.cost(self.target):
                 if ELAPSED.name not in progress.metrics:
                     msg = f"the progress lines tell no {ELAPSED.name}: the time to the target is not known"
                     raise InvalidResult(msg, code="no-time")

@@ -1,14 +1,12 @@
 """The Python that has PyTorch: programs that train are run by it, since it need not be the one that runs autotune."""
 
 import json
-import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from launchers import Job, LaunchError
 from objectives.base import PlanError, RunJob
 from objectives.digest import file_digest, text_digest
+from objectives.probe import Probe
 
 PROGRAMS = Path(__file__).with_name("programs")
 """The folder of our programs, each a package."""
@@ -46,20 +44,9 @@ def find(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
     Raises:
         PlanError: there is none.
     """
-    own = Path(sys.prefix) / "share" / "autotune" / "torch" / "bin" / "python"
-    names = (asked,) if asked else (*([str(own)] if own.exists() else []), sys.executable, "python3")
-    for number, name in enumerate(names):
-        path = shutil.which(name)
-        said = _said(path, run_job, folder / f"torch-{number}") if path else None
-        if path and said:
-            found = json.loads(said)
-            return TorchPython(
-                str(Path(path).absolute()),
-                found["torch"],
-                found["numpy"],
-                found["gpus"],
-                found["gpu"],
-            )
+    for path, text in Probe(run_job, folder, _LIMIT_S).pythons(asked, "torch", _PROBE):
+        found = json.loads(text)
+        return TorchPython(path, found["torch"], found["numpy"], found["gpus"], found["gpu"])
     which = f"python = {asked!r} has no PyTorch that works" if asked else "no Python here has PyTorch"
     msg = f"{which}; ./run installs one, or: {_INSTALL} @ options.python"
     raise PlanError(msg)
@@ -67,15 +54,5 @@ def find(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
 
 def digest(program: str) -> str:
     """Return a digest of one of our programs."""
-    files = [*sorted(PROGRAMS.glob(f"{program}/*.py")), PROGRAMS / "protocol.py"]
+    files = [*sorted(PROGRAMS.glob(f"{program}/*.py")), *sorted(PROGRAMS.glob("*.py"))]
     return text_digest(" ".join(file_digest(file) for file in files))
-
-
-def _said(python: str, run_job: RunJob, folder: Path) -> str | None:
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        output = run_job(Job((python, "-P", "-c", _PROBE), folder, time_limit_s=_LIMIT_S, name="torch"))
-    except LaunchError:
-        return None
-    lines = output.stdout.strip().splitlines()
-    return lines[-1] if output.status.exit_code == 0 and lines and lines[-1].startswith("{") else None

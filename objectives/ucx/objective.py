@@ -1,11 +1,10 @@
 """The benchmarks of UCX as objectives: a configuration becomes an environment, JSON lines a measurement."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -24,6 +23,7 @@ from objectives.base import (
     TimedOut,
 )
 from objectives.ending import check_disk, check_ending
+from objectives.jsonline import json_object
 from objectives.ucx.protocols import PROTOCOLS, Span, choices
 from spaces import Configuration
 
@@ -110,7 +110,7 @@ class UcxObjective:
         """Return a reader of iterations."""
 
         def read(line: str) -> Progress | None:
-            found = _json(line)
+            found = json_object(line)
             step = found.pop("step", None)
             if type(step) is not int:
                 return None
@@ -136,7 +136,7 @@ class UcxObjective:
             raise
 
     def _read(self, output: Output, text: str) -> Measurement:
-        results = [found["result"] for line in output.stdout.splitlines() if "result" in (found := _json(line))]
+        results = [found["result"] for line in output.stdout.splitlines() if "result" in (found := json_object(line))]
         if not results:
             msg = f"the run printed no result: {_end(text) or 'nothing at all'}"
             raise InvalidResult(msg, code="ucx.no-result")
@@ -182,16 +182,6 @@ def _failure(output: Output, text: str) -> RunFailure | None:
         msg = f"ended with exit code {output.status.exit_code}: {_end(text) or 'no output'}"
         return ApplicationError(msg, "ucx.exit-code")
     return None
-
-
-def _json(line: str) -> dict[str, Any]:
-    if not line.startswith("{"):
-        return {}
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _end(text: str) -> str:

@@ -10,10 +10,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from launchers import Job, LaunchError
-from objectives.base import Output, Plan, PlanError, RunJob
+from objectives.base import Plan, PlanError, RunJob
 from objectives.digest import file_digest
 from objectives.linked import linked_libraries
+from objectives.probe import Probe
 from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, program
 from objectives.ucx.options import Benchmark, UcxOptions
 from objectives.ucx.protocols import INFO, Protocols
@@ -82,25 +82,6 @@ class _Installation:
     packages: str = ""
 
 
-@dataclass(frozen=True)
-class _Here:
-    """How programs are asked here."""
-
-    run_job: RunJob
-    folder: Path
-
-    def ask(self, name: str, argv: tuple[str, ...], environment: Mapping[str, str] | None = None) -> Output | None:
-        """Run a program to its end; None if it did not end well."""
-        folder = self.folder / name
-        folder.mkdir(parents=True, exist_ok=True)
-        job = Job(argv, folder, dict(environment or {}), time_limit_s=_LIMIT_S, name=name)
-        try:
-            output = self.run_job(job)
-        except LaunchError:
-            return None
-        return output if output.status.exit_code == 0 else None
-
-
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
     """Choose the benchmark, ask its UCX for variables and transports, and suggest the space.
 
@@ -109,7 +90,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """
     del machine
     checked = UcxOptions.read(options)
-    here = _Here(run_job, folder.resolve())
+    here = Probe(run_job, folder.resolve(), _LIMIT_S)
     found = _installation(checked, here)
     gpu = found.frames == "cudf"
     placement = "intra" if checked.nodes == 1 else "inter"
@@ -185,7 +166,7 @@ def _of_merge(parameters: Sequence[Parameter], only: Sequence[str]) -> tuple[Par
     )
 
 
-def _installation(checked: UcxOptions, here: _Here) -> _Installation:
+def _installation(checked: UcxOptions, here: Probe) -> _Installation:
     found = None
     if checked.benchmark in {"auto", "merge"}:
         found = _merge(checked, here)
@@ -200,21 +181,9 @@ def _installation(checked: UcxOptions, here: _Here) -> _Installation:
     raise PlanError(msg)
 
 
-def _pythons(checked: UcxOptions) -> tuple[str, ...]:
-    if checked.python is not None:
-        return (checked.python,)
-    own = Path(sys.prefix) / "share" / "autotune" / "ucx" / "bin" / "python"
-    return (*([str(own)] if own.exists() else []), sys.executable, "python3")
-
-
-def _merge(checked: UcxOptions, here: _Here) -> _Installation | None:
-    for number, name in enumerate(_pythons(checked)):
-        python = shutil.which(name)
-        output = here.ask(f"python-{number}", (python, "-P", "-c", _PROBE)) if python else None
-        lines = output.stdout.strip().splitlines() if output else []
-        if not python or not lines or not lines[-1].startswith("{"):
-            continue
-        said = json.loads(lines[-1])
+def _merge(checked: UcxOptions, here: Probe) -> _Installation | None:
+    for python, text in here.pythons(checked.python, "ucx", _PROBE):
+        said = json.loads(text)
         libraries = tuple(map(Path, said["libraries"]))
         environment = {"LD_LIBRARY_PATH": str(libraries[0].parent)} if libraries else {}
         beside = [str(path.parent.parent / "bin" / "ucx_info") for path in libraries[:1]]
@@ -226,12 +195,11 @@ def _merge(checked: UcxOptions, here: _Here) -> _Installation | None:
             )
             raise PlanError(msg)
         packages = f"ucxx {said['ucxx']}, numpy {said['numpy']}, {said['frames']} {said['version']}"
-        path = str(Path(python).absolute())
-        return _Installation("merge", path, info, said["ucx"], libraries, environment, said["frames"], packages)
+        return _Installation("merge", python, info, said["ucx"], libraries, environment, said["frames"], packages)
     return None
 
 
-def _perftest(here: _Here) -> _Installation | None:
+def _perftest(here: Probe) -> _Installation | None:
     test, info = shutil.which("ucx_perftest"), shutil.which("ucx_info")
     if test is None or info is None:
         return None
@@ -247,14 +215,14 @@ def _perftest(here: _Here) -> _Installation | None:
     return _Installation("perftest", str(Path(test).absolute()), info, version, mine)
 
 
-def _version(here: _Here, ucx_info: str, environment: Mapping[str, str]) -> str | None:
+def _version(here: Probe, ucx_info: str, environment: Mapping[str, str]) -> str | None:
     """Return the version of the library that `ucx_info` loads; None if it does not run."""
     output = here.ask("version", (ucx_info, "-v"), environment) if shutil.which(ucx_info) else None
     match = re.search(r"(?:Library version:|Version) (\d+\.\d+\.\d+)", output.stdout) if output else None
     return match[1] if match else None
 
 
-def _said(here: _Here, found: _Installation, what: str, words: tuple[str, ...]) -> str:
+def _said(here: Probe, found: _Installation, what: str, words: tuple[str, ...]) -> str:
     output = here.ask(what, (found.ucx_info, *words), found.environment)
     if output is None:
         msg = f"{found.ucx_info} {' '.join(words)} failed; try it by hand"

@@ -67,9 +67,10 @@ class TrainingStudy(ChaosStudy):
         text = STUDY.format(folder=self.folder, python=sys.executable, trials=self.trials, rule=self.rule)
         (self.folder / "mine.toml").write_text(text, encoding="utf-8")
 
-    def outcome(self) -> dict[tuple[object, object], object]:
-        """Return what became of every trial: (number, x) -> steps."""
-        return {(row["trial"], row["x"]): row.get("steps") for row in self.said("trials")}
+    def outcome(self) -> list[tuple[object, object]]:
+        """Return x and the steps of every trial, in their order: one that was never launched leaves a number unused."""
+        rows = sorted(self.said("trials"), key=lambda row: row["trial"])
+        return [(row["x"], row.get("steps")) for row in rows]
 
     def trained(self) -> Counter[tuple[str, str]]:
         """Return how often each step of each configuration was trained in tuning."""

@@ -151,11 +151,11 @@ def test_bars_of_a_rate_grow_with_the_speed_up(store, tmp_path):
 
 def test_the_longest_bar_fills_the_width_and_the_others_are_in_proportion(store, tmp_path):
     drawn = bars(taken_apart(store, tmp_path), SECONDS)
-    text = lines(drawn, "s")
+    text = lines(drawn, SECONDS)
     lengths = [sum(character in "█▉▊▋▌▍▎▏" for character in line) for line in text]
     assert max(lengths) == lengths[0] == WIDTH
     assert lengths[1] == pytest.approx(WIDTH * drawn[1].value / drawn[0].value, abs=1)
-    assert lines((), "s") == []
+    assert lines((), SECONDS) == []
 
 
 @pytest.mark.parametrize("ending", FORMATS)

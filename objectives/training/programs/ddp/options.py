@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from arguments import whole
+
 PATCH_MODELS = ("small-cnn", "resnet50")
 SEQUENCE_MODELS = ("lstm", "gru")
 DEFAULT_BUCKET_MIB = 25.0  # torch's; only with its default the first bucket is a smaller one, of 1 MiB
@@ -80,19 +82,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     what = parser.add_argument_group("what is trained")
     what.add_argument("--model", choices=(*PATCH_MODELS, *SEQUENCE_MODELS), default="small-cnn")
-    what.add_argument("--classes", type=_whole(2), default=19)
-    what.add_argument("--channels", type=_whole(1), default=12, help="bands of a patch, features of a sequence")
-    what.add_argument("--size", type=_whole(8), default=32, help="edge of a patch in pixels, length of a sequence")
-    what.add_argument("--samples", type=_whole(1), default=4096, help="how many there are to train on")
-    what.add_argument("--seed", type=_whole(0), default=1)
+    what.add_argument("--classes", type=whole(2), default=19)
+    what.add_argument("--channels", type=whole(1), default=12, help="bands of a patch, features of a sequence")
+    what.add_argument("--size", type=whole(8), default=32, help="edge of a patch in pixels, length of a sequence")
+    what.add_argument("--samples", type=whole(1), default=4096, help="how many there are to train on")
+    what.add_argument("--seed", type=whole(0), default=1)
     how = parser.add_argument_group("how")
-    how.add_argument("--workers", type=_whole(1), default=2, help="processes")
-    how.add_argument("--threads", type=_whole(1), default=1, help="of each worker")
-    how.add_argument("--loader-workers", type=_whole(0), default=0, help="processes of each worker that make batches")
-    how.add_argument("--batch-size", type=_whole(1), default=64, help="of all workers together")
+    how.add_argument("--workers", type=whole(1), default=2, help="processes")
+    how.add_argument("--threads", type=whole(1), default=1, help="of each worker")
+    how.add_argument("--loader-workers", type=whole(0), default=0, help="processes of each worker that make batches")
+    how.add_argument("--batch-size", type=whole(1), default=64, help="of all workers together")
     how.add_argument("--learning-rate", type=_number(0.0), default=0.02, help="for a batch of --reference-batch")
-    how.add_argument("--reference-batch", type=_whole(1), default=32, help="the rate grows in proportion from here")
-    how.add_argument("--warm-up-steps", type=_whole(0), default=10, help="until the rate is the proportional one")
+    how.add_argument("--reference-batch", type=whole(1), default=32, help="the rate grows in proportion from here")
+    how.add_argument("--warm-up-steps", type=whole(0), default=10, help="until the rate is the proportional one")
     how.add_argument("--bucket-mib", type=_number(0.0), default=DEFAULT_BUCKET_MIB, help=_BUCKET)
     how.add_argument("--gradient-as-bucket-view", type=int, choices=(0, 1), default=0)
     how.add_argument("--static-graph", type=int, choices=(0, 1), default=0)
@@ -100,22 +102,13 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--channels-last", type=int, choices=(0, 1), default=0)
     how.add_argument("--compile", type=int, choices=(0, 1), default=0, help="with torch.compile; needs a C++ compiler")
     end = parser.add_argument_group("how far")
-    end.add_argument("--reports", type=_whole(1), default=10, help="after which to stop, without AUTOTUNE_STEPS")
-    end.add_argument("--report-every", type=_whole(1), default=5, help="optimiser steps")
-    end.add_argument("--warm-up-reports", type=_whole(0), default=1, help="the first ones do not count in the result")
+    end.add_argument("--reports", type=whole(1), default=10, help="after which to stop, without AUTOTUNE_STEPS")
+    end.add_argument("--report-every", type=whole(1), default=5, help="optimiser steps")
+    end.add_argument("--warm-up-reports", type=whole(0), default=1, help="the first ones do not count in the result")
     end.add_argument("--target-loss", type=_number(0.0), default=None, help="stop when a report's mean loss is there")
-    end.add_argument("--checkpoint-every", type=_whole(0), default=0, help="optimiser steps; 0: only at the end")
+    end.add_argument("--checkpoint-every", type=whole(0), default=0, help="optimiser steps; 0: only at the end")
     end.add_argument("--patience-s", type=_number(0.0), default=300.0, help="give up without a sign of life for that")
     return parser
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of {least} or more")
-        return int(text)
-
-    return read
 
 
 def _number(above: float) -> Callable[[str], float]:

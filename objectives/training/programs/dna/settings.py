@@ -2,10 +2,11 @@
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import protocol
+from arguments import whole
 
 SYNTHETIC = "synthetic"
 STRIDE = 32  # five times halved: the network needs lengths that are a multiple of it
@@ -58,16 +59,16 @@ def _parser() -> argparse.ArgumentParser:
         prog="dna", description="train a U-Net that finds CTCF sites base by base", allow_abbrev=False
     )
     training = parser.add_argument_group("training")
-    training.add_argument("--batch-size", type=_whole(1), default=100, help="windows; more than there are means all")
+    training.add_argument("--batch-size", type=whole(1), default=100, help="windows; more than there are means all")
     training.add_argument("--learning-rate", type=_positive, default=0.001, help="of Adam")
-    training.add_argument("--epochs", type=_whole(1), default=27, help="at most; AUTOTUNE_STEPS goes before it")
+    training.add_argument("--epochs", type=whole(1), default=27, help="at most; AUTOTUNE_STEPS goes before it")
     training.add_argument(
-        "--patience", type=_whole(1), default=5, help="stop after that many epochs without a smaller validation loss"
+        "--patience", type=whole(1), default=5, help="stop after that many epochs without a smaller validation loss"
     )
-    training.add_argument("--seed", type=_whole(0), default=protocol.seed(1), help="of the first weights and the order")
+    training.add_argument("--seed", type=whole(0), default=protocol.seed(1), help="of the first weights and the order")
     training.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     network = parser.add_argument_group("network")
-    network.add_argument("--filters", type=_whole(1), default=15, help="of the first level")
+    network.add_argument("--filters", type=whole(1), default=15, help="of the first level")
     network.add_argument(
         "--batch-norm-momentum",
         type=_share,
@@ -76,38 +77,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     data = parser.add_argument_group("data")
     data.add_argument("--data", default=SYNTHETIC, help=f"{SYNTHETIC}, or a folder with train_x.npy and so on")
-    data.add_argument("--data-seed", type=_whole(0), default=1, help="of the synthetic data")
+    data.add_argument("--data-seed", type=whole(0), default=1, help="of the synthetic data")
     data.add_argument("--length", type=_length, help="bases of a synthetic window [512]")
-    data.add_argument("--windows", type=_whole(1), help="for training [synthetic: 256; folder: all]")
-    data.add_argument("--validation-windows", type=_whole(1), help="[synthetic: 128; folder: all]")
+    data.add_argument("--windows", type=whole(1), help="for training [synthetic: 256; folder: all]")
+    data.add_argument("--validation-windows", type=whole(1), help="[synthetic: 128; folder: all]")
     data.add_argument(
         "--auc-thresholds",
-        type=_whole(0),
+        type=whole(0),
         default=0,
         help="0: val_auc is the exact average precision; 1001: as Keras' AUC with that many thresholds",
     )
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     # More threads than idle cores made epochs three to ten times slower, so nobody gets them without asking.
-    machine.add_argument("--threads", type=_whole(1), default=1)
+    machine.add_argument("--threads", type=whole(1), default=1)
     machine.add_argument(
-        "--memory-limit-bytes", type=_whole(1), help="of this process' data (CPU), or of what torch takes of the GPU"
+        "--memory-limit-bytes", type=whole(1), help="of this process' data (CPU), or of what torch takes of the GPU"
     )
-    machine.add_argument("--checkpoint-every", type=_whole(1), default=1, help="epochs")
+    machine.add_argument("--checkpoint-every", type=whole(1), default=1, help="epochs")
     return parser
 
 
-def _whole(least: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of {least} or more")
-        return int(text)
-
-    return read
-
-
 def _length(text: str) -> int:
-    length = _whole(1)(text)
+    length: int = whole(1)(text)
     if length % STRIDE:
         raise argparse.ArgumentTypeError(f"{length} is no multiple of {STRIDE}: the network halves it five times")
     return length
