@@ -21,7 +21,7 @@ from autotune.provenance import SessionFacts, session_facts
 from autotune.rounds import FAILED_OFTEN
 from autotune.runner import StudyRunner
 from autotune.scaling import Point, scale
-from autotune.search.sampler import ValidSetSampler
+from autotune.search.samplers import check_sampler, sampler_of
 from autotune.search.store import StudyStore
 from autotune.storage_url import lock_path, state_folder
 from autotune.studyfile import StudyFile, parse
@@ -54,11 +54,9 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
     Raises:
         AutotuneError: the study is busy, cannot run here, or nothing worked.
     """
+    check_sampler(study.sampler)
     with _opened(study, place, display) as (store, prepared, facts):
-        sampler = study.sampler
-        store.use(
-            ValidSetSampler(prepared.space, seed=sampler.seed, startup=sampler.startup, model=sampler.name == "gp")
-        )
+        store.use(sampler_of(prepared.space, study.sampler))
         if not _is_done(store, study, prepared):
             with _bench(study, place, prepared, facts, display) as bench:
                 ending = StudyRunner(store, prepared.space, bench, study).tune()

@@ -2,12 +2,13 @@
 
 import difflib
 import importlib.resources
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from autotune.effects import Statistic
 from autotune.errors import StudyFileError
@@ -44,15 +45,31 @@ class BudgetSection(_Section):
     give_up_after: int = Field(default=8, ge=1)
 
 
-SamplerName = Literal["gp", "random"]
+SAMPLERS = ("autotune", "random", "exhaustive", "tpe", "gp", "cmaes")
+"""Samplers by name; `optuna:CLASS` and `optunahub:PACKAGE` are others'."""
+
+_OTHERS_SAMPLER = re.compile(r"optuna:[A-Za-z]\w*|optunahub:[A-Za-z]\w*(/\w+)*(:[A-Za-z]\w*)?")
 
 
 class SamplerSection(_Section):
-    """Which configurations are tried. `startup` of them are drawn at random from the valid set first."""
+    """Which configurations are tried. `startup` of them are drawn at random from the valid set first.
 
-    name: SamplerName = "gp"
+    `options` are the arguments of Optuna's (or OptunaHub's) sampler.
+    """
+
+    name: str = "autotune"
     seed: int = Field(default=0, ge=0)
     startup: int = Field(default=8, ge=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in SAMPLERS and not _OTHERS_SAMPLER.fullmatch(name):
+            others = "optuna:CLASS (any sampler of Optuna's), optunahub:PACKAGE"
+            msg = f"unknown sampler{suggestion(name, SAMPLERS)}; known: {', '.join(SAMPLERS)}, {others}"
+            raise ValueError(msg)
+        return name
 
 
 class RepeatsSection(_Section):

@@ -59,6 +59,14 @@ def study(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Trials side by side, each on cores of its own.")
     ] = None,
+    sampler: Annotated[
+        str | None,
+        typer.Option(
+            "--sampler",
+            metavar="NAME",
+            help=f"How to search: {', '.join(studyfile.SAMPLERS)}, optuna:CLASS or optunahub:PACKAGE.",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the search.")] = None,
     changes: SetOption = None,
     input_file: InputOption = None,
@@ -80,6 +88,7 @@ def study(
         "budget.trials": trials,
         "budget.timeout_s": duration_s(timeout) if timeout else None,
         "budget.workers": workers,
+        "sampler.name": sampler,
         "sampler.seed": seed,
     }
     chosen = choose(name, changes, input_file, overrides)
@@ -145,16 +154,18 @@ def restrict(machine: Machine, cores: str | None) -> Machine:
 def _dry_run(chosen: StudyFile, machine: Machine) -> None:
     from autotune.prepare import prepare  # noqa: PLC0415
     from autotune.search.preview import preview  # noqa: PLC0415
+    from autotune.search.samplers import check_sampler  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415
     from objectives.base import Context  # noqa: PLC0415
 
+    check_sampler(chosen.sampler)
     launcher = local_launcher()
     with tempfile.TemporaryDirectory() as scratch:
         prepared = prepare(chosen, machine, launcher, Path(scratch) / "plan")
         for note in prepared.plan.notes:
             errors().print(note, markup=False)
-        count = min(chosen.budget.trials, chosen.sampler.startup + 1)
-        for number, configuration in enumerate(preview(prepared.space, chosen.sampler, count)):
+        known = preview(prepared.space, chosen.sampler, chosen.budget.trials)
+        for number, configuration in enumerate(known.proposals):
             folder = Path(scratch) / f"{number}"
             folder.mkdir()
             job = prepared.plan.objective.job(configuration, Context(folder))
@@ -162,5 +173,6 @@ def _dry_run(chosen: StudyFile, machine: Machine) -> None:
             job = replace(job, resources=replace(job.resources, cpus=cpus))
             output().print(f"# trial {number}: {shown(configuration)}", markup=False)
             output().print(launcher.shown(job).replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
-        if count < chosen.budget.trials:
+        count = len(known.proposals)
+        if count < chosen.budget.trials and not known.whole:
             output().print(f"# trials {count} to {chosen.budget.trials - 1} depend on what these measure")

@@ -1,22 +1,38 @@
 """What a study would try first, without a storage."""
 
+from dataclasses import dataclass
+
 import optuna
 
-from autotune.search.sampler import SpaceExhaustedError, ValidSetSampler
+from autotune.search.proposer import SpaceExhaustedError
+from autotune.search.samplers import sampler_of
 from autotune.search.store import ask
 from autotune.studyfile import SamplerSection
 from spaces import Configuration, Space
 
 
-def preview(space: Space, settings: SamplerSection, count: int) -> list[Configuration]:
-    """Return the first `count` proposals, as far as they do not depend on measurements."""
+@dataclass(frozen=True)
+class Preview:
+    """The first proposals; they are the `whole` study where nothing is left to propose."""
+
+    proposals: tuple[Configuration, ...]
+    whole: bool
+
+
+def preview(space: Space, settings: SamplerSection, trials: int) -> Preview:
+    """Return the proposals of a study with that many trials that do not depend on measurements.
+
+    Raises:
+        StudyFileError: the sampler cannot be had, or not for this space.
+    """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = ValidSetSampler(space, seed=settings.seed, startup=settings.startup)
+    sampler = sampler_of(space, settings)
     study = optuna.create_study(sampler=sampler)
+    count = trials if sampler.blind is None else min(trials, sampler.blind + 1)
     proposals: list[Configuration] = []
     for _ in range(count):
         try:
             proposals.append(dict(ask(study, space).params))
         except SpaceExhaustedError:
-            break
-    return proposals
+            return Preview(tuple(proposals), whole=True)
+    return Preview(tuple(proposals), whole=count == trials)

@@ -21,8 +21,8 @@ from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
 from autotune.search.distributions import distributions_of
 from autotune.search.observation import ABANDONED, BOUND, Observation
+from autotune.search.proposer import Proposer, SpaceExhaustedError
 from autotune.search.runlog import MemoryRunLog, RunLog, SqlRunLog
-from autotune.search.sampler import SpaceExhaustedError, ValidSetSampler
 from autotune.storage_url import shown, sqlite_path
 from spaces import Configuration, Space
 
@@ -45,7 +45,7 @@ class StudyStore:
         self._storage = storage
         self._study = study
         self._log = log
-        self._sampler: ValidSetSampler | None = None
+        self._sampler: Proposer | None = None
 
     @classmethod
     def create(cls, url: str, name: str, definition: Definition) -> Self:
@@ -167,7 +167,7 @@ class StudyStore:
             if ABANDONED not in trial.user_attrs
         ]
 
-    def use(self, sampler: ValidSetSampler) -> None:
+    def use(self, sampler: Proposer) -> None:
         """Ask `sampler` from now on."""
         self._study.sampler = self._sampler = sampler
 
@@ -250,10 +250,15 @@ def ask(study: optuna.Study, space: Space) -> optuna.Trial:
         SpaceExhaustedError: every valid configuration has been proposed; the empty trial is still there.
     """
     trial = study.ask()
+    suggest(trial, space)
+    return trial
+
+
+def suggest(trial: optuna.Trial, space: Space) -> None:
+    """Give a trial the parameters that its sampler proposed; an objective of `study.optimize` begins with it."""
     distributions = distributions_of(space)
     for name in trial.relative_params:
         _suggest(trial, name, distributions[name])
-    return trial
 
 
 def _suggest(trial: optuna.Trial, name: str, distribution: optuna.distributions.BaseDistribution) -> None:

@@ -17,9 +17,9 @@ from autotune.confirm import confirm
 from autotune.cores import CorePool
 from autotune.outcome import Outcome
 from autotune.runner import Ending, StudyRunner
-from autotune.search.sampler import ValidSetSampler
+from autotune.search.samplers import sampler_of
 from autotune.search.store import StudyStore
-from autotune.studyfile import BudgetSection, RepeatsSection, SamplerName, SamplerSection, StudyFile, VerdictSection
+from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StudyFile, VerdictSection
 from autotune.trial import Task
 from autotune.verdict import Verdict
 from launchers import Job, Usage
@@ -116,8 +116,7 @@ class Simulation:
     @classmethod
     def of(cls, space: Space, executor: SimulatedExecutor, study: StudyFile) -> "Simulation":
         store = StudyStore.in_memory(definition(space))
-        sampler = study.sampler
-        store.use(ValidSetSampler(space, seed=sampler.seed, startup=sampler.startup, model=sampler.name == "gp"))
+        store.use(sampler_of(space, study.sampler))
         return cls(space, executor, study, store)
 
     def tune(self, trials: int | None = None) -> Ending:
@@ -143,7 +142,7 @@ def simulated_study(
     seed: int,
     repeats: RepeatsSection | None = None,
     verdict: VerdictSection | None = None,
-    sampler: SamplerName = "gp",
+    sampler: str = "autotune",
 ) -> tuple[StudyStore, Verdict | None, SimulatedExecutor]:
     """Tune and confirm; the verdict is None where nothing looked better than the default configuration."""
     study = study_file(trials=trials, seed=seed, repeats=repeats, verdict=verdict, sampler=sampler)
@@ -158,7 +157,7 @@ def study_file(
     seed: int = 0,
     repeats: RepeatsSection | None = None,
     verdict: VerdictSection | None = None,
-    sampler: SamplerName = "gp",
+    sampler: str = "autotune",
 ) -> StudyFile:
     """Return a study file with the default settings but for these."""
     return StudyFile(

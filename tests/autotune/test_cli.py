@@ -172,6 +172,16 @@ def test_a_dry_run_prints_commands_and_runs_none(tuned, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
+def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
+    (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
+    words = ("study", "./mine.toml", "--dry-run", "--trials", "12", "--sampler", "exhaustive")
+    ended = autotune(tmp_path, *words)
+    assert ended.returncode == 0, ended.stderr
+    assert "# trial 0: x=20" in ended.stdout
+    assert "# trial 11: " in ended.stdout
+    assert "depend on" not in ended.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -182,6 +192,9 @@ def test_a_dry_run_prints_commands_and_runs_none(tuned, tmp_path):
         (["study", "./mine.toml", "--timeout", "soon"], 2, "is not a duration"),
         (["study", "./mine.toml", "--set", "budget.trails=3"], 2, "did you mean 'trials'"),
         (["study", "./mine.toml", "--set", "options.arg=3"], 3, "options.arg"),
+        (["study", "./mine.toml", "--sampler", "tpee"], 2, "did you mean 'tpe'"),
+        (["study", "./mine.toml", "--sampler", "optuna:TPESample"], 2, "did you mean 'TPESampler'"),
+        (["study", "./mine.toml", "--set", "sampler.options.n=1"], 2, "@ sampler.options"),
         (["study", "./mine.toml", "--cores", "9999"], 2, "usable"),
         (["study", "./mine.toml", "--name", "../x"], 2, "letters, digits"),
         (["study", "./mine.toml", "--set", 'options.argv=["awk", "{z}"]'], 2, "mention 'z'"),

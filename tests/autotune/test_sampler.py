@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.trial import TrialState
 
-from autotune.search.sampler import SpaceExhaustedError, ValidSetSampler
+from autotune.search.proposer import SpaceExhaustedError
+from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import ask
 from autotune.search.surrogate import expected_improvement, fit
 from spaces import Choice, Constraint, Flag, Float, Integer, Space

@@ -1,0 +1,94 @@
+"""The arguments of a sampler's class, as far as a study file can give them."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from optuna.samplers import BaseSampler
+
+from autotune.studyfile import suggestion
+
+_SIMPLE: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "str": (str,),
+    "None": (),
+    "dict": (dict,),
+    "list": (list,),
+    "Sequence": (list,),
+    "tuple": (list,),
+    "Any": (int, float, bool, str, dict, list),
+}
+# The seed is that of the study file.
+_OURS = ("self", "seed")
+
+
+def argument_errors(made: type[BaseSampler], options: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with `options` as arguments of `made`, a sentence each, with the path in the study file."""
+    known = _parameters(made)
+    errors = []
+    for name, value in options.items():
+        place = f"@ sampler.options.{name}"
+        if name == "seed":
+            errors.append(f"the seed is that of the study, sampler.seed {place}")
+        elif name not in known and not _takes_any(made):
+            errors.append(f"{made.__name__} has no option {name!r}{suggestion(name, known)}; {_listed(known)} {place}")
+        elif name in known and not _fits(value, known[name].annotation):
+            errors.append(f"must be {known[name].annotation}, got {value!r} {place}")
+    needed = [name for name, one in known.items() if one.default is inspect.Parameter.empty and name not in options]
+    errors += [f"{made.__name__} needs an option {name!r} @ sampler.options" for name in needed]
+    return errors
+
+
+def arguments_of(made: type[BaseSampler], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments: `options`, and what goes without saying for a sampler behind the adapter."""
+    known = _parameters(made)
+    arguments = dict(options)
+    if "n_startup_trials" in known:
+        # The adapter draws the first trials, from the valid set itself.
+        arguments.setdefault("n_startup_trials", 1)
+    if "scramble" in known:
+        # Or the seed would change nothing.
+        arguments.setdefault("scramble", True)
+    if "warn_independent_sampling" in known and known["warn_independent_sampling"].default is True:
+        arguments.setdefault("warn_independent_sampling", False)
+    return arguments
+
+
+def _parameters(made: type[BaseSampler]) -> dict[str, inspect.Parameter]:
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    found = inspect.signature(made).parameters
+    return {name: one for name, one in found.items() if name not in _OURS and one.kind not in variadic}
+
+
+def _takes_any(made: type[BaseSampler]) -> bool:
+    return any(one.kind is inspect.Parameter.VAR_KEYWORD for one in inspect.signature(made).parameters.values())
+
+
+def _listed(known: Mapping[str, Any]) -> str:
+    return f"it has {', '.join(known)}" if known else "it has none"
+
+
+def _fits(value: object, annotation: object) -> bool:
+    """Whether a value of a TOML file may be one of `annotation`, as far as that can be told without evaluating it."""
+    if annotation is inspect.Parameter.empty or not isinstance(annotation, str | type):
+        return True
+    text = annotation if isinstance(annotation, str) else annotation.__name__
+    kinds = [part.partition("[")[0].strip() for part in _alternatives(text)]
+    allowed = {kind for name in kinds for kind in _SIMPLE.get(name, ())}
+    if "Literal" in kinds:
+        allowed.add(str)
+    return type(value) in allowed
+
+
+def _alternatives(text: str) -> list[str]:
+    """Split `A | B[C | D]` at the bars outside of brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += {"[": 1, "]": -1, "(": 1, ")": -1}.get(character, 0)
+        if character == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

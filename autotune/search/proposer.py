@@ -1,0 +1,184 @@
+"""Proposer: what every sampler here does alike, whatever it searches by.
+
+It proposes only valid configurations that no other trial has, the default one first; passes over what is known to show
+nothing new; and changes no state, so that a proposal depends on the seed and the stored trials alone. It is an Optuna
+sampler: `study.optimize` works with it, several threads included, where the objective asks for the parameters by
+`store.suggest`.
+"""
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from autotune.search.distributions import distributions_of
+from autotune.search.observation import ABANDONED, Observation, observed
+from spaces import Configuration, Space
+
+Rows = NDArray[np.int32]
+
+PASSED_OVER = 10
+"""That many proposals that would show nothing new are passed over; to find that out may take a moment for each."""
+
+# Up to this size a uniform draw is one of the whole valid set.
+_SHUFFLED = 2_000
+
+
+class SpaceExhaustedError(Exception):
+    """Every valid configuration has been proposed."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The other trials in the order of their numbers: value indexes `rows`, (n, p), and n `observations`."""
+
+    rows: Rows
+    observations: Sequence[Observation]
+    direction: StudyDirection
+
+
+class Proposer(BaseSampler):
+    """Proposes from the valid set of a space, never the same configuration twice."""
+
+    def __init__(self, space: Space, *, seed: int = 0) -> None:
+        self.space = space
+        self.seed = seed
+        self._distributions = distributions_of(space)
+        self._seen: Mapping[int, Observation] = {}
+        self._shows_nothing: Callable[[Configuration], bool] | None = None
+        # Threads share a sampler, and a trial is there before its parameters are stored: what was proposed meanwhile.
+        self._lock = threading.RLock()
+        self._proposed: dict[tuple[str, int], Mapping[str, Any]] = {}
+
+    @property
+    @abstractmethod
+    def blind(self) -> int | None:
+        """How many trials after the default do not depend on measurements; None: none does."""
+
+    @abstractmethod
+    def ranked(self, history: History, rng: np.random.Generator) -> Rows:
+        """Return at least one valid configuration that is not in `history`, (m, p), the best first.
+
+        Raises:
+            SpaceExhaustedError: there is none left.
+        """
+
+    def learn(
+        self, seen: Mapping[int, Observation], shows_nothing: Callable[[Configuration], bool] | None = None
+    ) -> None:
+        """Believe these observations, by the trials' numbers, rather than what storage tells of those trials.
+
+        `shows_nothing` tells which configurations are the same in effect as a measured one.
+        """
+        self._seen = seen
+        self._shows_nothing = shows_nothing
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Return the whole space: every parameter is sampled together with all others."""
+        del study, trial
+        return self._distributions
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return a valid configuration that no other trial has.
+
+        Raises:
+            SpaceExhaustedError: there is none left.
+        """
+        del search_space
+        with self._lock:
+            others = [other for other in study.get_trials(deepcopy=False) if self._counts(other, trial)]
+            history = self._history(study, others)
+            if len(history.rows):
+                # Not the trial's number: one that was killed before it was launched has one, too.
+                rng = np.random.default_rng([self.seed, len(others)])
+                proposal = self._first_new(self.ranked(history, rng))
+            else:
+                proposal = dict(self.space.default())
+            self._proposed[study.study_name, trial.number] = proposal
+            return proposal
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Forget what was proposed: storage has it."""
+        del state, values
+        self._proposed.pop((study.study_name, trial.number), None)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:  # noqa: ANN401  Optuna's own signature
+        """Refuse: a parameter that the proposal left out is unset, and must not be given a value."""
+        del study, trial, param_distribution
+        msg = f"parameter {param_name!r} has no value in this trial; only proposed parameters may be suggested"
+        raise ValueError(msg)
+
+    def drawn(self, rng: np.random.Generator, seen: Rows) -> Rows:
+        """Return valid configurations that are not in `seen`, (m, p), in random order.
+
+        Raises:
+            SpaceExhaustedError: there is none left.
+        """
+        if self.space.listable and self.space.size.value <= _SHUFFLED:
+            return unseen(rng.permutation(self.space.all_indices()), seen)
+        return unseen(self.space.sample_indices(rng, len(seen) + PASSED_OVER), seen)
+
+    def _counts(self, other: FrozenTrial, trial: FrozenTrial) -> bool:
+        if other.number == trial.number or ABANDONED in other.user_attrs:
+            return False
+        # One that ended before it had parameters tells nothing.
+        return bool(other.params) or not other.state.is_finished() or self._empty_is_valid
+
+    @cached_property
+    def _empty_is_valid(self) -> bool:
+        return self.space.contains({})
+
+    def _history(self, study: Study, others: Sequence[FrozenTrial]) -> History:
+        rows = self.space.indices([self._parameters(study, other) for other in others])
+        # A trial of another process may have no parameters yet, or only some of them.
+        there = self.space.valid_indices(rows)
+        observations = [
+            self._seen.get(other.number) or observed(other) for other, known in zip(others, there, strict=True) if known
+        ]
+        return History(rows[there], observations, study.direction)
+
+    def _parameters(self, study: Study, other: FrozenTrial) -> Mapping[str, Any]:
+        if other.state.is_finished():
+            return other.params
+        proposed = self._proposed.get((study.study_name, other.number), {})
+        return proposed if len(proposed) > len(other.params) else other.params
+
+    def _first_new(self, candidates: Rows) -> dict[str, Any]:
+        """Return the first that may show something new; if none of the first few does, the first."""
+        first = self._decode(candidates[0])
+        if self._shows_nothing is None:
+            return first
+        others = (self._decode(row) for row in candidates[1:PASSED_OVER])
+        return next((found for found in chain([first], others) if not self._shows_nothing(found)), first)
+
+    def _decode(self, row: Rows) -> dict[str, Any]:
+        return dict(self.space.decode(row[None, :])[0])
+
+
+def unseen(candidates: Rows, seen: Rows) -> Rows:
+    """Return the `candidates`, (m, p), that are not in `seen`, (n, p), in their order.
+
+    Raises:
+        SpaceExhaustedError: all of them are.
+    """
+    known = {row.tobytes() for row in np.ascontiguousarray(seen)}
+    fresh = [row.tobytes() not in known for row in np.ascontiguousarray(candidates)]
+    if not any(fresh):
+        msg = "all valid configurations have been proposed"
+        raise SpaceExhaustedError(msg)
+    found: Rows = candidates[np.array(fresh)]
+    return found
