@@ -14,7 +14,7 @@ from statistics import median
 from autotune.capping import Cap, Pace, cap
 from autotune.legs import Leg
 from autotune.racing import RaceRules, Standing, losing_value, standing
-from autotune.records import State, TrialRecord
+from autotune.records import RECORDED_CAP, State, TrialRecord
 from autotune.search.observation import Observation
 from autotune.standings import Standings
 from autotune.studyfile import RepeatsSection
@@ -85,6 +85,7 @@ class Agenda:
             for trial in standings.trials.values()
             if trial.state is State.CAPPED
             and len(trial.runs) < self.rules.max_runs
+            and trial.outcomes[-1].code != RECORDED_CAP
             and standings.to_log(standings.bound(trial)) < value
         ]
 

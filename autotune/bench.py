@@ -1,6 +1,7 @@
 """The bench: what runs are made with, whatever they are made for."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +35,8 @@ class Launched:
 class Bench:
     """Everything that runs need but the study's storage and budget; knows the runs in flight by their keys.
 
-    `whole` is how far a program goes that works in steps, when it is not a matter of promotion.
+    `whole` is how far a program goes that works in steps, when it is not a matter of promotion. `clock` tells the time
+    in which runs take place: that of a simulation is not ours.
     """
 
     objective: Objective
@@ -48,6 +50,7 @@ class Bench:
     session: Mapping[str, str] = field(default_factory=dict)
     alike: Alike | None = None
     whole: Leg | None = None
+    clock: Callable[[], float] = time.monotonic
 
     def prepare(  # noqa: PLR0913  by keyword
         self,

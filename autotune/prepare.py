@@ -8,7 +8,8 @@ from typing import Any
 from autotune import __version__
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.machine import Machine
-from autotune.records import Definition
+from autotune.recordings import resolved
+from autotune.records import REPLAY, Definition
 from autotune.studyfile import StudyFile, suggestion
 from autotune.trial import run_job
 from launchers import Launcher
@@ -65,7 +66,7 @@ def prepare(
     def planned(options: Mapping[str, Any], place: Path) -> tuple[Plan, Space]:
         plan = registry.plan(
             study.objective,
-            options,
+            resolved(options, place) if study.objective == REPLAY else options,
             machine=machine.facts,
             run_job=lambda job: run_job(job, launcher),
             folder=place,
@@ -99,7 +100,8 @@ def prepare(
         identity=plan.identity,
         facts=plan.facts,
         machine=machine.describe(),
-        machine_identity={**machine.identity, **(session or {})},
+        # What was recorded does not depend on the machine that tells it again.
+        machine_identity={} if study.objective == REPLAY else {**machine.identity, **(session or {})},
         version=__version__,
         study=study.model_dump(mode="json"),
     )

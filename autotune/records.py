@@ -10,6 +10,15 @@ from autotune.outcome import Outcome
 from objectives.base import Answer, Metric
 from spaces import Configuration
 
+REPLAY = "replay"
+"""The objective of studies that tell recorded measurements again."""
+
+REPLAY_NOTICE = "replay of recorded measurements: times are simulated, nothing runs"
+"""What every session and every summary of a replay says."""
+
+RECORDED_CAP = "recorded-cap"
+"""The code of a replayed run of which only a bound is on record: another run of it would show the same again."""
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -29,6 +38,11 @@ class Definition:
     machine_identity: Mapping[str, str]
     version: str
     study: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def replay(self) -> bool:
+        """Whether its runs are recorded ones that are told again: nothing ran, and times are simulated."""
+        return self.objective == REPLAY
 
     @property
     def target(self) -> Metric:

@@ -76,11 +76,11 @@ class Table:
         return [(one[number], other[number]) for number in one if number in other]
 
     def failures(self, side: int) -> list[str]:
-        """Return what the failed runs of one side said."""
+        """Return what the runs of one side said that gave no value: they failed, or only a bound is on record."""
         return [
-            f"{run.outcome.failure}: {run.outcome.message}"
+            f"{run.outcome.failure or 'capped'}: {run.outcome.message}"
             for (_, other), run in sorted(self.runs.items())
-            if other == side and run.outcome.failure is not None
+            if other == side and not run.outcome.complete
         ]
 
     def is_reliable(self, side: int) -> bool:

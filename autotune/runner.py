@@ -77,15 +77,15 @@ class StudyRunner:
         space: Space,
         bench: Bench,
         study: StudyFile,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        """Work on `store` with `bench`, as `study` says; nothing runs before `tune`."""
+        """Work on `store` with `bench`, as `study` says; nothing runs before `tune`. The `clock` is the bench's."""
         self._store = store
         self._space = space
         self._bench = bench
         self._budget = study.budget
         self._statistic = study.repeats.statistic
-        self._clock = clock
+        self._clock = clock or bench.clock
         self._metric = store.definition.target
         self._checkpoints = Checkpoints(bench.runs, store.mark)
         repeats = study.repeats if study.tradeoff is None else study.repeats.without_races

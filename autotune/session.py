@@ -1,14 +1,13 @@
 """One session of a study: from a study file to its summary, with everything that must be held meanwhile."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.ablation import Ablation, ablate
 from autotune.bench import Bench
 from autotune.carry import carry
-from autotune.cluster import RayExecutor, local_cluster
 from autotune.confirm import confirm, pairs_wanted
 from autotune.cores import CoreClaim, CorePool
 from autotune.display import Display
@@ -18,11 +17,13 @@ from autotune.lock import StudyLock
 from autotune.machine import Machine
 from autotune.prepare import Prepared, prepare
 from autotune.provenance import SessionFacts, session_facts
+from autotune.records import REPLAY, REPLAY_NOTICE
 from autotune.rounds import FAILED_OFTEN
 from autotune.runner import StudyRunner
 from autotune.scaling import Point, scale
 from autotune.search.samplers import check_sampler, sampler_of
 from autotune.search.store import StudyStore
+from autotune.simulated import simulated_bench
 from autotune.storage_url import lock_path, state_folder
 from autotune.studyfile import StudyFile, parse
 from autotune.summary import Summary, summarise
@@ -121,28 +122,38 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 @contextmanager
 def _opened(study: StudyFile, place: Place, display: Display) -> Iterator[tuple[StudyStore, Prepared, SessionFacts]]:
-    with _held(place):
+    replay = study.objective == REPLAY
+    with _held(place, claim=not replay):
         sweep(place.runs)
-        display.line(f"machine: {place.machine}")
+        display.line(REPLAY_NOTICE if replay else f"machine: {place.machine}")
         facts = session_facts(place.machine, place.launcher.flavour, place.file)
         prepared = prepare(study, place.machine, place.launcher, place.runs / "plan", facts.identity)
-        for note in (*place.launcher.notes(), *prepared.plan.notes):
+        for note in (*(() if replay else place.launcher.notes()), *prepared.plan.notes):
             display.line(note)
         size = prepared.space.size
         about = "" if size.exact else "about "
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
-        yield StudyStore.create(place.url, place.name, prepared.definition), prepared, facts
+        store = StudyStore.create(place.url, place.name, prepared.definition)
+        with store.mirrored() if replay else nullcontext(store) as used:
+            yield used, prepared, facts
 
 
 @contextmanager
 def _bench(
     study: StudyFile, place: Place, prepared: Prepared, facts: SessionFacts, display: Display
 ) -> Iterator[Bench]:
+    plan = prepared.plan
+    if plan.recorded is not None:
+        with simulated_bench(plan.objective, plan.recorded, study, display) as bench:
+            yield bench
+        return
+    from autotune.cluster import RayExecutor, local_cluster  # noqa: PLC0415  a replay does without Ray
+
     with local_cluster(place.machine.cores):
         executor = RayExecutor(place.machine.cores, place.launcher)
         try:
             yield Bench(
-                objective=prepared.plan.objective,
+                objective=plan.objective,
                 executor=executor,
                 pool=CorePool(place.machine.cpus),
                 runs=place.runs,
@@ -151,7 +162,7 @@ def _bench(
                 run_time_limit_s=study.budget.run_time_limit_s,
                 retries=study.budget.infrastructure_retries,
                 session=facts.to_dict(),
-                alike=prepared.plan.alike,
+                alike=plan.alike,
                 whole=_whole(study, prepared),
             )
         finally:
@@ -159,14 +170,14 @@ def _bench(
 
 
 @contextmanager
-def _held(place: Place) -> Iterator[None]:
+def _held(place: Place, *, claim: bool) -> Iterator[None]:
     lock = StudyLock.acquire(lock_path(place.url, place.name), place.name)
     try:
-        claim = CoreClaim.claim(place.machine.cpus)
+        cores = CoreClaim.claim(place.machine.cpus if claim else ())
         try:
             yield
         finally:
-            claim.release()
+            cores.release()
     finally:
         lock.release()
 

@@ -244,9 +244,18 @@ def load(path: Path, overrides: Iterable[str] = ()) -> StudyFile:
         msg = f"{path} is not a TOML file: {error}"
         raise StudyFileError(msg) from error
     table.setdefault("name", path.stem)
+    return changed(table, overrides, str(path))
+
+
+def changed(table: dict[str, Any], overrides: Iterable[str], source: str) -> StudyFile:
+    """Apply `key=value` overrides with dotted keys to a study's table, and check it.
+
+    Raises:
+        StudyFileError: all errors at once, each with its path; `source` names the file.
+    """
     for override in overrides:
         _apply(table, override)
-    return parse(table, source=str(path))
+    return parse(table, source=source)
 
 
 def parse(table: Mapping[str, Any], source: str) -> StudyFile:

@@ -12,7 +12,7 @@ from autotune.display import quantity, shown
 from autotune.front import Place, front, second_metric
 from autotune.ledger import Ledger, ledger
 from autotune.legs import curve_of
-from autotune.records import ENDED, Definition, Run, State, TrialRecord
+from autotune.records import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
 from autotune.search.store import ABLATION, StudyStore
 from autotune.standings import Standings
 from autotune.studyfile import RepeatsSection
@@ -109,7 +109,11 @@ class Summary:
         return verdict.sentence(standings.metric) if verdict else None
 
     def best_text(self) -> str:
-        """Describe the winner, or the front of a trade-off."""
+        """Describe the winner, or the front of a trade-off; a replay is never passed off as runs."""
+        text = self._best_text()
+        return f"{REPLAY_NOTICE}\n{text}" if self.definition.replay else text
+
+    def _best_text(self) -> str:
         standings, best = self.standings, self.best
         if self.front is not None:
             return self._front_text(self.front)
@@ -155,11 +159,12 @@ class Summary:
         facts = ", ".join(f"{name}={value}" for name, value in definition.facts.items())
         without = ", ".join(f"{count} {kind}" for kind, count in self.standings.counts.items()) or "none"
         machine = definition.machine
+        where = f"{machine['host']}, {machine['cores']} cores of {machine['cpu_model']}"
         return "\n".join(
             [
                 f"study {self.name}: {self.finished} trials, without a value: {without}",
-                f"machine: {machine['host']}, {machine['cores']} cores of {machine['cpu_model']}",
-                f"workload: {facts}",
+                *(() if definition.replay else (f"machine: {where}",)),
+                f"workload: {facts or 'no facts'}",
                 self.best_text(),
                 *self._steps_text(),
                 self.ledger.text(),
@@ -181,6 +186,7 @@ class Summary:
         simplified = self.simplified.simplified if self.simplified else None
         return {
             "study": self.name,
+            "replay": self.definition.replay,
             "trials": self.finished,
             "failures": dict(self.standings.counts),
             "metric": metric.name,

@@ -56,7 +56,7 @@ def run_task(task: Task, launcher: Launcher) -> Outcome:
         kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
         return Outcome(failure=kind, code="not-started", message=str(error), attempts=task.attempt)
     try:
-        outcome = _outcome(task, output, watch) if ahead is None else _stepped(task, output, watch, ahead)
+        outcome = outcome_of(task, output, watch) if ahead is None else _stepped(task, output, watch, ahead)
     finally:
         clean(task.job.folder)
     return replace(
@@ -68,7 +68,8 @@ def run_task(task: Task, launcher: Launcher) -> Outcome:
     )
 
 
-def _outcome(task: Task, output: Output, watch: Watch) -> Outcome:
+def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:
+    """Read how a run ended: capped, failed, or with a measurement."""
     if task.cap is not None and was_capped(task.job, task.cap, output.status, watch):
         return _capped(task.cap, output, watch)
     try:
@@ -89,9 +90,9 @@ def _outcome(task: Task, output: Output, watch: Watch) -> Outcome:
 def _stepped(task: Task, output: Output, watch: Watch, ahead: LegWatch) -> Outcome:
     """Return the outcome of a leg: who was stopped at a step has ended well."""
     if not (ahead.stops and output.status.reason is EndReason.CANCELLED):
-        return _outcome(task, output, watch)
+        return outcome_of(task, output, watch)
     ended = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
-    outcome = _outcome(task, ended, watch)
+    outcome = outcome_of(task, ended, watch)
     if ahead.behind is None or not outcome.complete:
         return outcome
     return replace(outcome, details={**outcome.details, STOPPED: ahead.behind})

@@ -6,6 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from launchers import Job, JobStatus
 from spaces import Configuration, Constraint, Parameter
 
@@ -154,6 +156,18 @@ ProgressReader = Callable[[str], Progress | None]
 """Reads the live output of one run line by line; a line may complete a sign that earlier ones began."""
 
 
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run that was made before: how long its job took, and what it printed when, as (elapsed_s, line).
+
+    With a `bound` it was stopped since it had lost: the target metric would not have been better than that.
+    """
+
+    elapsed_s: float
+    lines: tuple[tuple[float, str], ...] = ()
+    bound: float | None = None
+
+
 class Objective(Protocol):
     """Pure on both sides, so that it is tested without running anything. The first metric is the one optimised."""
 
@@ -182,6 +196,10 @@ Alike = Callable[[Configuration, Configuration, Mapping[str, Any]], bool]
 """Whether a configuration is the same in effect as a measured one, whose run had these details."""
 
 
+Draw = Callable[[Configuration, np.random.Generator], RecordedRun]
+"""Draws one of the recorded runs of a configuration."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """A program made ready to be tuned on this machine: the objective and the space it suggests.
@@ -192,6 +210,8 @@ class Plan:
     `mentioned` are the parameters that the study file's space must have, since the job mentions them; `unknown` says
     what is wrong with names of its parameters. `alike` saves runs of configurations that could show nothing new. A
     program that `works_in_steps` tells its progress, stops at the step that it is asked to, and goes on from there.
+    With `recorded` nothing is run: its runs are drawn from what was measured before, and their times are simulated;
+    `space_size` is how many configurations there were to be measured, where that is known.
     """
 
     objective: Objective
@@ -204,6 +224,8 @@ class Plan:
     unknown: Callable[[Iterable[str]], list[str]] | None = None
     alike: Alike | None = None
     works_in_steps: bool = False
+    recorded: Draw | None = None
+    space_size: int | None = None
 
 
 class PlanError(Exception):

@@ -15,6 +15,7 @@ OBJECTIVES = {
     "training": "objectives.training.script",
     "dna": "objectives.training.dna",
     "ddp": "objectives.training.ddp",
+    "replay": "objectives.replay.plan",
 }
 """Name -> module with a function `plan`."""
 

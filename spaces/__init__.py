@@ -5,6 +5,7 @@ Imports numpy and the standard library, and nothing else of this project.
 
 from spaces.constraint import Constraint
 from spaces.errors import ExpressionError, SpaceError
+from spaces.listed import Listed
 from spaces.parameter import Choice, Configuration, Flag, Float, Integer, Parameter, Value
 from spaces.space import Count, Space
 from spaces.tables import constraints_from_tables, parameters_from_tables, space_from_tables
@@ -18,6 +19,7 @@ __all__ = [
     "Flag",
     "Float",
     "Integer",
+    "Listed",
     "Parameter",
     "Space",
     "SpaceError",

@@ -5,14 +5,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from spaces.constraint import Constraint
-from spaces.domain import Domain, domain_of, symbol_of
+from spaces.domain import NO_VALUE, Domain, domain_of, symbol_of
 from spaces.errors import ExpressionError, SpaceError
 from spaces.fact import fact_symbol
 from spaces.functions import FUNCTIONS
+from spaces.listed import Listed
 from spaces.node import Node, Scope
-from spaces.parameter import Parameter, Value
-from spaces.rule import ConstraintRule, ExistenceRule, Rule
+from spaces.parameter import Parameter, Value, index_of
+from spaces.rule import ConstraintRule, ExistenceRule, ListedRule, Rule
 from spaces.syntax import MAX_BITS, parse_condition
 
 
@@ -59,14 +62,42 @@ def compiled(
         domain = domain_of(parameter, position, scope)
         domains.append(domain)
         scope.symbols[parameter.name] = symbol_of(domain)
-    rules = []
+    rules: list[ConstraintRule] = []
     for constraint in constraints:
+        if isinstance(constraint, Listed):
+            listed = _listed(constraint, domains, errors)
+            rules += [listed] if listed else []
+            continue
         node = _read(constraint.rule, scope, f"constraint {constraint.name!r}", errors)
         if node is not None:
             rules.append(ConstraintRule(constraint, node, _missable(node, domains)))
     if errors:
         raise SpaceError(errors)
     return Compiled(tuple(domains), existence, tuple(rules))
+
+
+def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[str]) -> ListedRule | None:
+    by_name = {domain.parameter.name: domain for domain in domains}
+    wrong = [f"unknown parameter {name!r}" for name in constraint.parameters if name not in by_name]
+    if not (constraint.parameters and constraint.rows):
+        wrong.append("it lists nothing")
+    tables = []
+    for name, values in zip(constraint.parameters, constraint.columns, strict=True):
+        if name not in by_name:
+            continue
+        places = [index_of(by_name[name].parameter, value) for value in values]
+        wrong += [f"{name} is never {value!r}" for value, place in zip(values, places, strict=True) if place is None]
+        # The last is what -1 picks: no value.
+        tables.append(np.array([*(place or 0 for place in places), NO_VALUE]))
+    if wrong:
+        errors += [f"constraint {constraint.name!r}: {problem}" for problem in wrong]
+        return None
+    named = [by_name[name] for name in constraint.parameters]
+    rows = np.array(constraint.rows, dtype=np.int64)
+    indexes = np.column_stack([table[column] for table, column in zip(tables, rows.T, strict=True)])
+    everything = Node("constant", "bool", (), 0, 1, value=True)
+    radices = tuple(len(domain.values) + 1 for domain in named)
+    return ListedRule(constraint, everything, (), tuple(domain.position for domain in named), radices, indexes)
 
 
 def _read(text: str, scope: Scope, where: str, errors: list[str], later: Sequence[str] = ()) -> Node | None:

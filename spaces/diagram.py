@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from spaces.domain import Domain, FloatArray
 from spaces.node import Array
-from spaces.rule import Rule
+from spaces.rule import ListedRule, Rule
 
 Ids = npt.NDArray[np.int64]
 
@@ -204,6 +204,11 @@ def _due(order: Sequence[Domain], rules: Sequence[Rule]) -> list[list[Rule]]:
     place = {domain.position: depth for depth, domain in enumerate(order)}
     due: list[list[Rule]] = [[] for _ in order]
     for rule in rules:
+        if isinstance(rule, ListedRule):
+            # What it says of the first few of its parameters keeps the width at the length of the list.
+            for depth in sorted(place[position] for position in rule.positions):
+                due[depth].append(rule.projected({domain.position for domain in order[: depth + 1]}))
+            continue
         due[max(place[position] for position in rule.positions)].append(rule)
     return due
 

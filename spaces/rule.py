@@ -1,7 +1,11 @@
 """Rules made ready for computing: constraints, and the conditions under which parameters exist."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
+
+import numpy as np
 
 from spaces.constraint import Constraint
 from spaces.evaluate import Columns, holds
@@ -43,6 +47,50 @@ class ConstraintRule:
         for position in self.missable:
             satisfied = satisfied | (columns[position] < 0)
         return satisfied
+
+
+@dataclass(frozen=True, eq=False)
+class ListedRule(ConstraintRule):
+    """A constraint by a list: `places` are the positions of its k parameters, `rows` (n, k) their value indexes.
+
+    `radices` are how many states each of the parameters has, "no value" included.
+    """
+
+    places: tuple[int, ...]
+    radices: tuple[int, ...]
+    rows: Array
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions of the parameters that the list is about."""
+        return tuple(sorted(self.places))
+
+    def mask(self, columns: Columns) -> Array:
+        """Return where the combination is one of the list: a walk down its tree, a parameter at a time."""
+        node: Array = np.zeros((), dtype=np.int64)
+        found: Array = np.ones((), dtype=bool)
+        for position, (radix, keys) in zip(self.places, self._tree, strict=True):
+            key = node * radix + (columns[position] + 1)
+            node = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            found = found & (keys[node] == key)
+        return found
+
+    def projected(self, positions: Collection[int]) -> "ListedRule":
+        """Return what the list says of some of its parameters alone."""
+        kept = [k for k, place in enumerate(self.places) if place in positions]
+        rows = np.unique(self.rows[:, kept], axis=0)
+        places, radices = tuple(self.places[k] for k in kept), tuple(self.radices[k] for k in kept)
+        return ListedRule(self.constraint, self.node, self.missable, places, radices, rows)
+
+    @cached_property
+    def _tree(self) -> Sequence[tuple[int, Array]]:
+        """For each parameter the sorted keys of the prefixes that end with it: node * radix + value index + 1."""
+        node: Array = np.zeros(len(self.rows), dtype=np.int64)
+        tree = []
+        for radix, column in zip(self.radices, self.rows.T.astype(np.int64), strict=True):
+            keys, node = np.unique(node * radix + column + 1, return_inverse=True)
+            tree.append((radix, keys))
+        return tree
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 from spaces.constraint import Constraint
 from spaces.errors import SpaceError
+from spaces.listed import Listed
 from spaces.parameter import Choice, Flag, Float, Integer, Parameter, Value
 
 _KINDS: dict[str, Callable[..., Parameter]] = {
@@ -22,7 +23,7 @@ def to_dict(
     """Return the parts of a space as lists, dictionaries, numbers and strings."""
     return {
         "parameters": [_parameter_to_dict(parameter) for parameter in parameters],
-        "constraints": [{"name": c.name, "rule": c.rule, "reason": c.reason} for c in constraints],
+        "constraints": [_constraint_to_dict(constraint) for constraint in constraints],
         "facts": dict(facts),
     }
 
@@ -37,10 +38,26 @@ def from_dict(
     """
     try:
         parameters = tuple(_parameter_from_dict(entry) for entry in stored["parameters"])
-        constraints = tuple(Constraint(**entry) for entry in stored["constraints"])
+        constraints = tuple(_constraint_from_dict(entry) for entry in stored["constraints"])
         return parameters, constraints, dict(stored["facts"])
     except (KeyError, TypeError, AttributeError) as error:
         raise SpaceError(f"this is not a stored space: {type(error).__name__}: {error}") from error
+
+
+def _constraint_to_dict(constraint: Constraint) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": constraint.name, "rule": constraint.rule, "reason": constraint.reason}
+    if isinstance(constraint, Listed):
+        entry["parameters"] = list(constraint.parameters)
+        entry["columns"] = [list(values) for values in constraint.columns]
+        entry["rows"] = [list(row) for row in constraint.rows]
+    return entry
+
+
+def _constraint_from_dict(entry: Mapping[str, Any]) -> Constraint:
+    if "rows" not in entry:
+        return Constraint(**entry)
+    columns, rows = (tuple(tuple(part) for part in entry[key]) for key in ("columns", "rows"))
+    return Listed(**{**entry, "parameters": tuple(entry["parameters"]), "columns": columns, "rows": rows})
 
 
 def _parameter_to_dict(parameter: Parameter) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The documentation is true: its commands run, its study file works, its links lead somewhere."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from autotune.studyfile import StoppingSection, StudyFile
 from objectives.command import CommandOptions
 from objectives.qe.options import QeOptions
+from objectives.replay.options import ReplayOptions
 from objectives.training.ddp import DdpOptions
 from objectives.training.dna import DnaOptions
 from objectives.training.script import TrainingOptions
@@ -21,6 +23,7 @@ from spaces.functions import FUNCTIONS
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
+REPLAY = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 SECTIONS = ("budget", "sampler", "repeats", "verdict")
 QUICK = [
     word
@@ -82,13 +85,49 @@ def test_a_command_of_the_readme(folder, command):
 
 def test_the_reference_names_every_key():
     described = set(re.findall(r"`([a-z_]+)`", REFERENCE))
-    for model in (StudyFile, CommandOptions, QeOptions, UcxOptions, TrainingOptions, DnaOptions, DdpOptions):
+    for model in (
+        StudyFile,
+        CommandOptions,
+        QeOptions,
+        UcxOptions,
+        TrainingOptions,
+        DnaOptions,
+        DdpOptions,
+        ReplayOptions,
+    ):
         assert set(model.model_fields) - {*SECTIONS, "space", "launcher", "options", "stopping"} <= described
     for section in SECTIONS:
         annotation = StudyFile.model_fields[section].annotation
         assert annotation is not None
         assert set(annotation.model_fields) <= described
     assert {"stopping", *StoppingSection.model_fields} <= described
+
+
+@pytest.mark.timeout(600)
+def test_the_commands_of_the_replay_document(tmp_path):
+    blocks = re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", REPLAY, re.MULTILINE)
+    shipped = [command for command in blocks if "replay" in command.split("#")[0].split()[1]]
+    assert len(shipped) == 6
+    for command in shipped:
+        words, _, target = command.partition(" > ")
+        ended = autotune(tmp_path, shlex.split(words))
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout
+        if target:
+            (tmp_path / target).write_text(ended.stdout, encoding="utf-8")
+
+
+def test_the_study_file_of_the_replay_document(tmp_path):
+    (example,) = re.findall(r"```toml\n(.*?)```", REPLAY, re.DOTALL)
+    (tmp_path / "mine.toml").write_text(example, encoding="utf-8")
+    (tmp_path / "runs.csv").write_text(
+        "np,npool,blas,wall_s,why\n2,1,,3.1,\n2,2,,2.5,\n2,1,openblas,2.0,\n1,1,,,out of memory\n", encoding="utf-8"
+    )
+    ended = autotune(tmp_path, ["space", "./mine.toml", "--json"])
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["size"] == 4
+    assert found["default"] == {"np": 2, "npool": 1}
 
 
 def test_the_reference_names_every_function():

@@ -8,7 +8,9 @@ from autotune import __version__
 from autotune.cli.common import errors
 from autotune.cli.compare import ablate, confirm, scaling
 from autotune.cli.doctor import doctor
+from autotune.cli.export import export
 from autotune.cli.query import best, list_studies, runs, show, trials
+from autotune.cli.replay import replay
 from autotune.cli.space import space
 from autotune.cli.study import study
 from autotune.errors import AutotuneError, ExitCode
@@ -31,6 +33,8 @@ app.command("show")(show)
 app.command("best")(best)
 app.command("trials")(trials)
 app.command("runs")(runs)
+app.command("export")(export)
+app.command("replay")(replay)
 app.command("space")(space)
 app.command("doctor")(doctor)
 

@@ -19,8 +19,8 @@ from autotune.cli.common import (
     trial_row,
 )
 from autotune.display import quantity, shown
-from autotune.errors import NothingWorkedError
-from autotune.records import Run, State, TrialRecord
+from autotune.errors import CannotRunHereError, NothingWorkedError
+from autotune.records import REPLAY_NOTICE, Run, State, TrialRecord
 from autotune.standings import Standings
 from autotune.storage_url import storage_url
 from autotune.summary import Summary, run_to_use, summarise
@@ -83,7 +83,7 @@ def best(
         _write(_script(store, summary, script), target)
     elif as_json:
         found = summary.to_dict()
-        print_json(found["best"] | {key: found[key] for key in ("verdict", "simplified")})
+        print_json(found["best"] | {key: found[key] for key in ("replay", "verdict", "simplified")})
     else:
         output().print(summary.best_text(), markup=False)
 
@@ -159,7 +159,7 @@ def _list_row(summary: Summary) -> list[str]:
         str(sum(count for kind, count in standings.counts.items() if kind != State.CAPPED.value)),
         quantity(standings.value(best), standings.metric) if best else "",
         f"{gain:.2f}x" if gain is not None else "",
-        summary.verdict_sentence() or "",
+        ("replay: " if summary.definition.replay else "") + (summary.verdict_sentence() or ""),
     ]
 
 
@@ -201,6 +201,12 @@ def _script(store: "StudyStore", summary: Summary, form: ScriptFormat) -> str:
     from autotune.jobscript import FORMATS, JobScript  # noqa: PLC0415  needs what only this output needs
     from launchers.mpi import script_flavour  # noqa: PLC0415
 
+    if summary.definition.replay:
+        msg = (
+            f"study {summary.name!r} is a replay: nothing ran, so there is no job to write a script for; "
+            f"{REPLAY_NOTICE}"
+        )
+        raise CannotRunHereError(msg)
     run = run_to_use(store, summary)
     if run is None:
         msg = f"study {summary.name!r} has no complete run of its winner"

@@ -24,6 +24,7 @@ from autotune.cli.common import (
 from autotune.display import shown
 from autotune.errors import StudyFileError
 from autotune.machine import Machine, this_machine
+from autotune.records import REPLAY, REPLAY_NOTICE
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile
 from launchers.cpus import parse_cpu_list
@@ -113,6 +114,8 @@ def study(
         print_json(summary.to_dict())
         return
     output().print(summary.best_text(), markup=False)
+    if chosen.objective == REPLAY:
+        return
     again = "" if storage == DEFAULT_STORAGE else f" --storage {shlex.quote(storage)}"
     output().print(f"job script: autotune best {stored_name}{again} --script pbs|slurm|sh", markup=False)
 
@@ -162,16 +165,18 @@ def _dry_run(chosen: StudyFile, machine: Machine) -> None:
     launcher = local_launcher()
     with tempfile.TemporaryDirectory() as scratch:
         prepared = prepare(chosen, machine, launcher, Path(scratch) / "plan")
-        for note in prepared.plan.notes:
+        for note in (*((REPLAY_NOTICE,) if prepared.plan.recorded is not None else ()), *prepared.plan.notes):
             errors().print(note, markup=False)
         known = preview(prepared.space, chosen.sampler, chosen.budget.trials)
         for number, configuration in enumerate(known.proposals):
+            output().print(f"# trial {number}: {shown(configuration)}", markup=False)
+            if prepared.plan.recorded is not None:
+                continue  # nothing would be run
             folder = Path(scratch) / f"{number}"
             folder.mkdir()
             job = prepared.plan.objective.job(configuration, Context(folder))
             cpus = machine.cpus[: job.resources.cores]
             job = replace(job, resources=replace(job.resources, cpus=cpus))
-            output().print(f"# trial {number}: {shown(configuration)}", markup=False)
             output().print(launcher.shown(job).replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
         count = len(known.proposals)
         if count < chosen.budget.trials and not known.whole:

@@ -1,6 +1,6 @@
 """The log of runs: every run of every study as one row beside Optuna's tables, which cannot change a finished trial."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from sqlalchemy import JSON, Column, Engine, Integer, MetaData, String, Table, insert, select
@@ -27,6 +27,9 @@ class RunLog(Protocol):
     def append(self, run: Run) -> None:
         """Add a run; it is safe when this returns."""
 
+    def extend(self, runs: Sequence[Run]) -> None:
+        """Add runs; they are safe when this returns."""
+
     def runs(self) -> list[Run]:
         """Return every run."""
 
@@ -40,6 +43,10 @@ class MemoryRunLog:
     def append(self, run: Run) -> None:
         """Add a run."""
         self._runs.append(run)
+
+    def extend(self, runs: Sequence[Run]) -> None:
+        """Add runs."""
+        self._runs.extend(runs)
 
     def runs(self) -> list[Run]:
         """Return every run."""
@@ -61,9 +68,23 @@ class SqlRunLog:
 
     def append(self, run: Run) -> None:
         """Add a run."""
-        row = {"study": self._study, "trial": run.trial, "series": run.series, "round": run.round}
-        with self._engine.begin() as connection:
-            connection.execute(insert(_RUNS).values(**row, record=run.to_dict()))
+        self.extend([run])
+
+    def extend(self, runs: Sequence[Run]) -> None:
+        """Add runs, all of them or none."""
+        rows = [
+            {
+                "study": self._study,
+                "trial": run.trial,
+                "series": run.series,
+                "round": run.round,
+                "record": run.to_dict(),
+            }
+            for run in runs
+        ]
+        if rows:
+            with self._engine.begin() as connection:
+                connection.execute(insert(_RUNS), rows)
 
     def runs(self) -> list[Run]:
         """Return every run."""

@@ -120,6 +120,29 @@ class StudyStore:
             study = optuna.load_study(study_name=name, storage=storage)
             return cls(url, storage, study, _log(storage, study)) if DEFINITION in study.user_attrs else None
 
+    @contextmanager
+    def mirrored(self) -> Iterator["StudyStore"]:
+        """Provide a copy in memory; what is new there is written when the context ends, however it ends.
+
+        For a replay, whose runs take no time: a transaction for everything that is written would take most of it.
+        """
+        with _storage_errors(self._url):
+            storage, log = InMemoryStorage(), MemoryRunLog()
+            known = {"from_storage": self._storage, "to_storage": storage}
+            optuna.copy_study(from_study_name=self.name, to_study_name=self.name, **known)
+            study = optuna.load_study(study_name=self.name, storage=storage)
+            log.extend(self._log.runs())
+        copy = StudyStore(self._url, storage, study, log)
+        try:
+            yield copy
+        finally:
+            with _storage_errors(self._url):
+                self._study.add_trials(study.get_trials(deepcopy=False)[len(self._study.get_trials(deepcopy=False)) :])
+                for name, value in study.user_attrs.items():
+                    if self._study.user_attrs.get(name) != value:
+                        self._study.set_user_attr(name, value)
+                self._log.extend(copy.runs()[len(self._log.runs()) :])
+
     @property
     def name(self) -> str:
         """The study's name."""

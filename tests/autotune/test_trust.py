@@ -14,8 +14,8 @@ from tests.autotune.fakes import SECONDS
 from tests.autotune.noise import normal, spikes
 from tests.autotune.simulated import (
     SimulatedExecutor,
-    SimulatedObjective,
     Simulation,
+    objective,
     run_for,
     simulated_study,
     study_file,
@@ -33,7 +33,7 @@ def noisy_executor(noise, seed, quiet_s=lambda configuration: DEFAULT_S):
 
 def task(cap=None, time_limit_s=None):
     job = Job(("simulated", "{}"), Path("nowhere"), time_limit_s=time_limit_s)
-    return Task(0, job, SimulatedObjective(), cap=cap)
+    return Task(0, job, objective(), cap=cap)
 
 
 def even_pace(elapsed_s):

@@ -19,6 +19,7 @@ from objectives.qe.deck import Deck
 from objectives.qe.objective import QeObjective
 from objectives.qe.options import shipped_input
 from objectives.registry import OBJECTIVES
+from objectives.replay.plan import plan as replay_plan
 from objectives.training import ddp, dna, script
 from objectives.ucx.objective import MERGE_METRICS, UcxObjective
 
@@ -50,6 +51,11 @@ def _qe():
     return QeObjective("pw.x", Deck(shipped_input("tio2").decode()), tolerance_ry=1e-6, cores_per_node=2)
 
 
+def _replay():
+    options = {"table": "ucx-tcp", "metric": "throughput_bytes_per_s", "unit": "B/s", "kind": "rate", "default": {}}
+    return replay_plan(options, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).objective
+
+
 def _training(plan, **options):
     probe = '{"torch": "2", "numpy": "2", "gpus": 0, "gpu": ""}'
     with tempfile.TemporaryDirectory() as folder:
@@ -78,9 +84,10 @@ CASES = {
         {"workers": 2, "threads": 1, "batch_size": 64},
         DDP_OUTPUT,
     ),
+    "replay": (_replay(), {}, '{"step": 1, "throughput_bytes_per_s": 2.5e8}\n'),
 }
-# What is trained has no right answer, only a better or a worse one.
-WITHOUT_ANSWER = {"training", "dna", "ddp"}
+# What is trained has no right answer, only a better or a worse one; of what was recorded no answer is known.
+WITHOUT_ANSWER = {"training", "dna", "ddp", "replay"}
 
 every_objective = pytest.mark.parametrize("name", sorted(OBJECTIVES))
 fixtures_are_fine = settings(

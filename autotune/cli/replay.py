@@ -1,0 +1,164 @@
+"""`autotune replay`: would a smaller budget have done?"""
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from autotune import studyfile
+from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, displayed, errors, output, print_json
+from autotune.cli.study import SetOption
+from autotune.errors import StudyFileError
+from autotune.machine import this_machine
+from autotune.records import REPLAY, REPLAY_NOTICE
+from autotune.storage_url import sqlite_path, storage_url
+from autotune.studyfile import StudyFile
+
+if TYPE_CHECKING:
+    from autotune.prepare import Prepared
+    from autotune.replaying import BudgetRow
+
+_BUDGETS = "10,20,50,100"
+_STORAGES = frozenset({".db", ".sqlite", ".sqlite3"})
+
+
+def replay(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE-OR-STUDY",
+            help="A table (CSV, Kernel Tuner cache, T4), a storage with --study, a study file of a replay, or the name "
+            "of a study in the storage.",
+        ),
+    ],
+    study_name: Annotated[str | None, typer.Option("--study", help="Which study of a storage.")] = None,
+    budgets: Annotated[str, typer.Option("--budgets", metavar="LIST", help="Numbers of trials.")] = _BUDGETS,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often tuning is replayed.")] = 20,
+    sampler: Annotated[str | None, typer.Option("--sampler", help="Another search than the default one.")] = None,
+    changes: SetOption = None,
+    storage: Storage = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """Replay the tuning of recorded measurements many times: what would a smaller budget have found?"""
+    from autotune.prepare import prepare  # noqa: PLC0415  Optuna takes a second to import
+    from autotune.replaying import budget_rows, table_of  # noqa: PLC0415
+    from launchers.local import local_launcher  # noqa: PLC0415
+
+    numbers = _numbers(budgets)
+    extra = [f"sampler.name={sampler}"] if sampler else []
+    chosen = _chosen(source, study_name, storage, [*(changes or []), *extra])
+    with tempfile.TemporaryDirectory(prefix="autotune-replay-") as scratch:
+        prepared = prepare(chosen, this_machine(), local_launcher(), Path(scratch))
+        notes = [REPLAY_NOTICE, *prepared.plan.notes, *_partial(prepared)]
+        for note in notes:
+            errors().print(note, markup=False)
+        with displayed() as display:
+            rows = budget_rows(chosen, prepared, numbers, seeds, display)
+    metric = prepared.definition.target
+    if as_json:
+        print_json(
+            {
+                "replay": True,
+                "metric": metric.name,
+                "unit": metric.unit,
+                "best_recorded": table_of(prepared).best,
+                "recorded": len(table_of(prepared).recordings),
+                "space": prepared.space.size.value,
+                "sampler": chosen.sampler.name,
+                "notes": notes,
+                "budgets": [row.to_dict() for row in rows],
+            }
+        )
+        return
+    output().print(_table(rows))
+    best = table_of(prepared).best
+    told = "none" if best is None else f"{best:.4g} {metric.unit}"
+    output().print(f"best recorded: {told}; what was found is judged by the median of its recorded runs", markup=False)
+
+
+def _numbers(text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(re.fullmatch(r"\s*[1-9]\d*\s*", part) for part in parts):
+        msg = f"--budgets {text!r} is not a list of numbers of trials; write {_BUDGETS}"
+        raise StudyFileError(msg)
+    return [int(part) for part in parts]
+
+
+def _chosen(source: str, study_name: str | None, storage: str, changes: list[str]) -> StudyFile:
+    """Return the replay that a table, a storage, a study file or a stored study makes.
+
+    Raises:
+        StudyFileError: it makes none.
+    """
+    path = Path(source)
+    known = studyfile.catalogue()
+    if path.suffix == ".toml" or (source in known and study_name is None and _is_replay(known[source])):
+        found = studyfile.load(studyfile.find(source), changes)
+        if found.objective != REPLAY:
+            msg = f"{source} is no replay: its objective is {found.objective!r}; a replay has objective = 'replay'"
+            raise StudyFileError(msg)
+        return found
+    options: dict[str, Any] = {"table": source}
+    if path.is_file() or "://" in source:
+        is_storage = "://" in source or path.suffix in _STORAGES
+        if is_storage and study_name is None:
+            msg = f"{source} is a storage: say which of its studies with --study NAME; `autotune list` shows them"
+            raise StudyFileError(msg)
+        if study_name is not None:
+            options["study"] = study_name
+    elif study_name is not None:
+        msg = f"--study says which study of a storage, and there is no file {source}"
+        raise StudyFileError(msg)
+    else:
+        stored = sqlite_path(storage_url(storage))
+        if stored is not None and not stored.is_file():
+            msg = f"there is no file {source}, and no storage {stored} that could hold a study of that name"
+            raise StudyFileError(msg)
+        options = {"table": storage, "study": source}
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.get("study") or path.name).lstrip("._-") or REPLAY
+    table = {"name": name, "objective": REPLAY, "options": options} | _settings(options)
+    return studyfile.changed(table, changes, source)
+
+
+def _is_replay(path: Path) -> bool:
+    return studyfile.load(path).objective == REPLAY
+
+
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Return how a stored study was tuned: its sampler and its repeats."""
+    if "study" not in options:
+        return {}
+    from autotune.search.store import StudyStore  # noqa: PLC0415
+
+    stored = StudyStore.read(storage_url(options["table"]), options["study"]).definition.study
+    return {key: stored[key] for key in ("sampler", "repeats") if key in stored}
+
+
+def _partial(prepared: "Prepared") -> list[str]:
+    """Say it plainly where only a part of a space was measured."""
+    from autotune.replaying import table_of  # noqa: PLC0415
+
+    whole = prepared.plan.space_size
+    recorded = len(table_of(prepared).recordings)
+    if whole is None or recorded >= whole:
+        return []
+    said = (
+        f"only {recorded} of {whole} configurations were recorded: what the others would have given nobody knows; "
+        "where a search chose them, they are better than most, and the figures below flatter"
+    )
+    return [said]
+
+
+def _table(rows: "list[BudgetRow]") -> Table:
+    table = Table("budget", "best found / best recorded", "quartiles", "within 5 %", "core-hours (simulated)")
+    for row in rows:
+        ratio = "" if row.median is None else f"{row.median:.3f}"
+        spread = "" if row.lower is None or row.upper is None else f"{row.lower:.3f} to {row.upper:.3f}"
+        trials = (
+            f"{row.budget}" if row.trials >= row.budget else f"{row.budget} ({row.trials:.0f} trials: all there are)"
+        )
+        table.add_row(trials, ratio, spread, f"{row.within:.0%} of {row.seeds}", f"{row.core_h:.3g}")
+    return table

@@ -1,0 +1,175 @@
+"""CSV files: a header, parameters and a metric as columns, a line for each run.
+
+Lines with the same parameters are repeats of one configuration. A column whose every value is a whole number is one of
+whole numbers; else of numbers; else of `true` and `false`; else of words. An empty parameter is one without a value.
+Lines before the header that begin with `#` are remarks. What `autotune export` printed is known by its header.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, median
+from typing import Any
+
+from objectives.base import FailureKind
+from objectives.replay.options import ReplayOptions, Scale, scale_of
+from objectives.replay.table import Key, RecordedTable, Recording, TableRun
+from spaces import Value
+
+_YES = frozenset({"1", "true", "yes", "ok", "done"})
+_NO = frozenset({"", "0", "false", "no"})
+_REMARKS = re.compile(r"\A(?:#.*\n)*")
+_TRUTH = {"true": True, "false": False}
+
+Row = Mapping[str, str]
+
+
+def read_csv(text: str, options: ReplayOptions) -> RecordedTable:
+    """Return the table of a CSV file.
+
+    Raises:
+        ValueError: everything that is wrong with it, a line each.
+    """
+    reader = csv.DictReader(io.StringIO(_REMARKS.sub("", text, count=1)))
+    header = list(reader.fieldnames or ())
+    options = _as_exported(header, options)
+    errors = _column_errors(header, options)
+    if errors or options.metric is None or options.parameters is None:
+        raise ValueError("\n".join(errors))
+    rows = list(reader)
+    broken = next((number for number, row in enumerate(rows, 2) if None in row or None in row.values()), None)
+    if broken is not None:
+        msg = f"line {broken} has not as many values as the header has columns @ options.table"
+        raise ValueError(msg)
+    if not rows:
+        msg = "the table has no line below its header @ options.table"
+        raise ValueError(msg)
+    scale = scale_of(options, options.metric, None)
+    columns = [_typed([row[name] for row in rows]) for name in options.parameters]
+    grouped: dict[Key, list[Row]] = {}
+    for key, row in zip(zip(*columns, strict=True), rows, strict=True):
+        grouped.setdefault(key, []).append(row)
+    recordings = {key: _recording(group, scale, options) for key, group in grouped.items()}
+    return RecordedTable(tuple(options.parameters), scale.metric, recordings)
+
+
+def _as_exported(header: Sequence[str], options: ReplayOptions) -> ReplayOptions:
+    """Return the options with what the header of `autotune export` tells beside the metric, which is the study's."""
+    if header[:2] != ["trial", "series"] or header[-4:] != ["job_s", "cores", "failure", "bound"]:
+        return options
+    if options.metric not in header:
+        return options
+    told: dict[str, Any] = {
+        "parameters": header[2 : header.index(options.metric)] or None,
+        "elapsed": "job_s",
+        "cores": "cores",
+        "failure": "failure",
+        "bound": "bound",
+    }
+    missing = {name: value for name, value in told.items() if getattr(options, name) is None}
+    return options.model_copy(update=missing)
+
+
+def _column_errors(header: Sequence[str], options: ReplayOptions) -> list[str]:
+    known = ", ".join(header) or "none"
+    errors = []
+    if options.metric is None:
+        errors.append(f"a CSV table needs metric, the column that is optimised; its columns: {known} @ options.metric")
+    if options.parameters is None:
+        errors.append(f"a CSV table needs parameters, a list of columns; its columns: {known} @ options.parameters")
+    named = {
+        name: getattr(options, name) for name in ("metric", "elapsed", "setup", "failure", "done", "bound", "cores")
+    }
+    named |= {f"parameters.{place}": name for place, name in enumerate(options.parameters or ())}
+    errors += [
+        f"the table has no column {column!r}; its columns: {known} @ options.{place}"
+        for place, column in named.items()
+        if column is not None and column not in header
+    ]
+    if options.metric is not None and options.metric in (options.parameters or ()):
+        errors.append(f"{options.metric!r} is the metric, and no parameter @ options.parameters")
+    return errors
+
+
+def _typed(texts: Sequence[str]) -> list[Value | None]:
+    """Return a column's values, of the narrowest type that all of them have."""
+    given = dict.fromkeys(text for text in texts if text)
+    readers: tuple[Callable[[str], Value], ...] = (int, _finite, _truth)
+    for read in readers:
+        try:
+            known = {text: read(text) for text in given}
+        except ValueError:
+            continue
+        return [known.get(text) for text in texts]
+    return [text or None for text in texts]
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in _TRUTH:
+        raise ValueError(text)
+    return _TRUTH[text.lower()]
+
+
+def _recording(rows: Sequence[Row], scale: Scale, options: ReplayOptions) -> Recording:
+    runs = [_run(row, scale, options) for row in rows]
+    setup_s = [_number(row, options.setup) or 0.0 for row in rows]
+    cores = [int(_number(row, options.cores) or 1) for row in rows]
+    if not options.repeats:
+        runs = _as_one(runs)
+    return Recording(tuple(runs), median(setup_s), max(1, *cores))
+
+
+def _as_one(runs: Sequence[TableRun]) -> list[TableRun]:
+    """Return one run for several: the mean of those that have a value, for what they took together."""
+    values = [run.value for run in runs if run.value is not None]
+    if not values:
+        return [runs[0]]
+    return [TableRun(sum(run.elapsed_s for run in runs), fmean(values))]
+
+
+def _run(row: Row, scale: Scale, options: ReplayOptions) -> TableRun:
+    name = scale.metric.name
+    number = _number(row, name)
+    value = None if number is None else scale.factor * number
+    known = _number(row, options.elapsed)
+    least_s = value if value is not None and scale.metric.kind == "time" else 0.0
+    elapsed_s = max(0.0, least_s if known is None else known)
+    why = row[options.failure].strip() if options.failure is not None else ""
+    if why.lower() not in _NO:
+        return _failed(elapsed_s, why)
+    if options.done is not None and row[options.done].strip().lower() not in _YES:
+        return _failed(elapsed_s, f"was not done when it was recorded: {options.done} is {row[options.done]!r}")
+    bound = _number(row, options.bound)
+    if value is None and bound is not None:
+        return TableRun(elapsed_s, bound=scale.factor * bound, code="capped")
+    if value is None:
+        return _failed(elapsed_s, f"no {name} was recorded")
+    return TableRun(elapsed_s, value)
+
+
+def _failed(elapsed_s: float, message: str) -> TableRun:
+    """Return a failed run; words that begin with a kind of failure say which one it was."""
+    kinds = (kind for kind in FailureKind if message.startswith(kind.value))
+    # What was the machine's fault then must not be tried again now: the record does not change.
+    kind = next((kind for kind in kinds if kind is not FailureKind.INFRASTRUCTURE_ERROR), FailureKind.APPLICATION_ERROR)
+    said = message.removeprefix(kind.value).removeprefix(": ") or message
+    return TableRun(elapsed_s, failure=kind, code="recorded", message=said)
+
+
+def _number(row: Row, column: str | None) -> float | None:
+    if column is None:
+        return None
+    try:
+        value = float(row[column])
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

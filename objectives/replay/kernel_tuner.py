@@ -1,0 +1,69 @@
+"""Cache files of Kernel Tuner: one entry a configuration, with its times in milliseconds and how it failed.
+
+Fields: van Werkhoven, Kernel Tuner, FGCS 90 (2019), and its documentation of cache files. `times` are the single
+executions of the kernel, `time` is their mean, `benchmark_time` what all of them took together with what lies between
+them, `compile_time` what was paid before.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from objectives.base import FailureKind
+from objectives.replay.options import ReplayOptions, Scale, scale_of
+from objectives.replay.table import Key, RecordedTable, Recording, TableRun
+
+_MS = 1e-3
+
+_FAILURES = {
+    "CompilationFailedConfig": ("compile", "did not compile when it was recorded"),
+    "RuntimeFailedConfig": ("runtime", "failed at run time when it was recorded"),
+    "InvalidConfig": ("invalid", "was not valid when it was recorded"),
+}
+
+
+def read_cache(document: Mapping[str, Any], options: ReplayOptions) -> RecordedTable:
+    """Return the table of a cache file.
+
+    Raises:
+        ValueError: it is not one, or does not have the metric; the message says what and where.
+    """
+    entries = document["cache"]
+    names = document.get("tune_params_keys")
+    if not isinstance(entries, Mapping) or not entries or not isinstance(names, list):
+        msg = "a cache of Kernel Tuner has `tune_params_keys`, and entries in `cache` @ options.table"
+        raise ValueError(msg)
+    name = options.metric or "time"
+    scale = scale_of(options, name, "ms" if name == "time" else None)
+    recordings: dict[Key, Recording] = {}
+    for label, entry in entries.items():
+        try:
+            key = tuple(entry[parameter] for parameter in names)
+            recordings[key] = _recording(entry, scale, repeats=options.repeats)
+        except (KeyError, TypeError) as error:
+            msg = f"entry {label!r} of the cache cannot be read: {error!r} @ options.table"
+            raise ValueError(msg) from None
+    return RecordedTable(tuple(names), scale.metric, recordings)
+
+
+def _recording(entry: Mapping[str, Any], scale: Scale, *, repeats: bool) -> Recording:
+    setup_s = _MS * float(entry.get("compile_time") or 0.0)
+    together_s = _MS * float(entry.get("benchmark_time") or 0.0)
+    name, value = scale.metric.name, entry[scale.metric.name]
+    failed = next((part for part in (value, entry.get("time")) if isinstance(part, str)), None)
+    if failed is not None:
+        code, message = _FAILURES.get(failed, ("failed", "failed when it was recorded"))
+        run = TableRun(together_s, failure=FailureKind.APPLICATION_ERROR, code=code, message=f"{failed}: {message}")
+        return Recording((run,), setup_s)
+    values = entry.get("times") if name == "time" and repeats else None
+    found = [scale.factor * float(one) for one in values or [value]]
+    if not all(math.isfinite(one) for one in found):
+        bad = TableRun(together_s, failure=FailureKind.INVALID_RESULT, code="no-number", message=f"{name} is no number")
+        return Recording((bad,), setup_s)
+    each_s = together_s / len(found) or (found[0] if scale.metric.kind == "time" else 0.0)
+    return Recording(tuple(TableRun(max(each_s, _least_s(scale, one)), one) for one in found), setup_s)
+
+
+def _least_s(scale: Scale, value: float) -> float:
+    """Return what a run took at least: a time is part of its job's."""
+    return value if scale.metric.kind == "time" else 0.0

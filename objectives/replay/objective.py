@@ -1,0 +1,133 @@
+"""The objective of a replay: its job is a configuration, its output what a recorded run is told to have printed.
+
+A run prints one line of JSON at its end: `{"step": 1, "time": 0.0039}`, or how it failed.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from launchers import Job, Resources
+from objectives.base import (
+    ApplicationError,
+    Context,
+    FailureKind,
+    InvalidResult,
+    Measurement,
+    Metric,
+    OutOfMemory,
+    Output,
+    Progress,
+    ProgressReader,
+    RecordedRun,
+    RunFailure,
+    TimedOut,
+)
+from objectives.ending import check_ending
+from objectives.jsonline import json_object
+from objectives.replay.table import RecordedTable, TableRun
+from spaces import Configuration
+
+PROGRAM = "replay"
+"""The first word of a replay's command, which nobody runs."""
+
+NOT_RECORDED = "not-recorded"
+"""The code of a run of a configuration that the table does not have."""
+
+_FAILED: Mapping[FailureKind, type[RunFailure]] = {
+    FailureKind.INVALID_RESULT: InvalidResult,
+    FailureKind.OUT_OF_MEMORY: OutOfMemory,
+    FailureKind.TIMED_OUT: TimedOut,
+}
+
+
+@dataclass(frozen=True)
+class ReplayObjective:
+    """Tells the recorded runs of a table again."""
+
+    table: RecordedTable
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metric of the table."""
+        return (self.table.metric,)
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return a job that holds the configuration, and the cores that the recorded runs held."""
+        recording = self.table.recording(configuration)
+        cores = max(1, recording.cores if recording else 1, len(context.cpus))
+        return Job(
+            argv=(PROGRAM, json.dumps(dict(configuration))),
+            folder=context.folder,
+            resources=Resources(cores=cores, cpus=context.cpus),
+            time_limit_s=context.time_limit_s,
+        )
+
+    def draw(self, configuration: Configuration, rng: np.random.Generator) -> RecordedRun:
+        """Return one of the recorded runs of a configuration, each as likely as the others.
+
+        Of a run that was stopped since it had lost only a bound is known. Where the configuration has other runs whose
+        values are known, it is told again as one of those that were not better than that bound; where all of them were
+        better, as a run with the bound as its value, which is the least that it can have been.
+        """
+        recording = self.table.recording(configuration)
+        if recording is None:
+            return self._told(0.0, {"failure": "", "code": NOT_RECORDED, "message": "not recorded in the table"})
+        run = recording.runs[int(rng.integers(len(recording.runs)))]
+        if run.bound is not None and recording.values:
+            run = self._completed(run, recording.runs, rng)
+        elapsed_s = recording.setup_s + run.elapsed_s
+        if run.bound is not None:
+            return RecordedRun(elapsed_s, bound=run.bound)
+        if run.failure is not None:
+            said = {"failure": run.failure.value, "code": run.code, "message": run.message}
+            return self._told(elapsed_s, said)
+        return self._told(elapsed_s, {"step": 1, self.table.metric.name: run.value})
+
+    def progress_reader(self) -> ProgressReader:
+        """Return a reader that finds a line's step."""
+
+        def read(line: str) -> Progress | None:
+            step = json_object(line).get("step")
+            return Progress(step) if isinstance(step, int) and not isinstance(step, bool) else None
+
+        return read
+
+    def measure(self, output: Output) -> Measurement:
+        """Read what a recorded run is told to have printed.
+
+        Raises:
+            RunFailure: it failed when it was recorded, or is not in the table.
+        """
+        check_ending(output)
+        name = self.table.metric.name
+        for line in reversed(output.stdout.splitlines()):
+            said = json_object(line)
+            if "failure" in said:
+                raise _failure(said)
+            value = said.get(name)
+            if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+                return Measurement({name: float(value)})
+        msg = f"no {name} in what was recorded"
+        raise InvalidResult(msg, code="no-metric")
+
+    def _completed(self, capped: TableRun, runs: tuple[TableRun, ...], rng: np.random.Generator) -> TableRun:
+        cost, bound = self.table.metric.cost, capped.bound
+        assert bound is not None
+        worse = [run for run in runs if run.value is not None and cost(run.value) >= cost(bound)]
+        if worse:
+            return worse[int(rng.integers(len(worse)))]
+        return replace(capped, bound=None, value=bound)
+
+    def _told(self, elapsed_s: float, said: dict[str, Any]) -> RecordedRun:
+        return RecordedRun(elapsed_s, ((elapsed_s, json.dumps(said)),))
+
+
+def _failure(said: dict[str, Any]) -> RunFailure:
+    kinds = {kind.value: made for kind, made in _FAILED.items()}
+    made = kinds.get(str(said["failure"]), ApplicationError)
+    return made(str(said.get("message") or "failed when it was recorded"), code=str(said.get("code") or "recorded"))

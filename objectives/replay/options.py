@@ -1,0 +1,115 @@
+"""What a study file may say about a table, and what the metric of the table is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from objectives.base import Metric, MetricKind
+from objectives.options import read_options
+
+SECONDS: Mapping[str, float] = {
+    "s": 1.0,
+    "sec": 1.0,
+    "seconds": 1.0,
+    "ms": 1e-3,
+    "milliseconds": 1e-3,
+    "us": 1e-6,
+    "microseconds": 1e-6,
+    "ns": 1e-9,
+    "nanoseconds": 1e-9,
+    "min": 60.0,
+    "h": 3600.0,
+}
+"""Units of time, in seconds."""
+
+
+class ReplayOptions(BaseModel):
+    """The `[options]` of a replay.
+
+    Args:
+        table: a shipped table, or the path of a file: CSV, a cache of Kernel Tuner, T4 results, each also as `.gz`; or
+            a storage of autotune.
+        study: which study of a storage.
+        metric: what is optimised: a column, or a figure of Kernel Tuner's (`time` by default).
+        unit: its unit; the end of a column's name (`_s`, `_sec`, `_ms`) tells it, too.
+        direction: `maximize` for a rate, otherwise `minimize`, unless said.
+        kind: `time` where the unit is one of time, otherwise `other`, unless said.
+        parameters: the columns of a CSV file that are the parameters.
+        elapsed: the column with the seconds that a run took; a metric of kind time says it otherwise.
+        setup: the column with the seconds that every run of a configuration pays first.
+        failure: the column with the words of a run that failed.
+        done: the column that says whether a run ended well.
+        bound: the column with the bound of a run that was stopped since it had lost.
+        cores: the column with the number of cores that a run held.
+        space: a file with the space: T1, or what `autotune space --json` prints as `space`.
+        unrecorded: what becomes of configurations of the space that were not measured: they `fail`, or are left out of
+            the space (`leave-out`).
+        default: the default configuration; parameters that it leaves out are unset.
+        repeats: whether every recorded repeat is a run; false: a configuration has one, with their mean.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    table: str
+    study: str | None = None
+    metric: str | None = None
+    unit: str | None = None
+    direction: Literal["minimize", "maximize"] | None = None
+    kind: MetricKind | None = None
+    parameters: list[str] | None = Field(default=None, min_length=1)
+    elapsed: str | None = None
+    setup: str | None = None
+    failure: str | None = None
+    done: str | None = None
+    bound: str | None = None
+    cores: str | None = None
+    space: str | None = None
+    unrecorded: Literal["fail", "leave-out"] = "fail"
+    default: dict[str, int | float | str | bool] | None = None
+    repeats: bool = True
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any]) -> "ReplayOptions":
+        """Check options from a study file.
+
+        Raises:
+            PlanError: they have errors: all of them, each with its path.
+        """
+        return read_options(cls, options, "a replay")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The metric of a table, and by what the numbers of the file are multiplied: times become seconds."""
+
+    metric: Metric
+    factor: float = 1.0
+
+
+def scale_of(options: ReplayOptions, name: str, unit: str | None) -> Scale:
+    """Return the metric called `name`, whose `unit` the file tells, unless the options do.
+
+    Raises:
+        ValueError: a metric of kind time has no unit of time.
+    """
+    given = options.unit if options.unit is not None else unit
+    given = given if given is not None else _unit_in(name)
+    kind: MetricKind = options.kind or ("time" if given in SECONDS and options.direction != "maximize" else "other")
+    direction = options.direction or ("maximize" if kind == "rate" else "minimize")
+    if kind != "time":
+        return Scale(Metric(name, given or "", direction, kind))
+    if given is None or given not in SECONDS:
+        msg = f"the unit of a time is one of {', '.join(SECONDS)}, got {given!r} @ options.unit"
+        raise ValueError(msg)
+    if direction == "maximize":
+        msg = "a time is minimised: kind = 'time' has no direction = 'maximize' @ options.direction"
+        raise ValueError(msg)
+    return Scale(Metric(name, "s", direction, kind), SECONDS[given])
+
+
+def _unit_in(name: str) -> str | None:
+    """Return the unit at the end of a name: `wall_s`, `elapsed_sec`."""
+    end = name.rpartition("_")[2]
+    return end if end != name and end in SECONDS else None

@@ -1,0 +1,97 @@
+"""Results files of the schema T4: one entry a tested configuration, with its times, validity and measurements.
+
+Source: `schemas/T4.json` of AutoTuningAssociation/autotuning_methodology (MIT).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from objectives.base import FailureKind
+from objectives.replay.options import SECONDS, ReplayOptions, Scale, scale_of
+from objectives.replay.table import Key, RecordedTable, Recording, TableRun
+
+_FAILURES = {
+    "timeout": FailureKind.TIMED_OUT,
+    "compile": FailureKind.APPLICATION_ERROR,
+    "runtime": FailureKind.APPLICATION_ERROR,
+    "constraints": FailureKind.APPLICATION_ERROR,
+    "correctness": FailureKind.INVALID_RESULT,
+}
+
+
+def read_results(document: Mapping[str, Any], options: ReplayOptions) -> RecordedTable:
+    """Return the table of a results file; entries of the same configuration are its repeats.
+
+    Raises:
+        ValueError: it is not one, or does not have the metric; the message says what and where.
+    """
+    entries = document["results"]
+    if not isinstance(entries, Sequence) or not entries:
+        msg = "T4 results hold a list of entries in `results` @ options.table"
+        raise ValueError(msg)
+    unit = (document.get("metadata") or {}).get("timeunit") or "milliseconds"
+    if unit not in SECONDS:
+        msg = f"the time unit of the file is {unit!r}; known: {', '.join(SECONDS)} @ options.table"
+        raise ValueError(msg)
+    try:
+        names = tuple(entries[0]["configuration"])
+        metric = options.metric or (entries[0].get("objectives") or ["time"])[0]
+        scale = scale_of(options, metric, _unit(entries, metric, unit))
+        found: dict[Key, list[Recording]] = {}
+        for entry in entries:
+            key = tuple(entry["configuration"][name] for name in names)
+            found.setdefault(key, []).append(_recording(entry, scale, SECONDS[unit], repeats=options.repeats))
+    except (KeyError, TypeError, IndexError) as error:
+        msg = f"an entry of the results cannot be read: {error!r} @ options.table"
+        raise ValueError(msg) from None
+    return RecordedTable(names, scale.metric, {key: _joined(parts) for key, parts in found.items()})
+
+
+def _unit(entries: Sequence[Mapping[str, Any]], metric: str, time_unit: str) -> str | None:
+    """Return the unit of a metric: that of its first measurement; of times the file's."""
+    for entry in entries:
+        for measured in entry.get("measurements") or ():
+            if measured.get("name") == metric:
+                return measured.get("unit") or (time_unit if "time" in metric.lower() else None)
+    return time_unit
+
+
+def _joined(parts: Sequence[Recording]) -> Recording:
+    return Recording(tuple(run for part in parts for run in part.runs), parts[0].setup_s)
+
+
+def _recording(entry: Mapping[str, Any], scale: Scale, unit_s: float, *, repeats: bool) -> Recording:
+    times = entry["times"]
+    setup_s = unit_s * _number(times.get("compilation_time"))
+    runtimes = [float(one) for one in times.get("runtimes") or ()]
+    together_s = unit_s * sum(one for one in runtimes if math.isfinite(one))
+    invalidity = entry["invalidity"]
+    if invalidity != "correct" or not entry["correctness"]:
+        why = invalidity if invalidity != "correct" else "correctness"
+        kind = _FAILURES.get(why, FailureKind.APPLICATION_ERROR)
+        run = TableRun(together_s, failure=kind, code=str(why), message=f"{why}: failed when it was recorded")
+        return Recording((run,), setup_s)
+    values = _values(entry, scale, runtimes, repeats=repeats)
+    if not values or not all(math.isfinite(value) for value in values):
+        name = scale.metric.name
+        bad = TableRun(together_s, failure=FailureKind.INVALID_RESULT, code="no-number", message=f"no {name} recorded")
+        return Recording((bad,), setup_s)
+    is_time = scale.metric.kind == "time"
+    each_s = together_s / len(values)
+    return Recording(tuple(TableRun(max(each_s, value if is_time else 0.0), value) for value in values), setup_s)
+
+
+def _values(entry: Mapping[str, Any], scale: Scale, runtimes: Sequence[float], *, repeats: bool) -> list[float]:
+    name = scale.metric.name
+    told = [one.get("value") for one in entry.get("measurements") or () if one.get("name") == name]
+    # Only of times the single runs are known, and what stands among the measurements is their mean.
+    if scale.metric.kind == "time" and len(runtimes) > 1 and repeats:
+        return [scale.factor * one for one in runtimes]
+    listed = [item for value in told for item in (value if isinstance(value, list) else [value])]
+    numbers = [float(item) for item in listed or runtimes if isinstance(item, int | float)]
+    return [scale.factor * number for number in numbers]
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0

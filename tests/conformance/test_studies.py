@@ -1,0 +1,34 @@
+"""What every study that ships must be."""
+
+import pytest
+
+from autotune import studyfile
+from autotune.machine import this_machine
+from autotune.prepare import prepare
+from autotune.records import REPLAY
+from launchers.local import local_launcher
+from objectives.registry import OBJECTIVES
+
+STUDIES = {name: studyfile.load(path) for name, path in studyfile.catalogue().items()}
+REPLAYS = sorted(name for name, study in STUDIES.items() if study.objective == REPLAY)
+
+
+@pytest.mark.parametrize("name", sorted(STUDIES))
+def test_a_shipped_study_has_a_known_objective_and_says_what_it_is(name):
+    study = STUDIES[name]
+    assert study.name == name
+    assert study.objective in OBJECTIVES
+    assert study.description
+
+
+@pytest.mark.parametrize("name", REPLAYS)
+def test_a_shipped_replay_is_ready_anywhere(name, tmp_path):
+    prepared = prepare(STUDIES[name], this_machine(), local_launcher(), tmp_path)
+    assert prepared.space.size.exact
+    assert prepared.space.size.value >= STUDIES[name].budget.trials
+    assert prepared.plan.recorded is not None
+    assert prepared.space.contains(prepared.space.default())
+
+
+def test_a_replay_ships():
+    assert "replay" in REPLAYS
