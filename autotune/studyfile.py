@@ -52,14 +52,14 @@ _OTHERS_SAMPLER = re.compile(r"optuna:[A-Za-z]\w*|optunahub:[A-Za-z]\w*(/\w+)*(:
 
 
 class SamplerSection(_Section):
-    """Which configurations are tried. `startup` of them are drawn at random from the valid set first.
+    """Which configurations are tried. `startup` of them come first, before any measurement is looked at.
 
     `options` are the arguments of Optuna's (or OptunaHub's) sampler.
     """
 
     name: str = "autotune"
     seed: int = Field(default=0, ge=0)
-    startup: int = Field(default=8, ge=1)
+    startup: int = Field(default=6, ge=1)
     options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("name")

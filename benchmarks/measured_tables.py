@@ -1,4 +1,4 @@
-"""Measured spaces, every configuration of which was run several times: what `trust.py` replays.
+"""Measured spaces: what `trust.py` replays, and what `benchmarks.search` searches.
 
 The data are others' and stay outside of the project: `load_tables` reads a folder of the developer's.
 """
@@ -8,8 +8,9 @@ import gzip
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 
 from autotune.outcome import Outcome
 from objectives.base import FailureKind
-from spaces import Configuration, Constraint, Integer, Space
+from spaces import Choice, Configuration, Constraint, Integer, Parameter, Space
 
 Key = frozenset[tuple[str, Any]]
 
@@ -30,11 +31,15 @@ _LEAST_REPEATS = 5
 
 @dataclass(frozen=True)
 class MeasuredTable:
-    """A space and the times of every configuration of it that ran, in seconds; one without times fails."""
+    """A space and the times of every configuration of it that ran, in seconds; one without times fails.
+
+    `costs_s` is what an evaluation took in all (compiling, all runs), also of one that failed, where it is known.
+    """
 
     name: str
     space: Space
     times_s: Mapping[Key, tuple[float, ...]]
+    costs_s: Mapping[Key, float] = field(default_factory=dict)
 
     def value_of(self, configuration: Configuration, rng: np.random.Generator) -> float | Outcome:
         """Draw one of the recorded runs. A failure costs nothing: its time was not recorded."""
@@ -60,12 +65,33 @@ class MeasuredTable:
 
 
 def load_tables(folder: Path) -> Iterator[MeasuredTable]:
-    """Yield every table that is there."""
+    """Yield every table that is there whose configurations were run several times."""
     for cache in sorted((folder / "convolution").glob("*.json.gz")):
         yield _kernel_tuner_table(cache, cache.parent / "space.json")
     runs = folder / "qe" / "pwx_silicon.csv.gz"
     if runs.is_file():
         yield from _pwx_tables(runs)
+
+
+def load_syr2k(folder: Path) -> Iterator[MeasuredTable]:
+    """Yield the loop nest `syr2k`, if it is there: every configuration once, with the clock at which it was done."""
+    path = folder / "syr2k" / "small.csv.gz"
+    if not path.is_file():
+        return
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    pragmas, tiles = ("p0", "p1", "p2"), ("p3", "p4", "p5")
+    texts = {name: tuple(sorted({row[name].strip() for row in rows})) for name in pragmas}
+    sizes = {name: tuple(sorted({int(row[name]) for row in rows})) for name in tiles}
+    # What is without tuning: no pragma, and tiles of the middle.
+    parameters: list[Parameter] = [Choice(name, values, default=values[0]) for name, values in texts.items()]
+    parameters += [Integer(name, values, default=values[len(values) // 2]) for name, values in sizes.items()]
+    keys = [frozenset([(n, row[n].strip()) for n in pragmas] + [(n, int(row[n])) for n in tiles]) for row in rows]
+    # `elapsed_sec` is the campaign's clock, `objective` the kernel's time.
+    clock = [0.0, *(float(row["elapsed_sec"]) for row in rows)]
+    times = {key: (float(row["objective"]),) for key, row in zip(keys, rows, strict=True)}
+    costs = {key: after - before for key, (before, after) in zip(keys, pairwise(clock), strict=True)}
+    yield MeasuredTable("syr2k small", Space(parameters), times, costs)
 
 
 def _kernel_tuner_table(cache: Path, definition: Path) -> MeasuredTable:
@@ -80,14 +106,12 @@ def _kernel_tuner_table(cache: Path, definition: Path) -> MeasuredTable:
         for number, condition in enumerate(stored["Conditions"])
     ]
     with gzip.open(cache, "rt", encoding="utf-8") as file:
-        rows = json.load(file)["cache"].values()
-    times = {
-        # Milliseconds become seconds: nobody caps a run of milliseconds.
-        frozenset((name, row[name]) for name in names): tuple(row["times"])
-        for row in rows
-        if isinstance(row["time"], float)
-    }
-    return MeasuredTable(f"convolution {cache.name.split('.')[0]}", Space(parameters, constraints), times)
+        rows = {frozenset((name, row[name]) for name in names): row for row in json.load(file)["cache"].values()}
+    # Milliseconds become seconds: nobody caps a run of milliseconds.
+    times = {key: tuple(row["times"]) for key, row in rows.items() if isinstance(row["time"], float)}
+    # These are true seconds: a kernel of milliseconds takes a second to compile.
+    costs = {key: (row["compile_time"] + row["benchmark_time"]) / 1e3 for key, row in rows.items()}
+    return MeasuredTable(f"convolution {cache.name.split('.')[0]}", Space(parameters, constraints), times, costs)
 
 
 def _pwx_tables(path: Path) -> Iterator[MeasuredTable]:

@@ -28,6 +28,16 @@ def holds(node: Node, columns: Columns) -> Array:
     return value if failed is None else value & ~failed
 
 
+def values_of(node: Node, columns: Columns, count: int) -> Array:
+    """Return the values of a numeric expression as floats, (count,), NaN where it could not be computed."""
+    with np.errstate(all="ignore"):
+        value, failed = _compute(node, columns)
+    values = np.broadcast_to(np.asarray(value, dtype=float), (count,)).copy()
+    if failed is not None:
+        values[np.broadcast_to(failed, (count,))] = np.nan
+    return values
+
+
 def number(node: Node) -> Any:  # noqa: ANN401  a number, a truth value or a code, as the node says
     """Return the value of an expression over facts only: a Python number, truth value or word code.
 

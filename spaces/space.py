@@ -20,6 +20,7 @@ from spaces.neighbourhood import Neighbourhood
 from spaces.parameter import Configuration, Parameter, Value, index_of
 from spaces.particles import MORE, PARTICLES, RUNS, NoneFoundError, Particles
 from spaces.rule import ConstraintRule
+from spaces.traits import Traits
 from spaces.valid import LISTABLE_ROWS, EmptyError, Indices, ValidSet, valid_set
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,6 +29,7 @@ _NOTHING_FOUND = (
     f"no valid configuration was found in {RUNS * (1 + MORE) * PARTICLES} random attempts; the constraints tie"
     " too many parameters together to prove that there is none. Relax them, or give the parameters fewer values"
 )
+_TRAIT_ROWS = 2_000  # enough to learn the ranges of quantities from
 _CHUNK_ROWS = 10_000  # configurations decoded at a time when all are iterated over
 
 
@@ -219,6 +221,14 @@ class Space:
         """Return the encoding (n, d) of value indexes (n, p)."""
         return encoding.encoded(self._ready.domains, np.asarray(indices))
 
+    def traits_of(self, indices: Indices) -> FloatArray:
+        """Return the traits (n, d) of value indexes (n, p): columns from 0 to 1 for a model (`spaces.traits`).
+
+        Raises:
+            SpaceError: no configuration is valid.
+        """
+        return self._traits.of(np.asarray(indices))
+
     def valid_indices(self, indices: Indices) -> npt.NDArray[np.bool_]:
         """Return which rows of value indexes (n, p) are valid, (n,)."""
         rows = np.asarray(indices)
@@ -265,6 +275,11 @@ class Space:
     def _ready(self) -> Compiled:
         ready: Compiled = self.__dict__["_compiled"]
         return ready
+
+    @cached_property
+    def _traits(self) -> Traits:
+        sample = self._valid.sample(np.random.default_rng(0), _TRAIT_ROWS)
+        return Traits(self._ready.domains, self._ready.rules, sample)
 
     @cached_property
     def _valid(self) -> ValidSet:

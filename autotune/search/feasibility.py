@@ -4,9 +4,11 @@ With Nadaraya-Watson weights and one configuration's worth of trust in the space
 a run is expected to work, among failures it is not, and no region is given up, since the chance never reaches zero.
 """
 
+from math import sqrt
+
 import numpy as np
 
-from autotune.search.surrogate import Array, kernel
+from autotune.search.surrogate import Array, correlation
 
 _TRUST = 1.0
 _EXPECTED = 0.9
@@ -17,6 +19,7 @@ def chance_to_work(candidates: Array, tried: Array, worked: Array) -> Array:
     """Return P(a run works), (m,), at `candidates`, (m, d), given `tried`, (n, d), and `worked`, (n,) of 0 and 1."""
     if worked.all():
         return np.ones(len(candidates))
-    weights = kernel(candidates, tried, _LENGTH_SCALE)
+    dimensions = tried.shape[1]
+    weights = correlation(candidates, tried, np.full(dimensions, _LENGTH_SCALE * sqrt(dimensions)))
     chances: Array = (_TRUST * _EXPECTED + weights @ worked) / (_TRUST + weights.sum(1))
     return chances

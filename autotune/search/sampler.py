@@ -1,34 +1,59 @@
 """The sampler over the valid set: an Optuna sampler that proposes only valid configurations not measured before.
 
-The first proposal is the default configuration, the next few are uniform draws from the valid set, the rest maximise
-the expected improvement of a Gaussian process over the valid set itself where it is small, or over a sample of it and
-the neighbours of the best where it is not. A value of several runs weighs as much; a capped trial counts as somewhere
-above its bound; a failed one as a standard deviation worse than the worst, and near it an improvement is expected only
-as far as a run is expected to work; running trials are believed at the model's mean (kriging believer: Ginsbourger, Le
-Riche & Carraro 2010). What is known to be the same in effect as a measured configuration is passed over.
+The first proposal is the default configuration, the next few spread over the valid set, the rest maximise the expected
+improvement of a Gaussian process on the traits of configurations (`spaces.traits`), over the valid set itself where it
+is small, or over a sample of it and the neighbours of the best where it is not. A value of several runs weighs as much;
+a capped trial counts as somewhere above its bound; a failed one as a standard deviation worse than the worst, and near
+it an improvement is expected only as far as a run is expected to work; running trials are believed at the model's mean
+(kriging believer: Ginsbourger, Le Riche & Carraro 2010). What is known to be the same in effect as a measured
+configuration is passed over. Why so, and what was measured: docs/search.md.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.search import design
 from autotune.search.evidence import Evidence, evidence_of
 from autotune.search.feasibility import chance_to_work
 from autotune.search.proposer import PASSED_OVER, History, Proposer, Rows, unseen
-from autotune.search.surrogate import expected_improvement, fit, fit_censored
-from spaces import Configuration, Space
+from autotune.search.surrogate import Array, Surrogate, fit_censored, log_expected_improvement
+from spaces import Space
 
 # All of a valid set up to this size is scored; of a larger one a sample of this size.
-_SCORED = 2_000
-# Neighbours of that many of the best are scored too, so that the search can refine where sampling is thin.
+_SCORED = 5_000
+# Of a larger one the neighbours of that many of the best measured and of the most promising are scored, too, the
+# latter so often: the search can refine where the sample is thin.
 _REFINED = 5
+_CLIMBS = 3
+# A design is chosen from so many.
+_DESIGNED = 500
 # A process over n points costs n^3; the best and the newest this many tell nearly as much as all.
 _REMEMBERED = 300
 
 
-class ValidSetSampler(Proposer):
-    """Proposes `startup` trials at random, then guided by a model, or at random for ever without one."""
+@dataclass(frozen=True)
+class Model:
+    """What is believed of a space: the process, where runs work (`tried` traits, (n, d); `worked`, (n,)), the best."""
 
-    def __init__(self, space: Space, *, seed: int = 0, startup: int = 8, model: bool = True) -> None:
+    surrogate: Surrogate
+    tried: Array
+    worked: Array
+    best: float
+
+    def promise(self, traits: Array) -> Array:
+        """Return the logarithm of the improvement expected at `traits`, (m, d)."""
+        mean, deviation = self.surrogate.predict(traits)
+        works = chance_to_work(traits, self.tried, self.worked)
+        promise: Array = log_expected_improvement(mean, deviation, self.best) + np.log(works)
+        return promise
+
+
+class ValidSetSampler(Proposer):
+    """Proposes `startup` trials by design, then guided by a model; or at random for ever without one."""
+
+    def __init__(self, space: Space, *, seed: int = 0, startup: int = 6, model: bool = True) -> None:
         super().__init__(space, seed=seed)
         self._startup = startup
         self._model = model
@@ -41,46 +66,75 @@ class ValidSetSampler(Proposer):
     def ranked(self, history: History, rng: np.random.Generator) -> Rows:
         """Return candidates that no trial has, the most promising first."""
         seen = history.rows
-        if not self._model or len(seen) <= self._startup:
+        if not self._model:
             return self.drawn(rng, seen)
+        if len(seen) <= self._startup:
+            return self._designed(seen, rng)
         evidence = evidence_of(history.observations, history.direction, rng)
-        candidates = unseen(self._candidates(rng, seen, evidence), seen)
-        chosen: Rows = candidates[self._best(candidates, seen, evidence)]
+        model = model_of(self.space, seen, evidence)
+        if model is None:
+            return self.drawn(rng, seen)
+        candidates, promise = self._scored(model, seen, evidence, rng)
+        best: Rows = candidates[np.argsort(-promise, kind="stable")[:PASSED_OVER]]
+        return best
+
+    def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
+        candidates = unseen(self.space.sample_indices(rng, len(seen) + _DESIGNED), seen)
+        order = design.ranked(self.space.traits_of(candidates), self.space.traits_of(seen))
+        chosen: Rows = candidates[order[:PASSED_OVER]]
         return chosen
 
-    def _candidates(self, rng: np.random.Generator, seen: Rows, evidence: Evidence) -> Rows:
+    def _scored(self, model: Model, seen: Rows, evidence: Evidence, rng: np.random.Generator) -> tuple[Rows, Array]:
+        """Return candidates, (m, p), and their promise, (m,)."""
         if self.space.listable and self.space.size.value <= _SCORED:
-            return rng.permutation(self.space.all_indices())
-        drawn = self.space.sample_indices(rng, _SCORED)
-        best = self.space.decode(seen[np.argsort(evidence.values)[:_REFINED]])
-        near: list[Configuration] = [n for configuration in best for n in self.space.neighbours(configuration)]
-        return np.concatenate([drawn, self.space.indices(near)]) if near else drawn
+            candidates = unseen(rng.permutation(self.space.all_indices()), seen)
+            return candidates, model.promise(self.space.traits_of(candidates))
+        best = seen[np.argsort(evidence.values, kind="stable")[:_REFINED]]
+        candidates = unseen(np.concatenate([self.space.sample_indices(rng, _SCORED), self._near(best)]), seen)
+        promise = model.promise(self.space.traits_of(candidates))
+        for _ in range(_CLIMBS):
+            top = np.argsort(-promise, kind="stable")[:_REFINED]
+            found = _new(self._near(candidates[top]), np.concatenate([seen, candidates]))
+            if not len(found):
+                break
+            candidates = np.concatenate([candidates, found])
+            reached = model.promise(self.space.traits_of(found))
+            climbed = reached.max() > promise[top[0]]
+            promise = np.concatenate([promise, reached])
+            if not climbed:
+                break
+        return candidates, promise
 
-    def _best(self, candidates: Rows, seen: Rows, evidence: Evidence) -> NDArray[np.intp]:
-        """Return the places of the best candidates, the best first."""
-        measured = np.isfinite(evidence.values)
-        if (measured & ~evidence.censored).sum() < 2:
-            return np.arange(min(PASSED_OVER, len(candidates)))
-        # A failure counts as bad, or the process would be curious about it.
-        worst = evidence.values[measured].max() + evidence.values[measured].std()
-        values = np.where(np.isposinf(evidence.values), worst, evidence.values)
-        x = self.space.encode_indices(seen)
-        rows = self.space.encode_indices(candidates)
-        chosen = _remembered(values)
-        surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen])
-        if evidence.pending.any():
-            believed, _ = surrogate.predict(x[evidence.pending])
-            surrogate = fit(
-                np.concatenate([surrogate.x, x[evidence.pending]]),
-                np.concatenate([surrogate.y, believed]),
-                np.concatenate([evidence.runs[chosen], np.ones(len(believed))]),
-            )
-        mean, deviation = surrogate.predict(rows)
-        best = float(evidence.values[measured & ~evidence.censored].min())
-        told = ~evidence.pending
-        works = chance_to_work(rows, x[told], measured[told].astype(float))
-        promise = expected_improvement(mean, deviation, best) * works
-        return np.argsort(-promise, kind="stable")[:PASSED_OVER]
+    def _near(self, rows: Rows) -> Rows:
+        near = [found for one in self.space.decode(rows) for found in self.space.neighbours(one)]
+        return self.space.indices(near)
+
+
+def model_of(space: Space, seen: Rows, evidence: Evidence) -> Model | None:
+    """Return what `evidence` of the configurations `seen`, (n, p), makes one believe; None while that is nothing."""
+    measured = np.isfinite(evidence.values)
+    valued = measured & ~evidence.censored
+    if valued.sum() < 2:
+        return None
+    # A failure counts as bad, or the process would be curious about it.
+    worst = evidence.values[measured].max() + evidence.values[measured].std()
+    values = np.where(np.isposinf(evidence.values), worst, evidence.values)
+    x = space.traits_of(seen)
+    chosen = _remembered(values)
+    surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen])
+    best = float(surrogate.predict(x[valued])[0].min())
+    if evidence.pending.any():
+        surrogate = surrogate.believing(x[evidence.pending])
+    told = ~evidence.pending
+    return Model(surrogate, x[told], measured[told].astype(float), best)
+
+
+def _new(rows: Rows, seen: Rows) -> Rows:
+    """Return each of `rows`, (m, p), that is not in `seen`, (n, p), once."""
+    known = {row.tobytes() for row in np.ascontiguousarray(seen)}
+    found = {row.tobytes(): place for place, row in enumerate(np.ascontiguousarray(rows))}
+    fresh: Rows = rows[[place for row, place in found.items() if row not in known]]
+    return fresh
 
 
 def _remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:

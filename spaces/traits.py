@@ -1,0 +1,146 @@
+"""Traits: configurations as the numbers by which tuning knobs usually act, for models that learn from few runs.
+
+An ordered parameter is a column by logarithm where its values spread over a factor of four (a doubling is a step),
+else linear; whole numbers have a second one, how often two divides them, where that says more than their order: warps,
+cache lines, and ranks of a node come in powers of two. A choice is a column for each value, of two values one. What the
+constraints compute with (ranks per pool, threads of a block, bytes of a tile) is what the program's authors think in:
+every such quantity is a column, too. All columns run from 0 to 1.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from spaces.domain import Domain, FloatArray
+from spaces.evaluate import values_of
+from spaces.node import Node
+from spaces.parameter import Choice, Integer
+from spaces.rule import ConstraintRule, Rule
+from spaces.valid import Indices
+
+_BY_LOGARITHM = 4.0
+_MIDDLE = 0.5  # where an ordered column without a value is put: nearest to all
+# A quantity is computed for every candidate; beyond that many they repeat each other.
+_MOST_QUANTITIES = 16
+_ALIKE = 0.9999
+
+_Raw = Callable[[Indices], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """How to compute a column, (n,) with NaN where it has no value, and the range that becomes 0 to 1."""
+
+    raw: _Raw
+    low: float
+    high: float
+    logarithm: bool
+
+    @classmethod
+    def fitted(cls, raw: _Raw, sample: Indices) -> Self | None:
+        """Return the column scaled on a `sample` (n, p) of valid rows; None where it never changes."""
+        values = raw(sample)
+        values = values[np.isfinite(values)]
+        if len(values) == 0 or values.min() == values.max():
+            return None
+        low, high = float(values.min()), float(values.max())
+        return cls(raw, low, high, low > 0.0 and high / low >= _BY_LOGARITHM)
+
+    def of(self, rows: Indices) -> FloatArray:
+        """Return the column, (n,), of value indexes (n, p)."""
+        values = self.raw(rows)
+        low, high = self.low, self.high
+        if self.logarithm:
+            values, low, high = np.log(np.maximum(values, low / 4.0)), np.log(low), np.log(high)
+        # The range is that of a sample; what lies beyond it must not be far off.
+        scaled = np.clip((values - low) / (high - low), -0.5, 1.5)
+        return np.where(np.isfinite(scaled), scaled, _MIDDLE)
+
+
+class Traits:
+    """Computes the traits of value indexes; `sample`, (n, p), are valid rows to learn the ranges from."""
+
+    def __init__(self, domains: Sequence[Domain], rules: Sequence[Rule], sample: Indices) -> None:
+        raws = [raw for domain in domains for raw in _raws(domain)]
+        raws += list(_quantities(domains, rules))
+        self._columns: list[_Column] = []
+        kept: list[FloatArray] = []
+        for raw in raws:
+            column = _Column.fitted(raw, sample)
+            if column is None:
+                continue
+            values = column.of(sample)
+            if not any(_alike(values, other) for other in kept):
+                self._columns.append(column)
+                kept.append(values)
+
+    def of(self, rows: Indices) -> FloatArray:
+        """Return the traits (n, d) of value indexes (n, p); d is at least 1."""
+        if not self._columns:
+            return np.zeros((len(rows), 1))
+        return np.column_stack([column.of(rows) for column in self._columns])
+
+
+def _raws(domain: Domain) -> Iterator[_Raw]:
+    values = domain.values
+    if isinstance(domain.parameter, Choice):
+        # Of two values that are always there one column tells all.
+        told = len(values) if domain.may_be_missing or len(values) > 2 else 1
+        yield from (_picked(domain, np.append(np.arange(len(values)) == place, False)) for place in range(told))
+    else:
+        yield _picked(domain, np.append(np.array(values, dtype=float), np.nan))
+    if isinstance(domain.parameter, Integer) and len(values) > 2:
+        twos = np.array([_twos(int(value)) for value in values], dtype=float)
+        if not (np.diff(twos) > 0).all():
+            yield _picked(domain, np.append(twos, np.nan))
+    if domain.may_be_missing:
+        yield _picked(domain, np.append(np.zeros(len(values)), 1.0))
+
+
+def _picked(domain: Domain, table: FloatArray) -> _Raw:
+    column = table.astype(float)
+    return lambda rows: column[rows[:, domain.position]]
+
+
+def _twos(value: int) -> int:
+    """Return how often two divides a whole number; 0 for 0."""
+    return (value & -value).bit_length() - 1 if value else 0
+
+
+def _quantities(domains: Sequence[Domain], rules: Sequence[Rule]) -> Iterator[_Raw]:
+    """Yield the numbers that the constraints compute from parameters, the larger expressions after their parts."""
+    found: dict[tuple[object, ...], _Raw] = {}
+    for rule in rules:
+        if isinstance(rule, ConstraintRule):
+            for node in _computed(rule.node):
+                found.setdefault(_identity(node), _evaluated(node, domains))
+    yield from list(found.values())[:_MOST_QUANTITIES]
+
+
+def _computed(node: Node) -> Iterator[Node]:
+    for operand in node.operands:
+        yield from _computed(operand)
+    if node.operands and node.kind in {"int", "float"} and node.positions:
+        yield node
+
+
+def _identity(node: Node) -> tuple[object, ...]:
+    return (node.op, node.position, node.name, repr(node.value), *(_identity(operand) for operand in node.operands))
+
+
+def _evaluated(node: Node, domains: Sequence[Domain]) -> _Raw:
+    missable = [position for position in node.positions if domains[position].may_be_missing]
+
+    def raw(rows: Indices) -> FloatArray:
+        values = values_of(node, {position: rows[:, position] for position in node.positions}, len(rows))
+        for position in missable:
+            values[rows[:, position] < 0] = np.nan
+        return values
+
+    return raw
+
+
+def _alike(first: FloatArray, second: FloatArray) -> bool:
+    return bool(abs(np.corrcoef(first, second)[0, 1]) > _ALIKE)
