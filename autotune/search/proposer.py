@@ -20,6 +20,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
+from threadpoolctl import ThreadpoolController
 
 from autotune.search.distributions import distributions_of
 from autotune.search.observation import ABANDONED, Observation, observed
@@ -58,6 +59,7 @@ class Proposer(BaseSampler):
         self._shows_nothing: Callable[[Configuration], bool] | None = None
         # Threads share a sampler, and a trial is there before its parameters are stored: what was proposed meanwhile.
         self._lock = threading.RLock()
+        self._threads = ThreadpoolController()
         self._proposed: dict[tuple[str, int], Mapping[str, Any]] = {}
 
     @property
@@ -97,7 +99,8 @@ class Proposer(BaseSampler):
             SpaceExhaustedError: there is none left.
         """
         del search_space
-        with self._lock:
+        # One thread: the cores belong to the trials that run, and small matrices gain nothing by more.
+        with self._lock, self._threads.limit(limits=1):
             others = [other for other in study.get_trials(deepcopy=False) if self._counts(other, trial)]
             history = self._history(study, others)
             if len(history.rows):
