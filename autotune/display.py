@@ -28,7 +28,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Status:
-    """A study at one moment."""
+    """A study at one moment. An `open_ended` one may stop before its budget, nobody knows when."""
 
     standings: Standings
     budget: int
@@ -36,6 +36,7 @@ class Status:
     running: tuple[Running, ...] = ()
     left_s: float | None = None
     phase: str = "tuning"
+    open_ended: bool = False
 
 
 class Display(Protocol):
@@ -98,9 +99,12 @@ def display_for(console: Console) -> Display:
 def panel(status: Status) -> Group:
     """Draw the live panel."""
     head = Table.grid(padding=(0, 2))
-    bar = ProgressBar(total=status.budget, completed=status.finished, width=30)
+    bar = ProgressBar(total=None if status.open_ended else status.budget, completed=status.finished, width=30)
+    done = (
+        f"{status.finished} of at most {status.budget}" if status.open_ended else f"{status.finished}/{status.budget}"
+    )
     left = f"about {_duration(status.left_s)} left" if status.left_s is not None else ""
-    head.add_row(status.phase, bar, f"{status.finished}/{status.budget}", left)
+    head.add_row(status.phase, bar, done, left)
     lines: list[Text] = [Text(best_line(status), style="bold")]
     if status.standings.counts:
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.standings.counts).most_common())

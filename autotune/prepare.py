@@ -10,7 +10,7 @@ from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.machine import Machine
 from autotune.recordings import resolved
 from autotune.records import REPLAY, Definition
-from autotune.studyfile import StudyFile, suggestion
+from autotune.studyfile import AUTO, OWN_SAMPLER, StudyFile, suggestion
 from autotune.trial import run_job
 from launchers import Launcher
 from objectives import registry
@@ -108,6 +108,21 @@ def prepare(
     return Prepared(study, plan, space, definition, tuple(workloads))
 
 
+def _auto_errors(study: StudyFile) -> list[str]:
+    """Say why nobody can tell when to stop: only our own sampler says what it still expects of one metric."""
+    if not study.budget.auto:
+        return []
+    rule, errors = f"trials = {AUTO!r}", []
+    if study.sampler.name != OWN_SAMPLER:
+        why = f"needs the sampler {OWN_SAMPLER!r}, which knows what it still expects, got {study.sampler.name!r}"
+        errors.append(f"{rule} {why}; give a number of trials @ budget.trials")
+    if study.stopping is not None:
+        errors.append(f"{rule} cannot be had with [stopping], whose brackets need a number of trials @ budget.trials")
+    if study.tradeoff is not None:
+        errors.append(f"{rule} cannot be had with [tradeoff]: there is no single best to gain on @ budget.trials")
+    return errors
+
+
 def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[str]:
     if study.tradeoff is None:
         return []
@@ -149,6 +164,7 @@ def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
         if name not in known
     )
     errors.extend(_tradeoff_errors(study, plan))
+    errors.extend(_auto_errors(study))
     if study.budget.workers > 1 and plan.facts.get("gpus"):
         errors.append("trials on GPUs run one at a time: budget.workers = 1 @ budget.workers")
     if plan.unknown is not None:

@@ -17,6 +17,7 @@ from autotune.front import second_metric
 from autotune.hyperband import Bracket
 from autotune.legs import Curve, Leg, best_until, continued, curve_of
 from autotune.outcome import Outcome
+from autotune.patience import Outlook, can_tell, is_due, look_ahead, stored_outlook
 from autotune.records import STOPPED, Purpose, State, TrialRecord
 from autotune.sameness import Sameness
 from autotune.search.observation import Observation
@@ -38,6 +39,7 @@ class Ending(Enum):
     """Why a session stopped tuning."""
 
     BUDGET = "the budget is used"
+    PAYS_NO_MORE = "more search no longer pays"
     EXHAUSTED = "every valid configuration has been measured"
     TIMEOUT = "the time given is over"
 
@@ -83,6 +85,7 @@ class StudyRunner:
         self._store = store
         self._space = space
         self._bench = bench
+        self._study = study
         self._budget = study.budget
         self._statistic = study.repeats.statistic
         self._clock = clock or bench.clock
@@ -99,6 +102,7 @@ class StudyRunner:
         self._machine_faults = 0
         self._ends_at = float("inf")
         self._ending = Ending.BUDGET
+        self._outlook: Outlook | None = None
 
     def tune(self) -> Ending:
         """Run trials until there are as many as the budget says, and until every race is over.
@@ -111,6 +115,9 @@ class StudyRunner:
         self._trials = {trial.number: trial for trial in self._store.trials()}
         self._agenda.block = 1 + max((run.block for trial in self._trials.values() for run in trial.runs), default=-1)
         self._take_stock()
+        known = stored_outlook(self._store)
+        if known is not None and known.holds(self._standings, self._study):
+            self._outlook, self._ending = known, Ending.PAYS_NO_MORE
         self._settle()
         self._checkpoints.sweep(number for number, trial in self._trials.items() if trial.settled)
         for trial in self._trials.values():
@@ -164,16 +171,31 @@ class StudyRunner:
     def _nothing_to_do(self) -> bool:
         """Whether only the default configuration could be run again, for nobody's benefit."""
         all_settled = all(trial.settled for trial in self._trials.values())
-        return len(self._trials) >= self._budget.trials and all_settled and not self._agenda.deserving(self._standings)
+        return self._has_enough() and all_settled and not self._agenda.deserving(self._standings)
+
+    def _has_enough(self) -> bool:
+        """Whether no further trial is to be proposed."""
+        return len(self._trials) >= self._budget.most or (self._outlook is not None and self._outlook.stopped)
+
+    def look_ahead(self) -> Outlook | None:
+        """Return what more search would gain, and store it; None where nobody knows. With `auto` it may end tuning."""
+        if can_tell(len(self._trials), self._space.size):
+            self._outlook = look_ahead(self._store, self._observations(), self._standings, self._study)
+        return self._outlook
 
     def _busy(self) -> set[int]:
         return {*self._in_flight, *(ready.step.trial.number for ready in self._waiting)}
 
     def _propose(self) -> bool:
-        if len(self._trials) >= self._budget.trials:
+        if self._has_enough():
             return False
         size = self._space.size
         exhausted = size.exact and len(self._trials) >= size.value
+        if self._budget.auto and not exhausted and is_due(len(self._trials), size):
+            self.look_ahead()
+            if self._has_enough():
+                self._ending = Ending.PAYS_NO_MORE
+                return False
         proposed = None if exhausted else self._store.ask(self._space, self._observations(), self._shows_nothing())
         if proposed is None:
             self._ending = Ending.EXHAUSTED
@@ -338,10 +360,11 @@ class StudyRunner:
         finished = sum(trial.settled for trial in self._trials.values())
         return Status(
             standings=self._standings,
-            budget=self._budget.trials,
+            budget=self._budget.most,
             finished=finished,
             running=running,
-            left_s=self._left_s(finished),
+            left_s=None if self._budget.auto else self._left_s(finished),
+            open_ended=self._budget.auto,
         )
 
     def _left_s(self, finished: int) -> float | None:
@@ -350,14 +373,14 @@ class StudyRunner:
             for trial in self._trials.values()
             if trial.settled
         ]
-        return fmean(spent) * (self._budget.trials - finished) / self._budget.workers if spent else None
+        return fmean(spent) * (self._budget.most - finished) / self._budget.workers if spent else None
 
 
 def _brackets(store: StudyStore, study: StudyFile, rules: StoppingSection) -> tuple[Bracket, ...]:
     """Return the brackets of a study, for as many trials as it may have now."""
     stored = store.attribute(BRACKETS) or {}
     known = [Bracket(tuple(one["sizes"]), tuple(one["steps"])) for one in stored.get("brackets", ())]
-    found = extended(known, study.budget.trials - 1, rules)
+    found = extended(known, study.budget.most - 1, rules)
     if len(found) > len(known):
         tables = [{"sizes": list(bracket.sizes), "steps": list(bracket.steps)} for bracket in found]
         store.set_attribute(BRACKETS, {"brackets": tables})

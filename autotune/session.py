@@ -19,7 +19,7 @@ from autotune.prepare import Prepared, prepare
 from autotune.provenance import SessionFacts, session_facts
 from autotune.records import REPLAY, REPLAY_NOTICE
 from autotune.rounds import FAILED_OFTEN
-from autotune.runner import StudyRunner
+from autotune.runner import Ending, StudyRunner
 from autotune.scaling import Point, scale
 from autotune.search.samplers import check_sampler, sampler_of
 from autotune.search.store import StudyStore
@@ -60,8 +60,7 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
         store.use(sampler_of(prepared.space, study.sampler))
         if not _is_done(store, study, prepared):
             with _bench(study, place, prepared, facts, display) as bench:
-                ending = StudyRunner(store, prepared.space, bench, study).tune()
-                display.line(f"tuning ended: {ending.value}")
+                _tune(store, bench, study, prepared)
                 _judge(store, bench, study, prepared)
         return summarise(store)
 
@@ -193,6 +192,15 @@ def _whole(study: StudyFile, prepared: Prepared) -> Leg | None:
     return Leg(most, most, prepared.definition.target) if most else None
 
 
+def _tune(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared) -> None:
+    runner = StudyRunner(store, prepared.space, bench, study)
+    ending = runner.tune()
+    bench.display.line(f"tuning ended: {ending.value}")
+    if ending is not Ending.PAYS_NO_MORE:
+        # What one wants to know who thinks of more trials.
+        runner.look_ahead()
+
+
 def _judge(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared) -> None:
     if study.tradeoff is not None:
         return
@@ -204,8 +212,9 @@ def _is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:
     """Whether the same command was carried out before: then nothing is started and nothing is written."""
     summary = summarise(store)
     size = prepared.space.size
-    wanted = min(study.budget.trials, size.value) if size.exact else study.budget.trials
-    if summary.finished < wanted or summary.finished < len(summary.trials):
+    wanted = min(study.budget.most, size.value) if size.exact else study.budget.most
+    stopped = summary.outlook is not None and summary.outlook.holds(summary.standings, study)
+    if (summary.finished < wanted and not stopped) or summary.finished < len(summary.trials):
         return False
     return _is_judged(summary, study, prepared)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, log
+from math import exp, expm1, log, sqrt
 from statistics import median
 
 from autotune.effects import Effects, Sample, Statistic, center, fit
@@ -85,6 +85,16 @@ class Standings:
     def noise(self) -> float:
         """The relative standard deviation of runs of the same configuration."""
         return exp(self.effects.noise) - 1.0
+
+    @cached_property
+    def resolution(self) -> float:
+        """The relative standard error of a comparison with the incumbent: less cannot be told from nothing."""
+        best, other = self.incumbent, self.baseline
+        if best is None or not best.complete:
+            return 0.0
+        if other is None or other.number == best.number:
+            return expm1(sqrt(2.0 * self.effects.variance(self.effects.count(best.number))))
+        return expm1(self.effects.contrast(best.number, other.number).standard_error)
 
     @cached_property
     def counts(self) -> Mapping[str, int]:

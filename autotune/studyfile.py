@@ -19,6 +19,10 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """What a study may be called: the name becomes that of files and of jobs."""
 
 
+AUTO = "auto"
+"""The number of trials of a study that decides by itself when to stop."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -35,17 +39,41 @@ class SpaceSection(_Section):
 
 
 class BudgetSection(_Section):
-    """How much may be spent. `trials` is the total, over all sessions of the study."""
+    """How much may be spent. `trials` is the total, over all sessions of the study.
 
-    trials: int = Field(default=50, ge=1)
+    With `auto` the search ends where more of it no longer pays, after `max_trials` at the latest.
+    """
+
+    trials: int | Literal["auto"] = 50
+    max_trials: int = Field(default=200, ge=1)
     timeout_s: float | None = Field(default=None, gt=0)
     run_time_limit_s: float | None = Field(default=None, gt=0)
     workers: int = Field(default=1, ge=1)
     infrastructure_retries: int = Field(default=2, ge=0)
     give_up_after: int = Field(default=8, ge=1)
 
+    @field_validator("trials", mode="plain")
+    @classmethod
+    def _counted(cls, trials: object) -> object:
+        if trials == AUTO or (isinstance(trials, int) and not isinstance(trials, bool) and trials >= 1):
+            return trials
+        msg = f"must be a whole number from 1 up, or {AUTO!r}"
+        raise ValueError(msg)
 
-SAMPLERS = ("autotune", "random", "exhaustive", "tpe", "gp", "cmaes")
+    @property
+    def most(self) -> int:
+        """How many trials there are at most."""
+        return self.max_trials if self.trials == "auto" else self.trials
+
+    @property
+    def auto(self) -> bool:
+        """Whether the study ends where more search no longer pays."""
+        return self.trials == AUTO
+
+
+OWN_SAMPLER = "autotune"
+
+SAMPLERS = (OWN_SAMPLER, "random", "exhaustive", "tpe", "gp", "cmaes")
 """Samplers by name; `optuna:CLASS` and `optunahub:PACKAGE` are others'."""
 
 _OTHERS_SAMPLER = re.compile(r"optuna:[A-Za-z]\w*|optunahub:[A-Za-z]\w*(/\w+)*(:[A-Za-z]\w*)?")

@@ -12,6 +12,7 @@ from autotune.display import quantity, shown
 from autotune.front import Place, front, second_metric
 from autotune.ledger import Ledger, ledger
 from autotune.legs import curve_of
+from autotune.patience import Outlook, stored_outlook
 from autotune.records import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
 from autotune.search.store import ABLATION, StudyStore
 from autotune.standings import Standings
@@ -32,6 +33,13 @@ class Summary:
     verdict: Verdict | None = None
     ablation: Ablation | None = None
     all_carried: tuple[Carried, ...] = ()
+    last_outlook: Outlook | None = None
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What more search would gain; None where that is not known, or there were more trials since."""
+        found = self.last_outlook
+        return found if found is not None and found.after == len(self.trials) else None
 
     @property
     def carried(self) -> tuple[Carried, ...]:
@@ -136,6 +144,8 @@ class Summary:
         doubt = verdict.doubt(metric) if verdict else None
         if doubt:
             lines.append(f"doubt: {doubt}")
+        if self.outlook is not None:
+            lines.append(f"search: {self.outlook.sentence()}")
         lines += [f"on workload {one.workload}: {one.sentence(metric)}" for one in self.carried]
         if self.simplified is not None:
             dropped = ", ".join(self.simplified.dropped)
@@ -202,6 +212,7 @@ class Summary:
             "simplified": dict(simplified) if simplified is not None else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
             "front": None if self.front is None else [asdict(place) for place in self.front],
+            "outlook": _expected(self.outlook),
             "ledger": self.ledger.to_dict(),
         }
 
@@ -245,6 +256,10 @@ def _described(verdict: Verdict | None, metric: Metric) -> dict[str, Any] | None
     return found
 
 
+def _expected(outlook: Outlook | None) -> dict[str, Any] | None:
+    return None if outlook is None else outlook.to_dict() | {"sentence": outlook.sentence()}
+
+
 def _carried(found: Carried, metric: Metric) -> dict[str, Any]:
     described = _described(found.verdict, metric) or {}
     return described | {"sentence": found.sentence(metric), "facts": dict(found.facts)}
@@ -262,6 +277,7 @@ def summarise(store: StudyStore) -> Summary:
         verdict=stored_verdict(store),
         ablation=Ablation.from_dict(stored) if stored else None,
         all_carried=stored_carried(store),
+        last_outlook=stored_outlook(store),
     )
     # A better model saves nothing at each run.
     winner = found.best.number if found.best and not definition.target.is_quality else None

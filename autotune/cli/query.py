@@ -83,7 +83,7 @@ def best(
         _write(_script(store, summary, script), target)
     elif as_json:
         found = summary.to_dict()
-        print_json(found["best"] | {key: found[key] for key in ("replay", "verdict", "simplified")})
+        print_json(found["best"] | {key: found[key] for key in ("replay", "verdict", "simplified", "outlook")})
     else:
         output().print(summary.best_text(), markup=False)
 

@@ -47,7 +47,12 @@ CoresOption = Annotated[
 def study(
     name: StudyArgument,
     trials: Annotated[
-        int | None, typer.Option("--trials", min=1, help="Total number of trials, earlier sessions included.")
+        str | None,
+        typer.Option(
+            "--trials",
+            metavar="NUMBER|auto",
+            help="Total number of trials, earlier sessions included; auto: until more search no longer pays.",
+        ),
     ] = None,
     timeout: Annotated[
         str | None,
@@ -86,7 +91,7 @@ def study(
 ) -> None:
     """Tune a program. The same command again resumes: finished trials are never repeated."""
     overrides: dict[str, Any] = {
-        "budget.trials": trials,
+        "budget.trials": _trials(trials) if trials is not None else None,
         "budget.timeout_s": duration_s(timeout) if timeout else None,
         "budget.workers": workers,
         "sampler.name": sampler,
@@ -118,6 +123,14 @@ def study(
         return
     again = "" if storage == DEFAULT_STORAGE else f" --storage {shlex.quote(storage)}"
     output().print(f"job script: autotune best {stored_name}{again} --script pbs|slurm|sh", markup=False)
+
+
+def _trials(text: str) -> str:
+    """Return a number of trials, or `auto`, as it is written in a study file."""
+    if text != studyfile.AUTO and not re.fullmatch(r"0*[1-9]\d*", text):
+        msg = f"{text!r} is neither a number of trials, from 1 up, nor {studyfile.AUTO}"
+        raise typer.BadParameter(msg, param_hint="--trials")
+    return text if text == studyfile.AUTO else str(int(text))
 
 
 def choose(
@@ -167,7 +180,7 @@ def _dry_run(chosen: StudyFile, machine: Machine) -> None:
         prepared = prepare(chosen, machine, launcher, Path(scratch) / "plan")
         for note in (*((REPLAY_NOTICE,) if prepared.plan.recorded is not None else ()), *prepared.plan.notes):
             errors().print(note, markup=False)
-        known = preview(prepared.space, chosen.sampler, chosen.budget.trials)
+        known = preview(prepared.space, chosen.sampler, chosen.budget.most)
         for number, configuration in enumerate(known.proposals):
             output().print(f"# trial {number}: {shown(configuration)}", markup=False)
             if prepared.plan.recorded is not None:
@@ -179,5 +192,6 @@ def _dry_run(chosen: StudyFile, machine: Machine) -> None:
             job = replace(job, resources=replace(job.resources, cpus=cpus))
             output().print(launcher.shown(job).replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
         count = len(known.proposals)
-        if count < chosen.budget.trials and not known.whole:
-            output().print(f"# trials {count} to {chosen.budget.trials - 1} depend on what these measure")
+        if count < chosen.budget.most and not known.whole:
+            last = f", {chosen.budget.most - 1} at most," if chosen.budget.auto else f" to {chosen.budget.most - 1}"
+            output().print(f"# trials {count}{last} depend on what these measure")

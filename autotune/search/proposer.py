@@ -85,6 +85,10 @@ class Proposer(BaseSampler):
         self._seen = seen
         self._shows_nothing = shows_nothing
 
+    def history(self, study: Study) -> History:
+        """Return what is known of all trials."""
+        return self._history(study, [trial for trial in study.get_trials(deepcopy=False) if self._tells(trial)])
+
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return the whole space: every parameter is sampled together with all others."""
         del study, trial
@@ -136,7 +140,10 @@ class Proposer(BaseSampler):
         return unseen(self.space.sample_indices(rng, len(seen) + PASSED_OVER), seen)
 
     def _counts(self, other: FrozenTrial, trial: FrozenTrial) -> bool:
-        if other.number == trial.number or ABANDONED in other.user_attrs:
+        return other.number != trial.number and self._tells(other)
+
+    def _tells(self, other: FrozenTrial) -> bool:
+        if ABANDONED in other.user_attrs:
             return False
         # One that ended before it had parameters tells nothing.
         return bool(other.params) or not other.state.is_finished() or self._empty_is_valid

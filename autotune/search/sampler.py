@@ -45,9 +45,26 @@ class Model:
     def promise(self, traits: Array) -> Array:
         """Return the logarithm of the improvement expected at `traits`, (m, d)."""
         mean, deviation = self.surrogate.predict(traits)
-        works = chance_to_work(traits, self.tried, self.worked)
-        promise: Array = log_expected_improvement(mean, deviation, self.best) + np.log(works)
+        promise: Array = log_expected_improvement(mean, deviation, self.best) + np.log(self.works(traits))
         return promise
+
+    def works(self, traits: Array) -> Array:
+        """Return the chances, (m,), that runs at `traits`, (m, d), work."""
+        return chance_to_work(traits, self.tried, self.worked)
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What a model expects of candidates: value indexes, (m, p), and their promise, (m,)."""
+
+    model: Model
+    candidates: Rows
+    promise: Array
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """The places of the candidates, the most promising first."""
+        return np.argsort(-self.promise, kind="stable")
 
 
 class ValidSetSampler(Proposer):
@@ -70,13 +87,21 @@ class ValidSetSampler(Proposer):
             return self.drawn(rng, seen)
         if len(seen) <= self._startup:
             return self._designed(seen, rng)
-        evidence = evidence_of(history.observations, history.direction, rng)
-        model = model_of(self.space, seen, evidence)
-        if model is None:
+        weighed = self.weighed(history, rng)
+        if weighed is None:
             return self.drawn(rng, seen)
-        candidates, promise = self._scored(model, seen, evidence, rng)
-        best: Rows = candidates[np.argsort(-promise, kind="stable")[:PASSED_OVER]]
+        best: Rows = weighed.candidates[weighed.order[:PASSED_OVER]]
         return best
+
+    def weighed(self, history: History, rng: np.random.Generator) -> "Weighed | None":
+        """Return the candidates with what is expected of them; None while nothing is believed.
+
+        Raises:
+            SpaceExhaustedError: there is none left.
+        """
+        evidence = evidence_of(history.observations, history.direction, rng)
+        model = model_of(self.space, history.rows, evidence)
+        return Weighed(model, *self._scored(model, history.rows, evidence, rng)) if model is not None else None
 
     def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
         candidates = unseen(self.space.sample_indices(rng, len(seen) + _DESIGNED), seen)
@@ -120,7 +145,7 @@ def model_of(space: Space, seen: Rows, evidence: Evidence) -> Model | None:
     worst = evidence.values[measured].max() + evidence.values[measured].std()
     values = np.where(np.isposinf(evidence.values), worst, evidence.values)
     x = space.traits_of(seen)
-    chosen = _remembered(values)
+    chosen = remembered(values)
     surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen])
     best = float(surrogate.predict(x[valued])[0].min())
     if evidence.pending.any():
@@ -137,7 +162,8 @@ def _new(rows: Rows, seen: Rows) -> Rows:
     return fresh
 
 
-def _remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the places of `values`, (n,), that a process is made of: all that are known, or the best and newest."""
     told = np.flatnonzero(~np.isnan(values))
     if len(told) <= _REMEMBERED:
         return told

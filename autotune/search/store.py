@@ -22,7 +22,9 @@ from autotune.records import Definition, Run, TrialRecord
 from autotune.search.distributions import distributions_of
 from autotune.search.observation import ABANDONED, BOUND, Observation
 from autotune.search.proposer import Proposer, SpaceExhaustedError
+from autotune.search.prospect import Prospect, prospect_of
 from autotune.search.runlog import MemoryRunLog, RunLog, SqlRunLog
+from autotune.search.sampler import ValidSetSampler
 from autotune.storage_url import shown, sqlite_path
 from spaces import Configuration, Space
 
@@ -31,6 +33,7 @@ VERDICT = "verdict"
 ABLATION = "ablation"
 WORKLOADS = "workloads"
 BRACKETS = "brackets"
+OUTLOOK = "outlook"
 _LAUNCHED = "launched"
 _MARK = "mark"
 _BUSY_TIMEOUT_S = 60
@@ -161,7 +164,7 @@ class StudyStore:
             return Definition.from_dict(self._study.user_attrs[DEFINITION])
 
     def attribute(self, name: str) -> Mapping[str, Any] | None:
-        """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`, `BRACKETS`."""
+        """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`, `BRACKETS`, `OUTLOOK`."""
         with _storage_errors(self._url):
             found: Mapping[str, Any] | None = self._study.user_attrs.get(name)
         return found
@@ -214,6 +217,20 @@ class StudyStore:
                 self.recover()
                 return None
             return TrialRecord(trial.number, dict(trial.params))
+
+    def prospect(self, seen: Mapping[int, Observation], noise: float) -> Prospect | None:
+        """Return what the next trials would gain, for `seen` as for `ask`; None where the sampler does not know.
+
+        `noise` is the relative standard deviation of runs of one configuration.
+        """
+        if not isinstance(self._sampler, ValidSetSampler):
+            return None
+        self._sampler.learn(seen)
+        with _storage_errors(self._url):
+            try:
+                return prospect_of(self._sampler, self._sampler.history(self._study), noise)
+            except SpaceExhaustedError:
+                return None
 
     def lease(self, number: int) -> None:
         """Record that a trial is about to be launched."""

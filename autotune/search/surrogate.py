@@ -79,6 +79,12 @@ class Surrogate:
         variance = np.maximum(self.kernel.signal - np.einsum("ij,ij->j", half, half), 1e-12)
         return self.mean + self.scale * (cross @ self.weights), self.scale * np.sqrt(variance)
 
+    def covariance(self, x: Array) -> Array:
+        """Return the posterior covariances, (m, m), of the noise-free function at `x`, (m, d)."""
+        half = solve_triangular(self.factor, self.kernel.between(self.x, x), lower=True, check_finite=False)
+        covariance: Array = self.scale**2 * (self.kernel.between(x, x) - half.T @ half)
+        return covariance
+
     def believing(self, x: Array) -> "Surrogate":
         """Return the process that takes its own mean at `x`, (m, d), for one run's value there (kriging believer)."""
         believed, _ = self.predict(x)

@@ -293,3 +293,21 @@ def test_the_doctor_says_what_is_missing(tmp_path):
     ended = autotune(tmp_path, "doctor", PATH=str(tmp_path))
     assert ended.returncode == 3
     assert "module load" in ended.stdout
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "many", "1.5", ""])
+def test_a_number_of_trials_that_is_none_is_refused(tmp_path, wrong):
+    (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
+    ended = autotune(tmp_path, "study", "./mine.toml", f"--trials={wrong}")
+    assert ended.returncode == 2
+    assert "nor auto" in ended.stderr
+
+
+def test_trials_auto_says_what_it_cannot_tell_and_shows_what_it_can(tmp_path):
+    (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "auto", "--dry-run")
+    assert ended.returncode == 0, ended.stderr
+    assert "# trials 7, 199 at most, depend on what these measure" in ended.stdout
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "auto", "--sampler", "random", "--dry-run")
+    assert ended.returncode == 2
+    assert "needs the sampler 'autotune'" in ended.stderr

@@ -82,3 +82,17 @@ def test_a_misspelt_name_gets_a_suggestion():
 def test_a_path_that_is_not_there_is_said_to_be_missing(tmp_path):
     with pytest.raises(StudyFileError, match="no study file at"):
         studyfile.find(str(tmp_path / "none.toml"))
+
+
+def test_the_number_of_trials_may_be_left_to_the_study(tmp_path):
+    path = write(tmp_path, "objective = 'command'")
+    budget = studyfile.load(path, ["budget.trials=auto", "budget.max_trials=70"]).budget
+    assert (budget.auto, budget.most) == (True, 70)
+    budget = studyfile.load(path, ["budget.trials=30", "budget.max_trials=70"]).budget
+    assert (budget.auto, budget.most) == (False, 30)
+
+
+@pytest.mark.parametrize("wrong", ["0", "-3", "2.5", "true", "automatic", "'20'"])
+def test_a_number_of_trials_that_is_none_is_refused(tmp_path, wrong):
+    with pytest.raises(StudyFileError, match=r"must be a whole number from 1 up, or 'auto', got .* @ budget.trials"):
+        studyfile.load(write(tmp_path, "objective = 'command'"), [f"budget.trials={wrong}"])

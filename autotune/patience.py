@@ -1,0 +1,109 @@
+"""Patience: when a study stops by itself, `trials = "auto"`.
+
+It stops when what the next trials would gain, at most and with some probability, is less than what matters, at two
+looks in a row. What matters is the least gain that the study file asks for, or what the noise lets one tell from
+nothing, whichever is more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import Any, Self
+
+from autotune.search.observation import Observation
+from autotune.search.prospect import AHEAD, Prospect
+from autotune.search.store import OUTLOOK, StudyStore
+from autotune.standings import Standings
+from autotune.studyfile import StudyFile
+from spaces.space import Count
+
+_LEAST = 20
+# So many trials from look to look: the model changes its mind, and would stop a study at the first dull moment.
+_EVERY = 5
+# Trials that take no more than that together are as good as free: then a tenth of what matters otherwise does.
+_FREE_S = 60.0
+_CHEAP = 0.1
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What was expected of more search when there were `after` trials, and whether that `stopped` the study.
+
+    `matters` is the least relative gain that would have made it go on.
+    """
+
+    after: int
+    prospect: Prospect
+    matters: float
+    stopped: bool = False
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the JSON-able form."""
+        return cls(**{**stored, "prospect": Prospect(**stored["prospect"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return asdict(self)
+
+    def holds(self, standings: Standings, study: StudyFile) -> bool:
+        """Whether a study that was stopped would be so again: no trial came since, and no less matters now."""
+        there = study.budget.auto and self.stopped and self.after == len(standings.trials)
+        return there and self.prospect.gain <= matters(standings, study)
+
+    def calm_after(self, before: "Outlook | None") -> bool:
+        """Whether too little was to be gained at this look, and at the one just `before`."""
+        in_a_row = before is not None and self.after - before.after == _EVERY and before.prospect.gain <= self.matters
+        return in_a_row and self.prospect.gain <= self.matters
+
+    def sentence(self) -> str:
+        """Say it to a person."""
+        found = self.prospect
+        most = f"{found.gain:.1%} at most" if found.gain >= 0.0005 else "less than 0.1%"
+        gain = f"the next {found.trials} {'' if self.stopped else 'trials '}would gain {most}"
+        likely = f"{gain}, with probability {found.probability:g}"
+        if not self.stopped:
+            return likely
+        return f"stopped after {self.after} trials: {likely} ({self.matters:.1%} would matter)"
+
+
+def look_ahead(
+    store: StudyStore, seen: Mapping[int, Observation], standings: Standings, study: StudyFile
+) -> Outlook | None:
+    """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `StudyStore.ask`."""
+    if study.stopping is not None or study.tradeoff is not None:
+        return None
+    prospect = store.prospect(seen, standings.noise)
+    if prospect is None:
+        return None
+    least = matters(standings, study)
+    found = Outlook(len(standings.trials), prospect, least)
+    if study.budget.auto and found.calm_after(stored_outlook(store)):
+        found = replace(found, stopped=True)
+    store.set_attribute(OUTLOOK, found.to_dict())
+    return found
+
+
+def stored_outlook(store: StudyStore) -> Outlook | None:
+    """Return what was expected when one looked last; None if nobody did."""
+    stored = store.attribute(OUTLOOK)
+    return Outlook.from_dict(stored) if stored else None
+
+
+def can_tell(trials: int, size: Count) -> bool:
+    """Whether so many trials tell what is ahead: 20 of them, or half of a small valid set."""
+    least = min(_LEAST, (size.value + 1) // 2) if size.exact else _LEAST
+    return trials >= least
+
+
+def is_due(trials: int, size: Count) -> bool:
+    """Whether a study that stops by itself is to look ahead when it has so many trials."""
+    return trials % _EVERY == 0 and can_tell(trials, size)
+
+
+def matters(standings: Standings, study: StudyFile) -> float:
+    """Return the least relative gain for which a study goes on."""
+    spent = [sum(outcome.usage.elapsed_s for outcome in t.outcomes) for t in standings.trials.values() if t.settled]
+    ahead_s = AHEAD * fmean(spent) / study.budget.workers if spent else 0.0
+    wanted = study.repeats.min_gain * (_CHEAP if ahead_s < _FREE_S else 1.0)
+    return max(wanted, standings.resolution)
