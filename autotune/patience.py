@@ -29,18 +29,22 @@ _CHEAP = 0.1
 class Outlook:
     """What was expected of more search when there were `after` trials, and whether that `stopped` the study.
 
-    `matters` is the least relative gain that would have made it go on.
+    `matters` is the least relative gain that would have made it go on; `due` are the trials and the gain at the newest
+    look that was one of the rule's, not at the end of a session.
     """
 
     after: int
     prospect: Prospect
     matters: float
     stopped: bool = False
+    due: tuple[int, float] | None = None
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Read the JSON-able form."""
-        return cls(**{**stored, "prospect": Prospect(**stored["prospect"])})
+        due = stored["due"]
+        parts = {"prospect": Prospect(**stored["prospect"]), "due": (int(due[0]), float(due[1])) if due else None}
+        return cls(**{**stored, **parts})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
@@ -52,9 +56,11 @@ class Outlook:
         return there and self.prospect.gain <= matters(standings, study)
 
     def calm_after(self, before: "Outlook | None") -> bool:
-        """Whether too little was to be gained at this look, and at the one just `before`."""
-        in_a_row = before is not None and self.after - before.after == _EVERY and before.prospect.gain <= self.matters
-        return in_a_row and self.prospect.gain <= self.matters
+        """Whether too little was to be gained at this look, and at the rule's one just `before`."""
+        if before is None or before.due is None:
+            return False
+        after, gain = before.due
+        return self.after - after == _EVERY and max(gain, self.prospect.gain) <= self.matters
 
     def sentence(self) -> str:
         """Say it to a person."""
@@ -68,18 +74,26 @@ class Outlook:
 
 
 def look_ahead(
-    store: StudyStore, seen: Mapping[int, Observation], standings: Standings, study: StudyFile
+    store: StudyStore, seen: Mapping[int, Observation], standings: Standings, study: StudyFile, *, due: bool
 ) -> Outlook | None:
-    """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `StudyStore.ask`."""
+    """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `StudyStore.ask`.
+
+    Only a look that is `due` may stop a study: how often its sessions end must not matter.
+    """
     if study.stopping is not None or study.tradeoff is not None:
         return None
+    before = stored_outlook(store)
+    there = before is not None and before.stopped and before.after == len(standings.trials)
+    if before is not None and there and (not study.budget.auto or before.holds(standings, study)):
+        return before
     prospect = store.prospect(seen, standings.noise)
     if prospect is None:
         return None
     least = matters(standings, study)
-    found = Outlook(len(standings.trials), prospect, least)
-    if study.budget.auto and found.calm_after(stored_outlook(store)):
-        found = replace(found, stopped=True)
+    found = Outlook(len(standings.trials), prospect, least, due=before.due if before else None)
+    if due:
+        stopped = study.budget.auto and found.calm_after(before)
+        found = replace(found, stopped=stopped, due=(found.after, prospect.gain))
     store.set_attribute(OUTLOOK, found.to_dict())
     return found
 

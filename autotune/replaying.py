@@ -146,7 +146,7 @@ def _found(runs: Sequence[Run], budget: int, metric: Metric, table: RecordedTabl
 
 def _ratio(value: float | None, best: float | None, metric: Metric) -> float | None:
     """Return how many times worse a value is than the best; 1 for the best, in either direction."""
-    if value is None or best is None:
+    if value is None or best is None or not (value > 0.0 and best > 0.0):
         return None
     return best / value if metric.direction == "maximize" else value / best
 

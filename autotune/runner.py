@@ -177,10 +177,10 @@ class StudyRunner:
         """Whether no further trial is to be proposed."""
         return len(self._trials) >= self._budget.most or (self._outlook is not None and self._outlook.stopped)
 
-    def look_ahead(self) -> Outlook | None:
-        """Return what more search would gain, and store it; None where nobody knows. With `auto` it may end tuning."""
+    def look_ahead(self, *, due: bool = False) -> Outlook | None:
+        """Return what more search would gain, and store it; None where nobody knows. A `due` look may end tuning."""
         if can_tell(len(self._trials), self._space.size):
-            self._outlook = look_ahead(self._store, self._observations(), self._standings, self._study)
+            self._outlook = look_ahead(self._store, self._observations(), self._standings, self._study, due=due)
         return self._outlook
 
     def _busy(self) -> set[int]:
@@ -192,7 +192,7 @@ class StudyRunner:
         size = self._space.size
         exhausted = size.exact and len(self._trials) >= size.value
         if self._budget.auto and not exhausted and is_due(len(self._trials), size):
-            self.look_ahead()
+            self.look_ahead(due=True)
             if self._has_enough():
                 self._ending = Ending.PAYS_NO_MORE
                 return False

@@ -160,12 +160,14 @@ ProgressReader = Callable[[str], Progress | None]
 class RecordedRun:
     """A run that was made before: how long its job took, and what it printed when, as (elapsed_s, line).
 
-    With a `bound` it was stopped since it had lost: the target metric would not have been better than that.
+    With a `bound` it was stopped since it had lost: the target metric would not have been better than that. `setup_s`
+    of the time went by before the program began (compilation), which no cap counts.
     """
 
     elapsed_s: float
     lines: tuple[tuple[float, str], ...] = ()
     bound: float | None = None
+    setup_s: float = 0.0
 
 
 class Objective(Protocol):

@@ -66,15 +66,18 @@ class Traits:
         raws = [raw for domain in domains for raw in _raws(domain)]
         raws += list(_quantities(domains, rules))
         self._columns: list[_Column] = []
-        kept: list[FloatArray] = []
+        kept = np.empty((len(raws), len(sample)))
         for raw in raws:
             column = _Column.fitted(raw, sample)
             if column is None:
                 continue
             values = column.of(sample)
-            if not any(_alike(values, other) for other in kept):
+            values = values - values.mean()
+            values /= np.linalg.norm(values) or 1.0
+            count = len(self._columns)
+            if count == 0 or np.abs(kept[:count] @ values).max() <= _ALIKE:
+                kept[count] = values
                 self._columns.append(column)
-                kept.append(values)
 
     def of(self, rows: Indices) -> FloatArray:
         """Return the traits (n, d) of value indexes (n, p); d is at least 1."""
@@ -140,7 +143,3 @@ def _evaluated(node: Node, domains: Sequence[Domain]) -> _Raw:
         return values
 
     return raw
-
-
-def _alike(first: FloatArray, second: FloatArray) -> bool:
-    return bool(abs(np.corrcoef(first, second)[0, 1]) > _ALIKE)

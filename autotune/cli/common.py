@@ -43,18 +43,18 @@ def errors() -> Console:
     return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
+_STOPPED = "stopped: every finished run is stored, the runs in flight were ended; the same command goes on from here"
+
+
 @contextmanager
-def displayed() -> Iterator[Display]:
+def displayed(stopped: str = _STOPPED) -> Iterator[Display]:
     """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it."""
     display = display_for(errors())
     try:
         yield display
     except KeyboardInterrupt:
         display.close()
-        errors().print(
-            "stopped: every finished run is stored, the runs in flight were ended; the same command goes on from here",
-            soft_wrap=True,
-        )
+        errors().print(stopped, soft_wrap=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     finally:
         display.close()

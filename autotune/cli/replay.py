@@ -55,7 +55,7 @@ def replay(
         notes = [REPLAY_NOTICE, *prepared.plan.notes, *_partial(prepared)]
         for note in notes:
             errors().print(note, markup=False)
-        with displayed() as display:
+        with displayed(stopped="stopped: nothing of it is kept") as display:
             rows = budget_rows(chosen, prepared, numbers, seeds, display)
     metric = prepared.definition.target
     if as_json:

@@ -40,10 +40,12 @@ def evidence_of(observations: Sequence[Observation], direction: StudyDirection, 
     both = measured & np.isfinite(second)
     if both.any():
         values[both] = _weighted(values[both], second[both], float(rng.uniform()))
+        # Who has one of the two values only cannot be weighed: it is no candidate, as one that failed.
+        values[measured & ~both] = np.inf
     return Evidence(
         values,
         np.array([float(observation.runs) for observation in observations]),
-        np.array([observation.bound is not None for observation in observations]),
+        np.array([observation.bound is not None for observation in observations]) & np.isfinite(values),
     )
 
 

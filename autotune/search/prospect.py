@@ -118,13 +118,20 @@ def prospect_of(
     # Not the stream of the next proposal.
     rng = np.random.default_rng([sampler.seed, len(history.rows), AHEAD])
     weighed = sampler.weighed(history, rng)
-    if weighed is None:
+    if weighed is None or not _knows(evidence_of(history.observations, history.direction, rng)):
         return None
     trials = min(AHEAD, len(weighed.candidates))
     evidence = evidence_of(history.observations, history.direction, rng)
     process = _process(sampler.space.traits_of(history.rows), evidence, weighed.model.surrogate)
     gains = _beliefs(sampler, weighed, process, log1p(noise), rng).gains(trials, _DRAWS, rng, doubt)
     return Prospect(trials, expm1(float(np.quantile(gains, PROBABILITY))))
+
+
+def _knows(evidence: Evidence) -> bool:
+    """Whether among the trials that a process remembers there are values, not bounds alone."""
+    measured = np.isfinite(evidence.values)
+    chosen = remembered(np.where(np.isposinf(evidence.values), evidence.values[measured].max(), evidence.values))
+    return int((measured & ~evidence.censored)[chosen].sum()) >= 2
 
 
 def _process(x: Array, evidence: Evidence, believed: Surrogate) -> Surrogate:

@@ -23,6 +23,7 @@ from spaces import Space
 
 # All of a valid set up to this size is scored; of a larger one a sample of this size.
 _SCORED = 5_000
+_SIMULATED = 1_000
 # Of a larger one the neighbours of that many of the best measured and of the most promising are scored, too, the
 # latter so often: the search can refine where the sample is thin.
 _REFINED = 5
@@ -115,7 +116,11 @@ class ValidSetSampler(Proposer):
             candidates = unseen(rng.permutation(self.space.all_indices()), seen)
             return candidates, model.promise(self.space.traits_of(candidates))
         best = seen[np.argsort(evidence.values, kind="stable")[:_REFINED]]
-        candidates = unseen(np.concatenate([self.space.sample_indices(rng, _SCORED), self._near(best)]), seen)
+        # Where draws are simulated (their number is an estimate), they are dear.
+        count = _SCORED if self.space.size.exact else _SIMULATED
+        candidates = _new(np.concatenate([self.space.sample_indices(rng, count), self._near(best)]), seen)
+        if not len(candidates):
+            candidates = self.drawn(rng, seen)
         promise = model.promise(self.space.traits_of(candidates))
         for _ in range(_CLIMBS):
             top = np.argsort(-promise, kind="stable")[:_REFINED]

@@ -7,7 +7,7 @@ the log as soon as they end. A trial that was asked but not launched is set asid
 import secrets
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -15,7 +15,7 @@ from typing import Any, Self
 import optuna
 import sqlalchemy.exc
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
@@ -140,7 +140,7 @@ class StudyStore:
             yield copy
         finally:
             with _storage_errors(self._url):
-                self._study.add_trials(study.get_trials(deepcopy=False)[len(self._study.get_trials(deepcopy=False)) :])
+                self._catch_up(study.get_trials(deepcopy=False))
                 for name, value in study.user_attrs.items():
                     if self._study.user_attrs.get(name) != value:
                         self._study.set_user_attr(name, value)
@@ -264,6 +264,19 @@ class StudyStore:
                 if _LAUNCHED not in trial.user_attrs:
                     self._set(trial.number, ABANDONED, value=True)
                     self._study.tell(trial.number, state=TrialState.FAIL)
+
+    def _catch_up(self, trials: Sequence[FrozenTrial]) -> None:
+        """Write what a copy knows of the trials more than this study does."""
+        known = self._study.get_trials(deepcopy=False)
+        for old, new in zip(known, trials, strict=False):
+            if old.state.is_finished():
+                continue
+            for name, value in new.user_attrs.items():
+                if old.user_attrs.get(name) != value:
+                    self._set(old.number, name, value=value)
+            if new.state.is_finished():
+                self._study.tell(old.number, new.values if new.state is TrialState.COMPLETE else None, state=new.state)
+        self._study.add_trials(trials[len(known) :])
 
     def _set(self, number: int, name: str, *, value: object) -> None:
         self._storage.set_trial_user_attr(self._id(number), name, value)

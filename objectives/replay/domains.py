@@ -71,9 +71,10 @@ def with_default(parameter: Parameter, default: Value | None) -> Parameter:
     """Return the parameter with another default; None: unset.
 
     Raises:
-        SpaceError: it is not one of its values.
+        ValueError: it is not one of its values.
     """
-    changed: Parameter = replace(parameter, default=default)  # type: ignore[arg-type]  # checked when it is made
+    own = value_of(parameter, default)
+    changed: Parameter = replace(parameter, default=own)  # type: ignore[arg-type]  # checked when it is made
     return changed
 
 

@@ -80,13 +80,13 @@ class ReplayObjective:
         run = recording.runs[int(rng.integers(len(recording.runs)))]
         if run.bound is not None and recording.values:
             run = self._completed(run, recording.runs, rng)
-        elapsed_s = recording.setup_s + run.elapsed_s
+        setup_s, elapsed_s = recording.setup_s, recording.setup_s + run.elapsed_s
         if run.bound is not None:
-            return RecordedRun(elapsed_s, bound=run.bound)
+            return RecordedRun(elapsed_s, bound=run.bound, setup_s=setup_s)
         if run.failure is not None:
             said = {"failure": run.failure.value, "code": run.code, "message": run.message}
-            return self._told(elapsed_s, said)
-        return self._told(elapsed_s, {"step": 1, self.table.metric.name: run.value})
+            return self._told(elapsed_s, said, setup_s)
+        return self._told(elapsed_s, {"step": 1, self.table.metric.name: run.value}, setup_s)
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader that finds a line's step."""
@@ -123,8 +123,8 @@ class ReplayObjective:
             return worse[int(rng.integers(len(worse)))]
         return replace(capped, bound=None, value=bound)
 
-    def _told(self, elapsed_s: float, said: dict[str, Any]) -> RecordedRun:
-        return RecordedRun(elapsed_s, ((elapsed_s, json.dumps(said)),))
+    def _told(self, elapsed_s: float, said: dict[str, Any], setup_s: float = 0.0) -> RecordedRun:
+        return RecordedRun(elapsed_s, ((elapsed_s, json.dumps(said)),), setup_s=setup_s)
 
 
 def _failure(said: dict[str, Any]) -> RunFailure:

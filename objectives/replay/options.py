@@ -95,7 +95,8 @@ def scale_of(options: ReplayOptions, name: str, unit: str | None) -> Scale:
         ValueError: a metric of kind time has no unit of time.
     """
     given = options.unit if options.unit is not None else unit
-    given = given if given is not None else _unit_in(name)
+    if given is None and options.kind in {None, "time"} and options.direction != "maximize":
+        given = _unit_in(name)
     kind: MetricKind = options.kind or ("time" if given in SECONDS and options.direction != "maximize" else "other")
     direction = options.direction or ("maximize" if kind == "rate" else "minimize")
     if kind != "time":
@@ -109,7 +110,11 @@ def scale_of(options: ReplayOptions, name: str, unit: str | None) -> Scale:
     return Scale(Metric(name, "s", direction, kind), SECONDS[given])
 
 
+# A name may end with `_min` that is no minutes.
+_IN_NAMES = frozenset({"s", "sec", "ms", "us", "ns"})
+
+
 def _unit_in(name: str) -> str | None:
-    """Return the unit at the end of a name: `wall_s`, `elapsed_sec`."""
-    end = name.rpartition("_")[2]
-    return end if end != name and end in SECONDS else None
+    """Return the unit at the end of a name: `wall_s`, `elapsed_sec`; None of a rate, `samples_per_s`."""
+    rest, _, end = name.rpartition("_")
+    return end if end in _IN_NAMES and not rest.endswith("per") else None

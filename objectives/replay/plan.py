@@ -1,5 +1,6 @@
 """Makes a table ready to be replayed: reads it, finds its space and its default configuration, and says which."""
 
+import csv
 import gzip
 import hashlib
 import json
@@ -57,6 +58,10 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         return _planned(table, space, checked, text_digest(text))
     except ValueError as error:
         raise PlanError(str(error)) from None
+    except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
+        # Others' files: what has another form than its format says is read without a look at every part.
+        msg = f"{checked.table} does not have the form of its format: {error} @ options.table"
+        raise PlanError(msg) from None
     except SpaceError as error:
         raise PlanError("\n".join(f"{line} @ options.space" for line in error.errors)) from None
 
@@ -208,6 +213,9 @@ def _planned(table: RecordedTable, space: _Space, options: ReplayOptions, digest
     aligned = RecordedTable(tuple(order), table.metric, recordings)
     if strangers:
         notes.append(f"{strangers} recorded configurations have values that the space does not have: left out")
+    if not recordings:
+        msg = "none of the recorded configurations has values of the space @ options.space"
+        raise ValueError(msg)
     default, more = _default(aligned, definition, options)
     chosen = tuple(with_default(one, default.get(one.name)) for one in definition.parameters)
     constraints: tuple[Constraint, ...] = definition.constraints

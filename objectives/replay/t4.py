@@ -37,23 +37,30 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
     try:
         names = tuple(entries[0]["configuration"])
         metric = options.metric or (entries[0].get("objectives") or ["time"])[0]
-        scale = scale_of(options, metric, _unit(entries, metric, unit))
+        clock = (entries[0].get("objectives") or ["time"])[0]
+        known = {str(one.get("name")) for entry in entries for one in entry.get("measurements") or ()} | {clock}
+        if metric not in known:
+            msg = f"the results have no {metric!r}; they have {', '.join(sorted(known))} @ options.metric"
+            raise ValueError(msg)
+        scale = scale_of(options, metric, _unit(entries, metric, unit if metric == clock else None))
+        # Single runs are known of what the file was made for, if that is a time, in the file's unit.
+        runs_s = SECONDS[unit] if metric == clock and scale.metric.kind == "time" else None
         found: dict[Key, list[Recording]] = {}
         for entry in entries:
             key = tuple(entry["configuration"][name] for name in names)
-            found.setdefault(key, []).append(_recording(entry, scale, SECONDS[unit], repeats=options.repeats))
+            found.setdefault(key, []).append(_recording(entry, scale, SECONDS[unit], runs_s, repeats=options.repeats))
     except (KeyError, TypeError, IndexError) as error:
         msg = f"an entry of the results cannot be read: {error!r} @ options.table"
         raise ValueError(msg) from None
     return RecordedTable(names, scale.metric, {key: _joined(parts) for key, parts in found.items()})
 
 
-def _unit(entries: Sequence[Mapping[str, Any]], metric: str, time_unit: str) -> str | None:
-    """Return the unit of a metric: that of its first measurement; of times the file's."""
+def _unit(entries: Sequence[Mapping[str, Any]], metric: str, time_unit: str | None) -> str | None:
+    """Return the unit of a metric: that of its first measurement, else `time_unit`."""
     for entry in entries:
         for measured in entry.get("measurements") or ():
             if measured.get("name") == metric:
-                return measured.get("unit") or (time_unit if "time" in metric.lower() else None)
+                return measured.get("unit") or time_unit
     return time_unit
 
 
@@ -61,7 +68,9 @@ def _joined(parts: Sequence[Recording]) -> Recording:
     return Recording(tuple(run for part in parts for run in part.runs), parts[0].setup_s)
 
 
-def _recording(entry: Mapping[str, Any], scale: Scale, unit_s: float, *, repeats: bool) -> Recording:
+def _recording(
+    entry: Mapping[str, Any], scale: Scale, unit_s: float, runs_s: float | None, *, repeats: bool
+) -> Recording:
     times = entry["times"]
     setup_s = unit_s * _number(times.get("compilation_time"))
     runtimes = [float(one) for one in times.get("runtimes") or ()]
@@ -72,7 +81,7 @@ def _recording(entry: Mapping[str, Any], scale: Scale, unit_s: float, *, repeats
         kind = _FAILURES.get(why, FailureKind.APPLICATION_ERROR)
         run = TableRun(together_s, failure=kind, code=str(why), message=f"{why}: failed when it was recorded")
         return Recording((run,), setup_s)
-    values = _values(entry, scale, runtimes, repeats=repeats)
+    values = _values(entry, scale, [] if runs_s is None else [runs_s * one for one in runtimes], repeats=repeats)
     if not values or not all(math.isfinite(value) for value in values):
         name = scale.metric.name
         bad = TableRun(together_s, failure=FailureKind.INVALID_RESULT, code="no-number", message=f"no {name} recorded")
@@ -82,15 +91,13 @@ def _recording(entry: Mapping[str, Any], scale: Scale, unit_s: float, *, repeats
     return Recording(tuple(TableRun(max(each_s, value if is_time else 0.0), value) for value in values), setup_s)
 
 
-def _values(entry: Mapping[str, Any], scale: Scale, runtimes: Sequence[float], *, repeats: bool) -> list[float]:
-    name = scale.metric.name
-    told = [one.get("value") for one in entry.get("measurements") or () if one.get("name") == name]
-    # Only of times the single runs are known, and what stands among the measurements is their mean.
-    if scale.metric.kind == "time" and len(runtimes) > 1 and repeats:
-        return [scale.factor * one for one in runtimes]
+def _values(entry: Mapping[str, Any], scale: Scale, runs_s: Sequence[float], *, repeats: bool) -> list[float]:
+    """Return the values of an entry: the single runs where they are known, of which a measurement is the mean."""
+    if len(runs_s) > 1 and repeats:
+        return list(runs_s)
+    told = [one.get("value") for one in entry.get("measurements") or () if one.get("name") == scale.metric.name]
     listed = [item for value in told for item in (value if isinstance(value, list) else [value])]
-    numbers = [float(item) for item in listed or runtimes if isinstance(item, int | float)]
-    return [scale.factor * number for number in numbers]
+    return [scale.factor * float(item) for item in listed if isinstance(item, int | float)] or list(runs_s)
 
 
 def _number(value: object) -> float:

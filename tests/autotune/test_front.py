@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from optuna.study import StudyDirection
 
 from autotune.bench import Bench
 from autotune.cores import CorePool
@@ -11,6 +13,8 @@ from autotune.outcome import Outcome
 from autotune.prepare import space_of
 from autotune.records import Run, TrialRecord
 from autotune.runner import StudyRunner
+from autotune.search.evidence import evidence_of
+from autotune.search.observation import Observation
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore
 from autotune.summary import summarise
@@ -85,3 +89,11 @@ def test_what_does_not_go_together_is_said(sections, words):
     plan = Plan(Two(), tuple(SPACE.parameters), (), {}, {}, works_in_steps=True)
     with pytest.raises(StudyFileError, match=words):
         space_of(study_file(**sections), plan, this_machine())
+
+
+def test_who_has_only_one_of_two_values_is_no_candidate():
+    rng = np.random.default_rng(0)
+    observations = [Observation(value=float(v), second=float(v)) for v in (1.0, 2.0, 3.0)]
+    found = evidence_of([*observations, Observation(value=0.001)], StudyDirection.MINIMIZE, rng)
+    assert np.isposinf(found.values[3])
+    assert np.isfinite(found.values[:3]).all()

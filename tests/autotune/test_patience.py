@@ -1,5 +1,6 @@
 """Studies that stop by themselves: when they do, when they do not, and what they say."""
 
+from dataclasses import replace
 from math import exp, sin
 
 import pytest
@@ -110,12 +111,27 @@ def test_what_matters_is_the_least_gain_or_the_noise_and_less_where_trials_are_f
 
 def test_one_dull_look_is_not_enough():
     calm, lively = Prospect(20, 0.005), Prospect(20, 0.5)
-    assert Outlook(30, calm, 0.01).calm_after(Outlook(25, calm, 0.01))
-    assert not Outlook(30, calm, 0.01).calm_after(None)
-    assert not Outlook(30, calm, 0.01).calm_after(Outlook(25, lively, 0.01))
-    assert not Outlook(30, lively, 0.01).calm_after(Outlook(25, calm, 0.01))
+    look = Outlook(30, calm, 0.01)
+    assert look.calm_after(Outlook(25, calm, 0.01, due=(25, 0.005)))
+    # Between them a session ended.
+    assert look.calm_after(Outlook(27, lively, 0.01, due=(25, 0.005)))
+    assert not look.calm_after(None)
+    assert not look.calm_after(Outlook(25, calm, 0.01))
+    assert not look.calm_after(Outlook(25, lively, 0.01, due=(25, 0.5)))
+    assert not Outlook(30, lively, 0.01).calm_after(Outlook(25, calm, 0.01, due=(25, 0.005)))
     # The look before was at another time.
-    assert not Outlook(30, calm, 0.01).calm_after(Outlook(20, calm, 0.01))
+    assert not look.calm_after(Outlook(20, calm, 0.01, due=(20, 0.005)))
+
+
+def test_how_often_a_session_ends_does_not_matter():
+    whole = simulation(flat)
+    whole.tune()
+    cut = simulation(flat)
+    for trials in (22, 23, 24):
+        short = cut.study.model_copy(update={"budget": BudgetSection(trials="auto", max_trials=trials)})
+        replace(cut, study=short).tune()
+    assert cut.tune() is Ending.PAYS_NO_MORE
+    assert len(cut.store.trials()) == len(whole.store.trials())
 
 
 def test_the_words():

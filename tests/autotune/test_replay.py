@@ -181,6 +181,32 @@ def test_what_a_run_draws_does_not_depend_on_the_number_of_its_trial():
     assert drawn("00003", seed=1) != drawn("00003")
 
 
+def test_what_was_begun_in_an_interrupted_replay_is_ended_in_storage_too(tmp_path, monkeypatch):
+    submit = SimulatedExecutor.submit
+
+    def interrupted(self, given):
+        if given.job.name == "00003":
+            raise KeyboardInterrupt
+        submit(self, given)
+
+    monkeypatch.setattr(SimulatedExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        replayed(tmp_path)
+    monkeypatch.setattr(SimulatedExecutor, "submit", submit)
+    assert any(not trial.settled for trial in stored(tmp_path).trials())
+    summary = replayed(tmp_path)
+    trials = stored(tmp_path).trials()
+    assert all(trial.settled for trial in trials)
+    assert len(trials) == summary.finished == 12
+
+
+def test_no_cap_counts_what_a_run_took_to_set_up():
+    run = RecordedRun(62.0, ((62.0, json.dumps({"step": 1, "wall_s": 2.0})),), setup_s=60.0)
+    assert answered(task(cap=Cap(SECONDS, 3.0, 4.0)), run).complete
+    assert answered(task(cap=Cap(SECONDS, 1.0, 1.5)), run).capped
+    assert answered(task(cap=Cap(SECONDS, 1.0, 1.5)), run).usage.elapsed_s == 61.5
+
+
 def test_a_recorded_bound_stays_a_bound():
     run = RecordedRun(4.0, bound=3.5)
     free = answered(task(), run)

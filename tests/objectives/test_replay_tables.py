@@ -90,6 +90,21 @@ def test_results_of_t4():
     assert kinds == [FailureKind.TIMED_OUT, FailureKind.INVALID_RESULT, FailureKind.APPLICATION_ERROR]
 
 
+def test_a_metric_that_t4_results_do_not_have_is_refused_and_another_time_is_no_run_time():
+    more = {"objectives": ["time"], "measurements": [{"name": "transfer_time", "value": 7.0, "unit": ""}]}
+    text = json.dumps({"results": [result(1, [0.7, 0.9], **more)]})
+    with pytest.raises(ValueError, match=r"no 'tiem'; they have time, transfer_time @ options.metric"):
+        read(text, metric="tiem")
+    table = read(text, metric="transfer_time", unit="ms")
+    assert [run.value for run in table.recordings[1,].runs] == pytest.approx([0.007])
+
+
+@pytest.mark.parametrize("name", ["samples_per_s", "bytes_per_sec", "latency_min"])
+def test_no_unit_of_time_is_guessed_where_there_may_be_none(name):
+    table = read(f"x,{name}\n1,10\n2,20\n", metric=name, parameters=["x"])
+    assert (table.metric.kind, table.metric.unit) == ("other", "")
+
+
 CSV = """# a remark
 n,rate,word,on,wall_ms,why,took_s,stopped
 1,0.5,a,true,100,,2.5,
