@@ -5,8 +5,8 @@
 
 `record` trains every configuration of the space of `autotune study dna` to its last epoch. `replay` lets the real
 runner, sampler and rules work on these curves, without training anything. "random" draws the same configurations under
-every rule (for a seed), so that a rule is compared with the full training of the same configurations; "gp" lets the
-sampler learn from what a rule shows it.
+every rule (for a seed), so that a rule is compared with the full training of the same configurations; "autotune" lets
+the sampler learn from what a rule shows it.
 """
 
 import argparse
@@ -99,7 +99,7 @@ def study(curves: dict[Key, list[float]], rule: str, sampler: str, seed: int, tr
         ends=lambda configuration: len(curves[key_of(configuration)]),
     )
     store = StudyStore.in_memory(definition(SPACE, metrics=(SCORE,)))
-    store.use(ValidSetSampler(SPACE, seed=seed, model=sampler == "gp"))
+    store.use(ValidSetSampler(SPACE, seed=seed, model=sampler == "autotune"))
     with tempfile.TemporaryDirectory() as folder:
         whole = Leg(EPOCHS, EPOCHS, SCORE)
         bench = Bench(PaperTraining(), executor, CorePool(range(2)), Path(folder), ListDisplay(), whole=whole)
@@ -133,7 +133,7 @@ def replay(path: Path, seeds: int, trials: int) -> dict[str, dict[str, float]]:
     optimum = max(map(max, curves.values()))
     return {
         f"{rule}, {sampler}": row([study(curves, rule, sampler, seed, trials) for seed in range(seeds)], optimum)
-        for sampler in ("random", "gp")
+        for sampler in ("random", "autotune")
         for rule in RULES
     }
 

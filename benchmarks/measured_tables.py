@@ -19,6 +19,7 @@ import numpy as np
 
 from autotune.outcome import Outcome
 from objectives.base import FailureKind
+from objectives.replay.t1 import read_t1
 from spaces import Choice, Configuration, Constraint, Integer, Parameter, Space
 
 Key = frozenset[tuple[str, Any]]
@@ -95,23 +96,17 @@ def load_syr2k(folder: Path) -> Iterator[MeasuredTable]:
 
 
 def _kernel_tuner_table(cache: Path, definition: Path) -> MeasuredTable:
-    stored = json.loads(definition.read_text(encoding="utf-8"))["ConfigurationSpace"]
-    parameters = [
-        Integer(entry["Name"], tuple(json.loads(entry["Values"])), default=entry["Default"])
-        for entry in stored["TuningParameters"]
-    ]
-    names = [parameter.name for parameter in parameters]
-    constraints = [
-        Constraint(f"condition {number}", condition["Expression"], "the kernel's own")
-        for number, condition in enumerate(stored["Conditions"])
-    ]
+    stored = read_t1(json.loads(definition.read_text(encoding="utf-8")))
+    names = [parameter.name for parameter in stored.parameters]
     with gzip.open(cache, "rt", encoding="utf-8") as file:
         rows = {frozenset((name, row[name]) for name in names): row for row in json.load(file)["cache"].values()}
     # Milliseconds become seconds: nobody caps a run of milliseconds.
     times = {key: tuple(row["times"]) for key, row in rows.items() if isinstance(row["time"], float)}
     # These are true seconds: a kernel of milliseconds takes a second to compile.
     costs = {key: (row["compile_time"] + row["benchmark_time"]) / 1e3 for key, row in rows.items()}
-    return MeasuredTable(f"convolution {cache.name.split('.')[0]}", Space(parameters, constraints), times, costs)
+    return MeasuredTable(
+        f"convolution {cache.name.split('.')[0]}", Space(stored.parameters, stored.constraints), times, costs
+    )
 
 
 def _pwx_tables(path: Path) -> Iterator[MeasuredTable]:

@@ -12,7 +12,7 @@ from spaces.parameter import Choice, Flag, Float, Parameter
 FloatArray = npt.NDArray[np.float64]
 
 NO_VALUE = -1  # the value index of a parameter that is unset or inactive
-_MIDDLE = 0.5  # where an ordered parameter without a value is put: nearest to all
+MIDDLE = 0.5  # where an ordered parameter without a value is put: nearest to all
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Domain:
     @property
     def may_be_missing(self) -> bool:
         """Whether "no value" is possible: the parameter is optional or conditional."""
-        return self.parameter.optional or self.parameter.when is not None
+        return self.parameter.may_be_missing
 
     @property
     def radix(self) -> int:
@@ -51,7 +51,7 @@ class Domain:
 def domain_of(parameter: Parameter, position: int, scope: Scope) -> Domain:
     """Return the domain of `parameter`; the words of a choice get their codes in `scope`."""
     values = parameter.values
-    may_be_missing = parameter.optional or parameter.when is not None
+    may_be_missing = parameter.may_be_missing
     codes = [scope.code(word) for word in parameter.values] if isinstance(parameter, Choice) else list(values)
     table = np.array([*codes, codes[0]])
     features, names = _features(parameter, values, may_be_missing=may_be_missing)
@@ -85,7 +85,7 @@ def _features(
         names = tuple(f"{name}={value}" for value in values)
     else:
         scale = _scale(np.array(values, dtype=float))
-        columns = np.append(scale, _MIDDLE if may_be_missing else 0.0)[:, None]
+        columns = np.append(scale, MIDDLE if may_be_missing else 0.0)[:, None]
         names = (name,)
     if may_be_missing:
         absent = np.zeros((len(columns), 1))

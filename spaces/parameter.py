@@ -28,6 +28,11 @@ class _Common:
     when: str | None = None
     help: str = ""
 
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether "no value" is possible: the parameter is optional or conditional."""
+        return self.optional or self.when is not None
+
 
 @dataclass(frozen=True)
 class Integer(_Common):

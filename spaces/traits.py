@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from spaces.domain import Domain, FloatArray
+from spaces.domain import MIDDLE, Domain, FloatArray
 from spaces.evaluate import values_of
 from spaces.node import Node
 from spaces.parameter import Choice, Integer
@@ -21,7 +21,6 @@ from spaces.rule import ConstraintRule, Rule
 from spaces.valid import Indices
 
 _BY_LOGARITHM = 4.0
-_MIDDLE = 0.5  # where an ordered column without a value is put: nearest to all
 # A quantity is computed for every candidate; beyond that many they repeat each other.
 _MOST_QUANTITIES = 16
 _ALIKE = 0.9999
@@ -56,7 +55,7 @@ class _Column:
             values, low, high = np.log(np.maximum(values, low / 4.0)), np.log(low), np.log(high)
         # The range is that of a sample; what lies beyond it must not be far off.
         scaled = np.clip((values - low) / (high - low), -0.5, 1.5)
-        return np.where(np.isfinite(scaled), scaled, _MIDDLE)
+        return np.where(np.isfinite(scaled), scaled, MIDDLE)
 
 
 class Traits:

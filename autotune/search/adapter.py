@@ -72,7 +72,7 @@ class AdaptedSampler(Proposer):
 
 def told(evidence: Evidence) -> NDArray[np.float64]:
     """Return what an inner sampler is told to minimise, (n,): a number for each trial that ended, NaN for others."""
-    measured = np.isfinite(evidence.values)
+    measured = evidence.measured
     if not measured.any():
         return np.where(np.isposinf(evidence.values), 0.0, evidence.values)
     spread = float(np.ptp(evidence.values[measured])) or 1.0

@@ -14,8 +14,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from autotune.search.proposer import Rows
 from spaces import Choice, Parameter, Space
-
-_UNSET = -1
+from spaces.domain import NO_VALUE
 
 
 class _Column(Protocol):
@@ -57,7 +56,7 @@ class Codec:
 class _Ordered:
     def __init__(self, parameter: Parameter) -> None:
         self._name, self._size = parameter.name, len(parameter.values)
-        self._switch = f"{parameter.name} is set" if _may_be_missing(parameter) else ""
+        self._switch = f"{parameter.name} is set" if parameter.may_be_missing else ""
 
     @property
     def distributions(self) -> dict[str, BaseDistribution]:
@@ -65,11 +64,11 @@ class _Ordered:
         return {self._name: IntDistribution(0, self._size - 1), **switch}
 
     def encode(self, index: int) -> dict[str, Any]:
-        place = (self._size - 1) // 2 if index == _UNSET else index
-        return {self._name: place, self._switch: int(index != _UNSET)}
+        place = (self._size - 1) // 2 if index == NO_VALUE else index
+        return {self._name: place, self._switch: int(index != NO_VALUE)}
 
     def decode(self, values: Mapping[str, Any]) -> int:
-        return int(values.get(self._name, 0)) if values.get(self._switch, 1) else _UNSET
+        return int(values.get(self._name, 0)) if values.get(self._switch, 1) else NO_VALUE
 
 
 class _Word:
@@ -111,8 +110,4 @@ def _column(parameter: Parameter, *, numeric: bool) -> _Column:
 
 
 def _choices(parameter: Parameter) -> range:
-    return range(_UNSET if _may_be_missing(parameter) else 0, len(parameter.values))
-
-
-def _may_be_missing(parameter: Parameter) -> bool:
-    return parameter.optional or parameter.when is not None
+    return range(NO_VALUE if parameter.may_be_missing else 0, len(parameter.values))

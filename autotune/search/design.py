@@ -8,19 +8,13 @@ is chosen greedily, given what was tried before, so that a design can be cut sho
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.search.surrogate import Array
+from autotune.search.surrogate import Array, squared_distances
 
 
 def ranked(candidates: Array, tried: Array) -> NDArray[np.intp]:
     """Return the places of `candidates`, (m, d), given the traits of what was `tried`, (n, d), the best first."""
-    nearest = _distances(candidates, tried).min(1)
+    nearest = np.sqrt(squared_distances(candidates, tried)).min(1)
     if len(tried) % 2 == 0:
         return np.argsort(-nearest, kind="stable")
-    left = np.minimum(_distances(candidates, candidates), nearest[:, None]).mean(0)
+    left = np.minimum(np.sqrt(squared_distances(candidates, candidates)), nearest[:, None]).mean(0)
     return np.argsort(left, kind="stable")
-
-
-def _distances(a: Array, b: Array) -> Array:
-    squared = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2.0 * (a @ b.T)
-    distances: Array = np.sqrt(np.maximum(squared, 0.0))
-    return distances

@@ -19,6 +19,22 @@ class Evidence:
     censored: NDArray[np.bool_]
 
     @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Which trials have a value or a bound."""
+        return np.isfinite(self.values)
+
+    @property
+    def valued(self) -> NDArray[np.bool_]:
+        """Which trials have a value."""
+        return self.measured & ~self.censored
+
+    @property
+    def filled(self) -> NDArray[np.float64]:
+        """The values, a failed trial's a standard deviation worse than the worst: else a model is curious about it."""
+        known = self.values[self.measured]
+        return np.where(np.isposinf(self.values), known.max() + known.std(), self.values)
+
+    @property
     def pending(self) -> NDArray[np.bool_]:
         """Which trials are running."""
         return np.isnan(self.values)

@@ -179,16 +179,22 @@ class Proposer(BaseSampler):
         return dict(self.space.decode(row[None, :])[0])
 
 
+def fresh(rows: Rows, seen: Rows) -> Rows:
+    """Return each of `rows`, (m, p), that is not in `seen`, (n, p), once, in their order."""
+    known = {row.tobytes() for row in np.ascontiguousarray(seen)}
+    first = {row.tobytes(): place for place, row in enumerate(np.ascontiguousarray(rows))}
+    found: Rows = rows[[place for row, place in first.items() if row not in known]]
+    return found
+
+
 def unseen(candidates: Rows, seen: Rows) -> Rows:
     """Return the `candidates`, (m, p), that are not in `seen`, (n, p), in their order.
 
     Raises:
         SpaceExhaustedError: all of them are.
     """
-    known = {row.tobytes() for row in np.ascontiguousarray(seen)}
-    fresh = [row.tobytes() not in known for row in np.ascontiguousarray(candidates)]
-    if not any(fresh):
+    found = fresh(candidates, seen)
+    if not len(found):
         msg = "all valid configurations have been proposed"
         raise SpaceExhaustedError(msg)
-    found: Rows = candidates[np.array(fresh)]
     return found

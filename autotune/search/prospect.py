@@ -8,15 +8,14 @@ the best of all of them too much. How well that is calibrated: docs/search.md, `
 """
 
 from dataclasses import dataclass
-from math import expm1, log1p, pi, sqrt
+from math import expm1, log1p, sqrt
 
 import numpy as np
-from scipy.special import ndtr
 
-from autotune.search.evidence import Evidence, evidence_of
+from autotune.search.evidence import Evidence
 from autotune.search.proposer import History
 from autotune.search.sampler import ValidSetSampler, Weighed, remembered
-from autotune.search.surrogate import Array, Surrogate, log_expected_improvement
+from autotune.search.surrogate import Array, Surrogate, above_bound, log_expected_improvement
 
 AHEAD = 20
 """Prospects look so many trials ahead."""
@@ -38,8 +37,6 @@ _DRAWS = 200
 _PROMISING = 200
 _OTHERS = 100
 _LEAST_VARIANCE = 1e-12
-# Beyond that many standard deviations the mean above a bound is the bound itself, in double precision.
-_FARTHEST = 8.0
 
 
 @dataclass(frozen=True)
@@ -118,32 +115,28 @@ def prospect_of(
     # Not the stream of the next proposal.
     rng = np.random.default_rng([sampler.seed, len(history.rows), AHEAD])
     weighed = sampler.weighed(history, rng)
-    if weighed is None or not _knows(evidence_of(history.observations, history.direction, rng)):
+    if weighed is None:
+        return None
+    process = _process(sampler.space.traits_of(history.rows), weighed.evidence, weighed.model.surrogate)
+    if process is None:
         return None
     trials = min(AHEAD, len(weighed.candidates))
-    evidence = evidence_of(history.observations, history.direction, rng)
-    process = _process(sampler.space.traits_of(history.rows), evidence, weighed.model.surrogate)
     gains = _beliefs(sampler, weighed, process, log1p(noise), rng).gains(trials, _DRAWS, rng, doubt)
     return Prospect(trials, expm1(float(np.quantile(gains, PROBABILITY))))
 
 
-def _knows(evidence: Evidence) -> bool:
-    """Whether among the trials that a process remembers there are values, not bounds alone."""
-    measured = np.isfinite(evidence.values)
-    chosen = remembered(np.where(np.isposinf(evidence.values), evidence.values[measured].max(), evidence.values))
-    return int((measured & ~evidence.censored)[chosen].sum()) >= 2
-
-
-def _process(x: Array, evidence: Evidence, believed: Surrogate) -> Surrogate:
+def _process(x: Array, evidence: Evidence, believed: Surrogate) -> Surrogate | None:
     """Return the process with the kernel of `believed`, which knows how uncertain the values of capped trials are.
+
+    None if among the trials that a process remembers there are hardly any values, only bounds.
 
     `x`, (n, d), are the traits of all trials. To propose, the mean above the bound is good enough a value; who takes it
     for measured believes in a plain where it knows of nothing but walls.
     """
-    measured = np.isfinite(evidence.values)
-    worst = evidence.values[measured].max() + evidence.values[measured].std()
-    values = np.where(np.isposinf(evidence.values), worst, evidence.values)
+    values = evidence.filled
     chosen = remembered(values)
+    if evidence.valued[chosen].sum() < 2:
+        return None
     censored, known = (chosen[evidence.censored[chosen] == capped] for capped in (True, False))
     process = Surrogate.of(believed.kernel, x[known], values[known], evidence.runs[known])
     if not len(censored):
@@ -152,14 +145,6 @@ def _process(x: Array, evidence: Evidence, believed: Surrogate) -> Surrogate:
     above, spread = above_bound(mean, deviation, values[censored])
     noise = believed.kernel.noise * process.scale**2
     return process.knowing(x[censored], above, noise / (noise + spread**2))
-
-
-def above_bound(mean: Array, deviation: Array, bound: Array) -> tuple[Array, Array]:
-    """Return mean and standard deviation, both (n,), of a normal variable that is known to be above `bound`, (n,)."""
-    z = np.minimum((bound - mean) / deviation, _FARTHEST)
-    rate = np.exp(-0.5 * z * z) / sqrt(2 * pi) / ndtr(-z)
-    variance = np.maximum(1.0 + z * rate - rate * rate, 0.0)
-    return np.maximum(mean + deviation * rate, bound), deviation * np.sqrt(variance)
 
 
 def _beliefs(

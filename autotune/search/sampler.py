@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from autotune.search import design
 from autotune.search.evidence import Evidence, evidence_of
 from autotune.search.feasibility import chance_to_work
-from autotune.search.proposer import PASSED_OVER, History, Proposer, Rows, unseen
+from autotune.search.proposer import PASSED_OVER, History, Proposer, Rows, fresh, unseen
 from autotune.search.surrogate import Array, Surrogate, fit_censored, log_expected_improvement
 from spaces import Space
 
@@ -56,9 +56,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Weighed:
-    """What a model expects of candidates: value indexes, (m, p), and their promise, (m,)."""
+    """What a model, by the `evidence`, expects of candidates: value indexes, (m, p), and their promise, (m,)."""
 
     model: Model
+    evidence: Evidence
     candidates: Rows
     promise: Array
 
@@ -102,7 +103,7 @@ class ValidSetSampler(Proposer):
         """
         evidence = evidence_of(history.observations, history.direction, rng)
         model = model_of(self.space, history.rows, evidence)
-        return Weighed(model, *self._scored(model, history.rows, evidence, rng)) if model is not None else None
+        return Weighed(model, evidence, *self._scored(model, history.rows, evidence, rng)) if model else None
 
     def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
         candidates = unseen(self.space.sample_indices(rng, len(seen) + _DESIGNED), seen)
@@ -118,13 +119,13 @@ class ValidSetSampler(Proposer):
         best = seen[np.argsort(evidence.values, kind="stable")[:_REFINED]]
         # Where draws are simulated (their number is an estimate), they are dear.
         count = _SCORED if self.space.size.exact else _SIMULATED
-        candidates = _new(np.concatenate([self.space.sample_indices(rng, count), self._near(best)]), seen)
+        candidates = fresh(np.concatenate([self.space.sample_indices(rng, count), self._near(best)]), seen)
         if not len(candidates):
             candidates = self.drawn(rng, seen)
         promise = model.promise(self.space.traits_of(candidates))
         for _ in range(_CLIMBS):
             top = np.argsort(-promise, kind="stable")[:_REFINED]
-            found = _new(self._near(candidates[top]), np.concatenate([seen, candidates]))
+            found = fresh(self._near(candidates[top]), np.concatenate([seen, candidates]))
             if not len(found):
                 break
             candidates = np.concatenate([candidates, found])
@@ -142,29 +143,17 @@ class ValidSetSampler(Proposer):
 
 def model_of(space: Space, seen: Rows, evidence: Evidence) -> Model | None:
     """Return what `evidence` of the configurations `seen`, (n, p), makes one believe; None while that is nothing."""
-    measured = np.isfinite(evidence.values)
-    valued = measured & ~evidence.censored
-    if valued.sum() < 2:
+    if evidence.valued.sum() < 2:
         return None
-    # A failure counts as bad, or the process would be curious about it.
-    worst = evidence.values[measured].max() + evidence.values[measured].std()
-    values = np.where(np.isposinf(evidence.values), worst, evidence.values)
+    values = evidence.filled
     x = space.traits_of(seen)
     chosen = remembered(values)
     surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen])
-    best = float(surrogate.predict(x[valued])[0].min())
+    best = float(surrogate.predict(x[evidence.valued])[0].min())
     if evidence.pending.any():
         surrogate = surrogate.believing(x[evidence.pending])
     told = ~evidence.pending
-    return Model(surrogate, x[told], measured[told].astype(float), best)
-
-
-def _new(rows: Rows, seen: Rows) -> Rows:
-    """Return each of `rows`, (m, p), that is not in `seen`, (n, p), once."""
-    known = {row.tobytes() for row in np.ascontiguousarray(seen)}
-    found = {row.tobytes(): place for place, row in enumerate(np.ascontiguousarray(rows))}
-    fresh: Rows = rows[[place for row, place in found.items() if row not in known]]
-    return fresh
+    return Model(surrogate, x[told], evidence.measured[told].astype(float), best)
 
 
 def remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -19,6 +19,15 @@ from optuna.trial import TrialState, create_trial
 from autotune.search.codec import Codec
 from autotune.search.proposer import Rows
 
+_NAME = "shadow"
+
+
+class _Study(optuna.Study):
+    """A study that its sampler cannot end: BruteForceSampler does once all was tried; here that is ours to see."""
+
+    def stop(self) -> None:
+        """Go on."""
+
 
 @dataclass(frozen=True)
 class Inner:
@@ -81,7 +90,8 @@ class Shadow:
         verbosity = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.WARNING)  # nobody asked for this study
         try:
-            self._study = optuna.create_study(storage=self._storage, study_name="shadow")
+            optuna.create_study(storage=self._storage, study_name=_NAME)
+            self._study = _Study(_NAME, self._storage)
         finally:
             optuna.logging.set_verbosity(verbosity)
         self._entries = []
@@ -123,7 +133,7 @@ class Shadow:
 
     def _correct(self, number: int, values: dict[str, float]) -> None:
         """Put what is tried in the place of what was proposed."""
-        study = self._storage.get_study_id_from_name(self._study.study_name)
+        study = self._storage.get_study_id_from_name(_NAME)
         trial = self._storage.get_trial_id_from_study_id_trial_number(study, number)
         for name, distribution in self._codec.distributions.items():
             self._storage.set_trial_param(trial, name, distribution.to_internal_repr(values[name]), distribution)

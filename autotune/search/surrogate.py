@@ -113,10 +113,8 @@ def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_]) -
     if not censored.any() or known.sum() < 2:
         return fit(x, y, runs)
     without = fit(x[known], y[known], runs[known])
-    mean, deviation = without.predict(x[censored])
-    z = np.minimum((y[censored] - mean) / deviation, _FARTHEST)
-    above = mean + deviation * np.exp(-0.5 * z * z) / sqrt(2 * pi) / ndtr(-z)
-    return without.knowing(x[censored], np.maximum(above, y[censored]), runs[censored])
+    above, _ = above_bound(*without.predict(x[censored]), y[censored])
+    return without.knowing(x[censored], above, runs[censored])
 
 
 def log_expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
@@ -133,11 +131,24 @@ def log_expected_improvement(mean: Array, deviation: Array, best: float) -> Arra
 
 def correlation(a: Array, b: Array, scales: Array) -> Array:
     """Return the correlations, (n, m), of traits `a`, (n, d), and `b`, (m, d), with length scales (d,)."""
-    a, b = a / scales, b / scales
-    squared = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2.0 * (a @ b.T)
-    s = np.sqrt(5.0 * np.maximum(squared, 0.0))
+    s = np.sqrt(5.0 * squared_distances(a / scales, b / scales))
     found: Array = (1.0 + s + s * s / 3.0) * np.exp(-s)
     return found
+
+
+def squared_distances(a: Array, b: Array) -> Array:
+    """Return the squared distances, (n, m), between the rows of `a`, (n, d), and of `b`, (m, d)."""
+    squared = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2.0 * (a @ b.T)
+    found: Array = np.maximum(squared, 0.0)
+    return found
+
+
+def above_bound(mean: Array, deviation: Array, bound: Array) -> tuple[Array, Array]:
+    """Return mean and standard deviation, both (n,), of a normal variable that is known to be above `bound`, (n,)."""
+    z = np.minimum((bound - mean) / deviation, _FARTHEST)
+    rate = np.exp(-0.5 * z * z) / sqrt(2 * pi) / ndtr(-z)
+    variance = np.maximum(1.0 + z * rate - rate * rate, 0.0)
+    return np.maximum(mean + deviation * rate, bound), deviation * np.sqrt(variance)
 
 
 def _standard(y: Array) -> tuple[float, float]:

@@ -8,8 +8,9 @@ from optuna.study import StudyDirection
 
 from autotune.search.observation import Observation
 from autotune.search.proposer import History, SpaceExhaustedError
-from autotune.search.prospect import AHEAD, Beliefs, Prospect, above_bound, prospect_of
+from autotune.search.prospect import AHEAD, Beliefs, Prospect, prospect_of
 from autotune.search.sampler import ValidSetSampler
+from autotune.search.surrogate import above_bound
 from spaces import Integer, Space
 
 SQUARE = Space([Integer.range("x", 0, 19, default=10), Integer.range("y", 0, 19, default=10)])

@@ -52,6 +52,8 @@ TINY = Space(
     [Integer.range("np", 1, 6, default=6), Integer.range("npool", 1, 6, optional=True)],
     [Constraint("whole", "np % npool == 0", "every pool has as many ranks")],
 )
+# Without a constraint a sampler may know by itself that it has seen everything.
+FREE = Space([Integer("p0", (0,), default=0, optional=True), Choice("p1", ("plain", "tf"), optional=True)])
 
 
 @pytest.fixture(params=NAMES)
@@ -119,16 +121,17 @@ def test_every_proposal_is_valid_and_new_and_the_default_is_the_first(chosen, sp
         end(study, trial, data.draw(st.sampled_from(["complete", "complete", "fail", "cap", "leave"])))
 
 
-def test_the_whole_set_is_proposed_and_then_no_more(chosen):
-    study = studied(chosen, TINY)
+@pytest.mark.parametrize("space", [TINY, FREE], ids=["tiny", "free"])
+def test_the_whole_set_is_proposed_and_then_no_more(chosen, space):
+    study = studied(chosen, space)
     proposed = set()
-    for number in range(TINY.size.value):
-        trial = ask(study, TINY)
+    for number in range(space.size.value):
+        trial = ask(study, space)
         proposed.add(key(trial.params))
         end(study, trial, "fail" if number % 3 == 1 else "complete")
-    assert proposed == {key(configuration) for configuration in TINY.configurations()}
+    assert proposed == {key(configuration) for configuration in space.configurations()}
     with pytest.raises(SpaceExhaustedError):
-        ask(study, TINY)
+        ask(study, space)
 
 
 def test_a_space_too_large_to_list(chosen):
