@@ -21,6 +21,7 @@ from spaces import (
     Parameter,
     Space,
     SpaceError,
+    Value,
     constraints_from_tables,
     parameters_from_tables,
 )
@@ -71,7 +72,7 @@ def prepare(
             run_job=lambda job: run_job(job, launcher),
             folder=place,
         )
-        return plan, space_of(study, plan, machine)
+        return plan, space_of(study, plan, machine.facts)
 
     errors, workloads = [], []
     try:
@@ -99,6 +100,7 @@ def prepare(
         space=space.to_dict(),
         identity=plan.identity,
         facts=plan.facts,
+        installation=plan.installation,
         machine=machine.describe(),
         # What was recorded does not depend on the machine that tells it again.
         machine_identity={} if study.objective == REPLAY else {**machine.identity, **(session or {})},
@@ -139,13 +141,15 @@ def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[str]:
     return errors
 
 
-def space_of(study: StudyFile, plan: Plan, machine: Machine) -> Space:
+def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Space:
     """Join what the objective brings and what the study file adds; the study file's parameters win by name.
+
+    `machine` are the facts of the machine.
 
     Raises:
         StudyFileError: the space has errors, or no valid configuration.
     """
-    facts = {**machine.facts, **plan.facts}
+    facts = {**machine, **plan.facts}
     errors: list[str] = []
     parameters: tuple[Parameter, ...] = ()
     constraints: tuple[Constraint, ...] = ()

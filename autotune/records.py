@@ -25,7 +25,8 @@ class Definition:
     """What a study is about. Two sessions belong to the same study only if `differences` finds none.
 
     `space` is `Space.to_dict()`; `identity` says what makes measurements comparable (input, program version);
-    `machine` is where they were made; `study` is the study file of the newest session. All of it is JSON-able.
+    `machine` is where they were made; `installation` names the `facts` that are of the
+    program's installation, the others are of the workload; `study` is the study file of the newest session. All of it is JSON-able.
     """
 
     objective: str
@@ -38,6 +39,17 @@ class Definition:
     machine_identity: Mapping[str, str]
     version: str
     study: Mapping[str, Any] = field(default_factory=dict)
+    installation: tuple[str, ...] = ()
+
+    @property
+    def workload_facts(self) -> dict[str, Any]:
+        """What describes the problem."""
+        return {name: value for name, value in self.facts.items() if name not in self.installation}
+
+    @property
+    def installation_facts(self) -> dict[str, Any]:
+        """What describes the program as it is installed there."""
+        return {name: self.facts[name] for name in self.installation}
 
     @property
     def replay(self) -> bool:
@@ -57,7 +69,7 @@ class Definition:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Read the stored form."""
         metrics = tuple(Metric(**metric) for metric in stored["metrics"])
-        return cls(**{**stored, "metrics": metrics})
+        return cls(**{**stored, "metrics": metrics, "installation": tuple(stored.get("installation", ()))})
 
     def differences(self, other: Self) -> list[str]:
         """Say what keeps measurements of `other` from being compared with ours."""

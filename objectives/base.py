@@ -207,7 +207,7 @@ class Plan:
     """A program made ready to be tuned on this machine: the objective and the space it suggests.
 
     `facts` are those of the workload and of the program's installation, for constraints and for the performance
-    model; `notes` are remarks for the person (what was found, what was left out and why); `identity` says what
+    model; `installation` names the latter, which a performance model counts as the machine's; `notes` are remarks for the person (what was found, what was left out and why); `identity` says what
     makes measurements comparable (input digest, program version): a study holds measurements of one identity;
     `mentioned` are the parameters that the study file's space must have, since the job mentions them; `unknown` says
     what is wrong with names of its parameters. `alike` saves runs of configurations that could show nothing new. A
@@ -228,6 +228,7 @@ class Plan:
     works_in_steps: bool = False
     recorded: Draw | None = None
     space_size: int | None = None
+    installation: tuple[str, ...] = ()
 
 
 class PlanError(Exception):

@@ -17,8 +17,10 @@ from spaces.constraint import Constraint
 from spaces.errors import SpaceError
 from spaces.explain import described, violations
 from spaces.neighbourhood import Neighbourhood
+from spaces.node import Array
 from spaces.parameter import Configuration, Parameter, Value, index_of
 from spaces.particles import MORE, PARTICLES, RUNS, NoneFoundError, Particles
+from spaces.quantities import column_of
 from spaces.rule import ConstraintRule
 from spaces.traits import Traits
 from spaces.valid import LISTABLE_ROWS, EmptyError, Indices, ValidSet, valid_set
@@ -216,6 +218,14 @@ class Space:
     def decode(self, indices: Indices) -> list[Configuration]:
         """Return the configurations of value indexes (n, p)."""
         return encoding.decoded(self._ready.domains, np.asarray(indices))
+
+    def columns(self, indices: Indices) -> dict[str, Array]:
+        """Return the values of value indexes (n, p) as a column for each parameter, (n,): see `spaces.quantities`."""
+        rows = np.asarray(indices)
+        return {
+            domain.parameter.name: column_of([*domain.values, None])[rows[:, domain.position]]
+            for domain in self._ready.domains
+        }
 
     def encode_indices(self, indices: Indices) -> FloatArray:
         """Return the encoding (n, d) of value indexes (n, p)."""

@@ -17,6 +17,7 @@ from spaces.domain import MIDDLE, Domain, FloatArray
 from spaces.evaluate import values_of
 from spaces.node import Node
 from spaces.parameter import Choice, Integer
+from spaces.quantities import computed
 from spaces.rule import ConstraintRule, Rule
 from spaces.valid import Indices
 
@@ -116,16 +117,9 @@ def _quantities(domains: Sequence[Domain], rules: Sequence[Rule]) -> Iterator[_R
     found: dict[tuple[object, ...], _Raw] = {}
     for rule in rules:
         if isinstance(rule, ConstraintRule):
-            for node in _computed(rule.node):
+            for node in computed(rule.node):
                 found.setdefault(_identity(node), _evaluated(node, domains))
     yield from list(found.values())[:_MOST_QUANTITIES]
-
-
-def _computed(node: Node) -> Iterator[Node]:
-    for operand in node.operands:
-        yield from _computed(operand)
-    if node.operands and node.kind in {"int", "float"} and node.positions:
-        yield node
 
 
 def _identity(node: Node) -> tuple[object, ...]:

@@ -31,6 +31,9 @@ Rows = NDArray[np.int32]
 PASSED_OVER = 10
 """That many proposals that would show nothing new are passed over; to find that out may take a moment for each."""
 
+# So many predicted configurations may be no better than the default before the others are given up.
+_PATIENCE = 2
+
 # Up to this size a uniform draw is one of the whole valid set.
 _SHUFFLED = 2_000
 
@@ -57,6 +60,7 @@ class Proposer(BaseSampler):
         self._distributions = distributions_of(space)
         self._seen: Mapping[int, Observation] = {}
         self._shows_nothing: Callable[[Configuration], bool] | None = None
+        self._predicted: Rows = np.empty((0, len(space.parameters)), dtype=np.int32)
         # Threads share a sampler, and a trial is there before its parameters are stored: what was proposed meanwhile.
         self._lock = threading.RLock()
         self._threads = ThreadpoolController()
@@ -85,6 +89,13 @@ class Proposer(BaseSampler):
         self._seen = seen
         self._shows_nothing = shows_nothing
 
+    def start_with(self, predicted: Sequence[Configuration]) -> None:
+        """Propose these first, after the default: what a model of other machines predicts to be best here.
+
+        When the first of them turn out to be no better than the default, the others are not tried.
+        """
+        self._predicted = self.space.indices(predicted)
+
     def history(self, study: Study) -> History:
         """Return what is known of all trials."""
         return self._history(study, [trial for trial in study.get_trials(deepcopy=False) if self._tells(trial)])
@@ -110,7 +121,8 @@ class Proposer(BaseSampler):
             if len(history.rows):
                 # Not the trial's number: one that was killed before it was launched has one, too.
                 rng = np.random.default_rng([self.seed, len(others)])
-                proposal = self._first_new(self.ranked(history, rng))
+                predicted = self._trusted(history)
+                proposal = self._first_new(predicted if len(predicted) else self.ranked(history, rng))
             else:
                 proposal = dict(self.space.default())
             self._proposed[study.study_name, trial.number] = proposal
@@ -138,6 +150,13 @@ class Proposer(BaseSampler):
         if self.space.listable and self.space.size.value <= _SHUFFLED:
             return unseen(rng.permutation(self.space.all_indices()), seen)
         return unseen(self.space.sample_indices(rng, len(seen) + PASSED_OVER), seen)
+
+    def _trusted(self, history: History) -> Rows:
+        """Return the predicted configurations that are to be tried yet; none once the first ones disappointed."""
+        left = fresh(self._predicted, history.rows)
+        told = [observation for observation in history.observations if not observation.pending]
+        tried = min(len(told) - 1, len(self._predicted) - len(left))
+        return left if tried < _PATIENCE or _improved(told, history.direction) else left[:0]
 
     def _counts(self, other: FrozenTrial, trial: FrozenTrial) -> bool:
         return other.number != trial.number and self._tells(other)
@@ -177,6 +196,13 @@ class Proposer(BaseSampler):
 
     def _decode(self, row: Rows) -> dict[str, Any]:
         return dict(self.space.decode(row[None, :])[0])
+
+
+def _improved(told: Sequence[Observation], direction: StudyDirection) -> bool:
+    """Whether any observation is better than the first, that of the default configuration; a failure is worst."""
+    sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
+    values = [np.inf if one.value is None else sign * one.value for one in told]
+    return bool(min(values[1:], default=np.inf) < values[0])
 
 
 def fresh(rows: Rows, seen: Rows) -> Rows:

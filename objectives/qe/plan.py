@@ -28,6 +28,7 @@ _DRY_RUN_LIMIT_S = 300.0
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _HUGE_PAGES_GLIBC = (2, 35)
 _DISTRIBUTED = b"distributed-memory algorithm"  # what a build that can share the subspace problem would print
+_INSTALLATION = ("pw_version", "openmp", "scalapack", "system_blas")
 _INPUTS_THAT_MATTER = (
     *("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_ndim", "startingwfc", "disk_io"),
 )
@@ -86,6 +87,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             "energy_tolerance_ry": repr(tolerance_ry),
         },
         notes=_notes(checked, program, facts, seen),
+        installation=_INSTALLATION,
     )
 
 
@@ -197,18 +199,21 @@ def _space_facts(
 ) -> space.QeFacts:
     cores = int(machine.get("cores", 1))
     grid = seen.workload.smooth_grid
+    # Of another machine nobody knows its libraries here; builds for clusters share the subspace problem.
+    elsewhere = bool(machine.get("described"))
+    libraries_here = () if elsewhere else program.blas
     return space.QeFacts(
         cores=cores,
         cores_per_node=int(machine.get("cores_per_node", cores)),
         kpoints=seen.workload.kpoints or 1,
         max_ranks=checked.max_ranks,
         planes=grid[2] if grid else None,
-        scalapack=program.is_distributed,
-        blas=tuple(library.name for library in program.blas),
-        threaded_blas=tuple(library.name for library in program.blas if library.threaded),
-        threads_by_default=seen.openmp or blas.uses_threads(dict(program.libraries)),
-        transports=_transports(cores),
-        allocators=_allocators(),
+        scalapack=elsewhere or program.is_distributed,
+        blas=tuple(library.name for library in libraries_here),
+        threaded_blas=tuple(library.name for library in libraries_here if library.threaded),
+        threads_by_default=elsewhere or seen.openmp or blas.uses_threads(dict(program.libraries)),
+        transports=() if elsewhere else _transports(cores),
+        allocators=() if elsewhere else _allocators(),
         sockets=int(machine.get("sockets", 1)),
         oversubscribe=checked.oversubscribe,
         change_path=checked.change_path,

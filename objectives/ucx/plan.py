@@ -131,6 +131,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         parameters=_of_merge(selection.parameters, checked.only) if merge else selection.parameters,
         constraints=selection.constraints,
         facts=_facts(checked, found),
+        installation=("ucx_version",),
         identity=_identity(objective, found),
         notes=_notes(found, transports, len(variables), selection),
         unknown=lambda names: space.unknown_names((n for n in names if n.startswith("UCX_")), variables),

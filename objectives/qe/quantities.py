@@ -1,0 +1,67 @@
+"""What the run time of pw.x depends on: how its parallel levels divide the problem, as columns of numbers.
+
+The levels: images, pools (k-points), band groups, then the FFT grid's planes and the plane waves over the ranks of a
+band group. See the user's guide of PWscf, "Parallelization", and Giannozzi et al., J. Phys.: Condens. Matter 29 (2017).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[np.float64]
+
+_COMPLEX_BYTES = 16
+
+
+def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
+    """Return what can be computed of `columns`, (n,) each, NaN where something is not known.
+
+    `columns` are parameters of `spaces.qe` and facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...) and of
+    the machine (`cores_per_node`, `memory_bandwidth_bytes_per_s`), by name.
+    """
+    known = _Known(columns)
+    ranks, threads = known("np"), known("threads", 1.0)
+    pools, groups = known("npool", 1.0), known("nbgrp", 1.0)
+    kpoints, bands = known("kpoints"), known("bands")
+    planes = known("fft_dense_z")
+    points = known("fft_dense_x") * known("fft_dense_y") * planes
+    in_pool = ranks / pools
+    in_group = in_pool / groups
+    mine = np.ceil(kpoints / pools)
+    my_planes = np.ceil(planes / in_group)
+    cores = ranks * threads
+    nodes = np.ceil(cores / known("cores_per_node"))
+    work = mine * np.ceil(bands / groups) * my_planes * (points / planes)
+    found = {
+        "cores used": cores,
+        "nodes used": nodes,
+        "ranks of a pool": in_pool,
+        "ranks of a band group": in_group,
+        "ranks of a node": ranks / nodes,
+        "k-points of a pool": mine,
+        "imbalance of pools": mine * pools / kpoints,
+        "planes of a rank": my_planes,
+        "imbalance of planes": my_planes * in_group / planes,
+        "grid points of a rank": points / in_group,
+        "work of a rank": work,
+        "pools of a node": pools / nodes,
+        "bytes of a rank's waves": mine * bands * points / in_group * _COMPLEX_BYTES,
+        "time for a rank's waves": work * _COMPLEX_BYTES * cores / nodes / known("memory_bandwidth_bytes_per_s"),
+    }
+    return {name: column for name, column in found.items() if not np.isnan(column).all()}
+
+
+class _Known:
+    """The columns that are there, as numbers; a default, or NaN, for others."""
+
+    def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        self._columns = columns
+        self._count = len(next(iter(columns.values()))) if columns else 0
+
+    def __call__(self, name: str, default: float = np.nan) -> Column:
+        column = self._columns.get(name)
+        if column is None or column.dtype == object:
+            return np.full(self._count, default)
+        return np.where(np.isnan(column), default, column)
