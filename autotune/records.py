@@ -25,8 +25,8 @@ class Definition:
     """What a study is about. Two sessions belong to the same study only if `differences` finds none.
 
     `space` is `Space.to_dict()`; `identity` says what makes measurements comparable (input, program version);
-    `machine` is where they were made; `installation` names the `facts` that are of the
-    program's installation, the others are of the workload; `study` is the study file of the newest session. All of it is JSON-able.
+    `machine` is where they were made; `installation` names those `facts` that are of the program's installation, the
+    others are of the workload; `study` is the study file of the newest session. All of it is JSON-able.
     """
 
     objective: str

@@ -207,13 +207,14 @@ class Plan:
     """A program made ready to be tuned on this machine: the objective and the space it suggests.
 
     `facts` are those of the workload and of the program's installation, for constraints and for the performance
-    model; `installation` names the latter, which a performance model counts as the machine's; `notes` are remarks for the person (what was found, what was left out and why); `identity` says what
-    makes measurements comparable (input digest, program version): a study holds measurements of one identity;
-    `mentioned` are the parameters that the study file's space must have, since the job mentions them; `unknown` says
-    what is wrong with names of its parameters. `alike` saves runs of configurations that could show nothing new. A
-    program that `works_in_steps` tells its progress, stops at the step that it is asked to, and goes on from there.
-    With `recorded` nothing is run: its runs are drawn from what was measured before, and their times are simulated;
-    `space_size` is how many configurations there were to be measured, where that is known.
+    model; `installation` names the latter, which a performance model counts as the machine's; `notes` are remarks for
+    the person (what was found, what was left out and why); `identity` says what makes measurements comparable (input
+    digest, program version): a study holds measurements of one identity; `mentioned` are the parameters that the study
+    file's space must have, since the job mentions them; `unknown` says what is wrong with names of its parameters.
+    `alike` saves runs of configurations that could show nothing new. A program that `works_in_steps` tells its
+    progress, stops at the step that it is asked to, and goes on from there. With `recorded` nothing is run: its runs
+    are drawn from what was measured before, and their times are simulated; `space_size` is how many configurations
+    there were to be measured, where that is known.
     """
 
     objective: Objective
