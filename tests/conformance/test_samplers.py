@@ -232,3 +232,34 @@ def test_it_searches_where_every_trial_failed(chosen):
     for _ in range(8):
         end(study, ask(study, MIXED), "fail")
     assert MIXED.contains(ask(study, MIXED).params)
+
+
+PREDICTED = [{**MIXED.default(), "batch": batch} for batch in (64, 128, 16, 8)]
+
+
+def test_what_was_predicted_comes_first_while_it_beats_the_default(chosen):
+    study = studied(chosen, MIXED)
+    study.sampler.start_with(PREDICTED)
+    tried = []
+    for value in (3.0, 4.0, 2.0, 5.0, 6.0, 7.0):
+        trial = ask(study, MIXED)
+        tried.append(trial.params)
+        study.tell(trial, value)
+    assert tried[:5] == [MIXED.default(), *PREDICTED]
+    assert tried[5] not in tried[:5]
+
+
+@pytest.mark.parametrize("how", ["worse", "fail"])
+def test_predictions_that_disappoint_are_given_up(chosen, how):
+    study = studied(chosen, MIXED)
+    study.sampler.start_with(PREDICTED)
+    tried = []
+    for number in range(4):
+        trial = ask(study, MIXED)
+        tried.append(trial.params)
+        if number and how == "fail":
+            study.tell(trial, state=TrialState.FAIL)
+        else:
+            study.tell(trial, 1.0 + number)
+    assert tried[:3] == [MIXED.default(), *PREDICTED[:2]]
+    assert tried[3] not in PREDICTED
