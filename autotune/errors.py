@@ -25,6 +25,10 @@ class StudyFileError(AutotuneError):
     """A study file is wrong; the message lists every error with its path in the file."""
 
 
+class ImportFileError(AutotuneError):
+    """A file of measurements, or the mapping that describes it, is wrong; the message lists every error."""
+
+
 class CannotRunHereError(AutotuneError):
     """The study is right, but this machine lacks something that it needs."""
 

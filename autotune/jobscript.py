@@ -5,12 +5,14 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 from autotune.display import shown
-from autotune.records import Run
 from autotune.trial import job_from_description
+from launchers import Usage
 from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
 from objectives.training.objective import CHECKPOINT, SEED
+from spaces import Configuration
 
 # A job script asks for more than was measured: production runs meet busier machines.
 _TIME_MARGIN = 3.0
@@ -23,34 +25,37 @@ _OF_TUNING = (CHECKPOINT, SEED)
 
 @dataclass(frozen=True)
 class JobScript:
-    """What a script is made of: the run to make again. `remarks` become comments at its top."""
+    """What a script is made of: a configuration, its job as `describe_job` tells it, and what a run of it needs.
+
+    `remarks` become comments at its top.
+    """
 
     name: str
-    run: Run
+    configuration: Configuration
+    job: Mapping[str, Any]
+    needs: Usage
     mpi: MpiFlavour
     remarks: Sequence[str] = ()
 
     @property
     def walltime_s(self) -> int:
         """The wall time to ask for, in whole minutes."""
-        elapsed_s = self.run.outcome.usage.elapsed_s
-        return max(_MINIMUM_WALLTIME_S, 60 * ceil(_TIME_MARGIN * elapsed_s / 60))
+        return max(_MINIMUM_WALLTIME_S, 60 * ceil(_TIME_MARGIN * self.needs.elapsed_s / 60))
 
     @property
     def gpus(self) -> int:
         """How many GPUs the run held."""
-        return int(self.run.job["resources"].get("gpus", 0))
+        return int(self.job["resources"].get("gpus", 0))
 
     @property
     def memory_mib(self) -> int:
         """The memory to ask for, in MiB."""
-        peak = self.run.outcome.usage.peak_memory_bytes
-        return max(1024, 512 * ceil(_MEMORY_MARGIN * peak / 2**20 / 512))
+        return max(1024, 512 * ceil(_MEMORY_MARGIN * self.needs.peak_memory_bytes / 2**20 / 512))
 
 
 def pbs(script: JobScript) -> str:
     """Return a script for `qsub`."""
-    cores = script.run.job["resources"]["cores"]
+    cores = script.job["resources"]["cores"]
     head = [
         f"#PBS -N {script.name}",
         f"#PBS -l ncpus={cores}",
@@ -63,7 +68,7 @@ def pbs(script: JobScript) -> str:
 
 def slurm(script: JobScript) -> str:
     """Return a script for `sbatch`."""
-    job = script.run.job
+    job = script.job
     ranks = job["mpi"]["ranks"] if job["mpi"] else 1
     head = [
         f"#SBATCH --job-name={script.name}",
@@ -86,7 +91,7 @@ FORMATS: Mapping[str, Callable[[JobScript], str]] = {"pbs": pbs, "slurm": slurm,
 
 
 def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
-    job = script.run.job
+    job = script.job
     folder = job["folder"]
     own = {name: value for name, value in job["environment"].items() if name not in _OF_TUNING}
     environment = own | (mpi_environment(script.mpi, user_id=os.geteuid()) if job["mpi"] else {})
@@ -95,7 +100,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
     lines = [
         "#!/bin/bash",
         *head,
-        *(f"# {line}" for remark in (*script.remarks, shown(script.run.configuration)) for line in remark.splitlines()),
+        *(f"# {line}" for remark in (*script.remarks, shown(script.configuration)) for line in remark.splitlines()),
         "# module load ...  (what the programs below need, where they come from modules)",
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',

@@ -15,6 +15,7 @@ from autotune.errors import StorageError, StudyFileError
 from autotune.legs import Leg
 from autotune.lock import StudyLock
 from autotune.machine import Machine
+from autotune.performance.gather import measurements, setting_of
 from autotune.prepare import Prepared, prepare
 from autotune.provenance import SessionFacts, session_facts
 from autotune.records import REPLAY, REPLAY_NOTICE
@@ -28,6 +29,7 @@ from autotune.storage_url import lock_path, state_folder
 from autotune.studyfile import StudyFile, parse
 from autotune.summary import Summary, summarise
 from autotune.verdict import Verdict
+from autotune.warmstart import warm_start
 from launchers.local import LocalLauncher, sweep
 from objectives.base import Metric
 
@@ -58,11 +60,21 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
     check_sampler(study.sampler)
     with _opened(study, place, display) as (store, prepared, facts):
         store.use(sampler_of(prepared.space, study.sampler))
+        _warm_up(store, study, place, prepared, display)
         if not _is_done(store, study, prepared):
             with _bench(study, place, prepared, facts, display) as bench:
                 _tune(store, bench, study, prepared)
                 _judge(store, bench, study, prepared)
         return summarise(store)
+
+
+def _warm_up(store: StudyStore, study: StudyFile, place: Place, prepared: Prepared, display: Display) -> None:
+    """Let the search begin with what was predicted; a replay, whose times are simulated, has nothing to go by."""
+    if not study.sampler.warm_start or prepared.definition.replay or study.tradeoff is not None:
+        return
+    setting = setting_of(store.name, prepared.definition)
+    found = warm_start(store, prepared.space, setting, lambda: measurements([place.url], setting.program), display)
+    store.start_with(found.proposals)
 
 
 def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:

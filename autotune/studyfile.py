@@ -82,12 +82,14 @@ _OTHERS_SAMPLER = re.compile(r"optuna:[A-Za-z]\w*|optunahub:[A-Za-z]\w*(/\w+)*(:
 class SamplerSection(_Section):
     """Which configurations are tried. `startup` of them come first, before any measurement is looked at.
 
+    With `warm_start` what a model of other machines predicts is tried first, if it promises to beat the default.
     `options` are the arguments of Optuna's (or OptunaHub's) sampler.
     """
 
     name: str = "autotune"
     seed: int = Field(default=0, ge=0)
     startup: int = Field(default=6, ge=1)
+    warm_start: bool = True
     options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("name")
@@ -295,7 +297,7 @@ def parse(table: Mapping[str, Any], source: str) -> StudyFile:
     try:
         return StudyFile.model_validate(table)
     except ValidationError as error:
-        lines = [_explain(item) for item in error.errors(include_url=False)]
+        lines = [explain(item, StudyFile) for item in error.errors(include_url=False)]
         plural = "error" if len(lines) == 1 else "errors"
         msg = "\n".join([f"{source}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
         raise StudyFileError(msg) from None
@@ -324,10 +326,11 @@ def _toml_value(text: str) -> Any:  # noqa: ANN401  TOML values are of any type;
         return text
 
 
-def _explain(item: Mapping[str, Any]) -> str:
+def explain(item: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Return one error of a table that `model` describes, as pydantic found it, with its path."""
     place = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
-        known = _fields_at(item["loc"][:-1])
+        known = _fields_at(item["loc"][:-1], model)
         name = str(item["loc"][-1])
         return f"unknown key{suggestion(name, known)}; known: {', '.join(known)} @ {place}"
     if item["type"] == "missing":
@@ -335,9 +338,10 @@ def _explain(item: Mapping[str, Any]) -> str:
     return f"{item['msg'].removeprefix('Value error, ')}, got {item['input']!r} @ {place}"
 
 
-def _fields_at(location: Iterable[Any]) -> list[str]:
-    model: type[BaseModel] = StudyFile
+def _fields_at(location: Iterable[Any], model: type[BaseModel]) -> list[str]:
     for part in location:
+        if str(part) not in model.model_fields:
+            continue  # a place in a list
         annotation = model.model_fields[str(part)].annotation
         candidates = [annotation, *get_args(annotation)]
         model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))

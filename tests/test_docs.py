@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.performance.imports.mapping import MappingFile, MetricSection, WorkloadSection
 from autotune.studyfile import StoppingSection, StudyFile
 from objectives.command import CommandOptions
 from objectives.qe.options import QeOptions
@@ -24,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
 REPLAY = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
+IMPORT = (ROOT / "docs" / "import.md").read_text(encoding="utf-8")
 SECTIONS = ("budget", "sampler", "repeats", "verdict")
 QUICK = [
     word
@@ -128,6 +131,32 @@ def test_the_study_file_of_the_replay_document(tmp_path):
     found = json.loads(ended.stdout)
     assert found["size"] == 4
     assert found["default"] == {"np": 2, "npool": 1}
+
+
+@pytest.mark.timeout(600)
+def test_the_commands_and_the_mapping_of_the_import_document(tmp_path):
+    (example,) = re.findall(r"```toml\n(.*?)```", IMPORT, re.DOTALL)
+    for model in (MappingFile, MetricSection, WorkloadSection):
+        assert set(model.model_fields) <= set(re.findall(r"\b[a-z_]+\b", example)) | {"rows"}
+    (tmp_path / "mine.toml").write_text(example, encoding="utf-8")
+    (tmp_path / "runs.csv").write_text(
+        "ranks,pools,nodes,minutes,at least,why,repeats,input,cutoff\n4,2,1,1.5,,,5,CeO2,50\n8,2,1,,2,,1,CeO2,50\n",
+        encoding="utf-8",
+    )
+    rows = re.sub(r"^(csv|nodes_column|failure|runs|bound) .*\n", "", example, flags=re.MULTILINE)
+    (tmp_path / "rows.toml").write_text(
+        f"{rows}\n[[rows]]\nranks = 4\npools = 2\nminutes = 1.0\ninput = 'CeO2'\ncutoff = 50\n", encoding="utf-8"
+    )
+    entry = {"x": 1, "time": 2.0}
+    cache = {"device_name": "A100", "kernel_name": "k", "tune_params_keys": ["x"], "cache": {"1": entry}}
+    (tmp_path / "cache.json").write_text(json.dumps(cache), encoding="utf-8")
+    shutil.copytree(ROOT / "tests" / "objectives" / "outputs", tmp_path / "old-runs")
+    commands = re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", IMPORT, re.MULTILINE)
+    assert len(commands) == 7
+    for command in commands:
+        ended = autotune(tmp_path, shlex.split(command))
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout
 
 
 def test_the_reference_names_every_function():

@@ -9,6 +9,7 @@ from autotune.cli.common import errors
 from autotune.cli.compare import ablate, confirm, scaling
 from autotune.cli.doctor import doctor
 from autotune.cli.export import export
+from autotune.cli.importing import import_
 from autotune.cli.query import best, list_studies, runs, show, trials
 from autotune.cli.replay import replay
 from autotune.cli.space import space
@@ -34,6 +35,7 @@ app.command("best")(best)
 app.command("trials")(trials)
 app.command("runs")(runs)
 app.command("export")(export)
+app.command("import")(import_)
 app.command("replay")(replay)
 app.command("space")(space)
 app.command("doctor")(doctor)

@@ -4,6 +4,8 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
 
@@ -29,6 +31,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another pro
 StudyName = Annotated[str, typer.Argument(help="The study's name; `autotune list` shows them.")]
 
 DEFAULT_STORAGE = storage_url.DEFAULT
+
+
+class ScriptFormat(StrEnum):
+    """The job scripts that `--script` writes."""
+
+    PBS = "pbs"
+    SLURM = "slurm"
+    SH = "sh"
+
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
@@ -63,6 +74,23 @@ def displayed(stopped: str = _STOPPED) -> Iterator[Display]:
 def print_json(value: object) -> None:
     """Print a value as JSON, one document."""
     typer.echo(json.dumps(value, indent=2, default=str))
+
+
+def write_script(text: str, target: Path | None) -> None:
+    """Print a job script, or write it to a file that can be run.
+
+    Raises:
+        typer.BadParameter: the file cannot be written.
+    """
+    if target is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        target.write_text(text, encoding="utf-8")
+        target.chmod(0o755)
+    except OSError as error:
+        msg = f"cannot write {target}: {error.strerror}"
+        raise typer.BadParameter(msg, param_hint="--output") from error
 
 
 def duration_s(text: str) -> float:

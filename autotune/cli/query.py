@@ -1,6 +1,5 @@
 """Commands that read a storage: list, show, best, trials, runs."""
 
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +10,14 @@ from rich.table import Table
 from autotune.cli.common import (
     DEFAULT_STORAGE,
     AsJson,
+    ScriptFormat,
     Storage,
     StudyName,
     output,
     print_json,
     state_of,
     trial_row,
+    write_script,
 )
 from autotune.display import quantity, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
@@ -28,14 +29,6 @@ from objectives.base import Metric
 
 if TYPE_CHECKING:
     from autotune.search.store import StudyStore
-
-
-class ScriptFormat(StrEnum):
-    """The job scripts that `best --script` writes."""
-
-    PBS = "pbs"
-    SLURM = "slurm"
-    SH = "sh"
 
 
 def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
@@ -80,7 +73,7 @@ def best(
         msg = f"study {name!r} has no valid measurement yet"
         raise NothingWorkedError(msg)
     if script is not None:
-        _write(_script(store, summary, script), target)
+        write_script(_script(store, summary, script), target)
     elif as_json:
         found = summary.to_dict()
         print_json(found["best"] | {key: found[key] for key in ("replay", "verdict", "simplified", "outlook")})
@@ -215,16 +208,5 @@ def _script(store: "StudyStore", summary: Summary, form: ScriptFormat) -> str:
     sentence = summary.verdict_sentence()
     if sentence:
         remarks.append(sentence)
-    return FORMATS[form.value](JobScript(f"autotune-{summary.name}", run, script_flavour(dict(run.job)), remarks))
-
-
-def _write(text: str, target: Path | None) -> None:
-    if target is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        target.write_text(text, encoding="utf-8")
-        target.chmod(0o755)
-    except OSError as error:
-        msg = f"cannot write {target}: {error.strerror}"
-        raise typer.BadParameter(msg, param_hint="--output") from error
+    name, flavour = f"autotune-{summary.name}", script_flavour(dict(run.job))
+    return FORMATS[form.value](JobScript(name, run.configuration, run.job, run.outcome.usage, flavour, remarks))

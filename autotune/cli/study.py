@@ -5,6 +5,7 @@ import re
 import shlex
 import tempfile
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,6 +45,13 @@ CoresOption = Annotated[
 ]
 
 
+class Switch(StrEnum):
+    """On or off."""
+
+    ON = "on"
+    OFF = "off"
+
+
 def study(
     name: StudyArgument,
     trials: Annotated[
@@ -74,6 +82,10 @@ def study(
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the search.")] = None,
+    warm_start: Annotated[
+        Switch | None,
+        typer.Option("--warm-start", help="Try first what a model of other machines predicts to be best here."),
+    ] = None,
     changes: SetOption = None,
     input_file: InputOption = None,
     storage: Storage = DEFAULT_STORAGE,
@@ -96,6 +108,7 @@ def study(
         "budget.workers": workers,
         "sampler.name": sampler,
         "sampler.seed": seed,
+        "sampler.warm_start": None if warm_start is None else str(warm_start is Switch.ON).lower(),
     }
     chosen = choose(name, changes, input_file, overrides)
     machine = restrict(this_machine(), cores)

@@ -33,9 +33,20 @@ class Setting:
     source: str = ""
 
     @property
+    def nodes(self) -> int:
+        """On how many nodes of its machine it was measured, as its facts say; one where they do not."""
+        nodes = self.machine_facts.get("nodes", 1)
+        return nodes if isinstance(nodes, int) and nodes > 1 else 1
+
+    @property
+    def place(self) -> str:
+        """The machine, and how many of its nodes if there are several."""
+        return self.machine if self.nodes == 1 else f"{self.machine}, {self.nodes} nodes"
+
+    @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from others."""
-        return (self.program, self.machine, self.workload, self.metric.name)
+        """What tells it from others: an allocation of more nodes is another place."""
+        return (self.program, self.place, self.workload, self.metric.name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form that is stored."""
@@ -60,6 +71,22 @@ class Measured:
     bound: float | None = None
     runs: int = 1
     failure: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return {
+            "setting": self.setting.to_dict(),
+            "configuration": dict(self.configuration),
+            "value": self.value,
+            "bound": self.bound,
+            "runs": self.runs,
+            "failure": self.failure,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the stored form."""
+        return cls(**{**stored, "setting": Setting.from_dict(stored["setting"])})
 
     @property
     def failed(self) -> bool:

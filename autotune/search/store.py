@@ -5,27 +5,26 @@ the log as soon as they end. A trial that was asked but not launched is set asid
 """
 
 import secrets
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
 import optuna
-import sqlalchemy.exc
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
+from autotune.search.connection import connect, prepare_sqlite, storage_errors
 from autotune.search.distributions import distributions_of
 from autotune.search.observation import ABANDONED, BOUND, Observation
 from autotune.search.proposer import Proposer, SpaceExhaustedError
 from autotune.search.prospect import Prospect, prospect_of
 from autotune.search.runlog import MemoryRunLog, RunLog, SqlRunLog
 from autotune.search.sampler import ValidSetSampler
-from autotune.storage_url import shown, sqlite_path
+from autotune.storage_url import shown
 from spaces import Configuration, Space
 
 DEFINITION = "definition"
@@ -34,9 +33,9 @@ ABLATION = "ablation"
 WORKLOADS = "workloads"
 BRACKETS = "brackets"
 OUTLOOK = "outlook"
+WARM_START = "warm start"
 _LAUNCHED = "launched"
 _MARK = "mark"
-_BUSY_TIMEOUT_S = 60
 
 
 class StudyStore:
@@ -57,9 +56,9 @@ class StudyStore:
         Raises:
             StorageError: storage cannot be used, or the study there is about something else.
         """
-        with _storage_errors(url):
-            _prepare_sqlite(url)
-            storage = _connect(url)
+        with storage_errors(url):
+            prepare_sqlite(url)
+            storage = connect(url)
             SqlRunLog.create_table(storage.engine)
             study = optuna.create_study(
                 storage=storage,
@@ -93,8 +92,8 @@ class StudyStore:
         Raises:
             StorageError: storage cannot be read, or there is no such study.
         """
-        with _storage_errors(url):
-            storage = _connect(url, read_only=True)
+        with storage_errors(url):
+            storage = connect(url, read_only=True)
             names = optuna.get_all_study_names(storage)
             if name not in names:
                 known = ", ".join(names) or "none"
@@ -118,8 +117,8 @@ class StudyStore:
     @classmethod
     def read_if_ours(cls, url: str, name: str) -> Self | None:
         """Open a study for reading; None if another program made it, or it was killed while it was made."""
-        with _storage_errors(url):
-            storage = _connect(url, read_only=True)
+        with storage_errors(url):
+            storage = connect(url, read_only=True)
             study = optuna.load_study(study_name=name, storage=storage)
             return cls(url, storage, study, _log(storage, study)) if DEFINITION in study.user_attrs else None
 
@@ -129,7 +128,7 @@ class StudyStore:
 
         For a replay, whose runs take no time: a transaction for everything that is written would take most of it.
         """
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             storage, log = InMemoryStorage(), MemoryRunLog()
             known = {"from_storage": self._storage, "to_storage": storage}
             optuna.copy_study(from_study_name=self.name, to_study_name=self.name, **known)
@@ -139,7 +138,7 @@ class StudyStore:
         try:
             yield copy
         finally:
-            with _storage_errors(self._url):
+            with storage_errors(self._url):
                 self._catch_up(study.get_trials(deepcopy=False))
                 for name, value in study.user_attrs.items():
                     if self._study.user_attrs.get(name) != value:
@@ -154,29 +153,29 @@ class StudyStore:
     @property
     def mark(self) -> str:
         """Tells this study from others of the same name, whose runs may lie in the same folder."""
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             return str(self._study.user_attrs.get(_MARK, "memory"))
 
     @property
     def definition(self) -> Definition:
         """What the study is about."""
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             return Definition.from_dict(self._study.user_attrs[DEFINITION])
 
     def attribute(self, name: str) -> Mapping[str, Any] | None:
-        """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`, `BRACKETS`, `OUTLOOK`."""
-        with _storage_errors(self._url):
+        """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`, `BRACKETS`, `OUTLOOK`, `WARM_START`."""
+        with storage_errors(self._url):
             found: Mapping[str, Any] | None = self._study.user_attrs.get(name)
         return found
 
     def set_attribute(self, name: str, value: Mapping[str, Any]) -> None:
         """Store what a comparison found."""
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             self._study.set_user_attr(name, dict(value))
 
     def runs(self) -> list[Run]:
         """Return every run of the study, in the order in which they ended."""
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             return self._log.runs()
 
     def trials(self) -> list[TrialRecord]:
@@ -185,7 +184,7 @@ class StudyStore:
         for run in self.runs():
             if run.trial is not None and not run.series:
                 runs[run.trial].append(run)
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             frozen = self._study.get_trials(deepcopy=False)
         return [
             TrialRecord.of(trial.number, dict(trial.params), runs[trial.number], settled=trial.state.is_finished())
@@ -196,6 +195,11 @@ class StudyStore:
     def use(self, sampler: Proposer) -> None:
         """Ask `sampler` from now on."""
         self._study.sampler = self._sampler = sampler
+
+    def start_with(self, predicted: Sequence[Configuration]) -> None:
+        """Let the sampler propose these first, after the default."""
+        if self._sampler is not None:
+            self._sampler.start_with(predicted)
 
     def ask(
         self,
@@ -210,7 +214,7 @@ class StudyStore:
         """
         if self._sampler is not None and seen is not None:
             self._sampler.learn(seen, shows_nothing)
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             try:
                 trial = ask(self._study, space)
             except SpaceExhaustedError:
@@ -226,7 +230,7 @@ class StudyStore:
         if not isinstance(self._sampler, ValidSetSampler):
             return None
         self._sampler.learn(seen)
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             try:
                 return prospect_of(self._sampler, self._sampler.history(self._study), noise)
             except SpaceExhaustedError:
@@ -234,17 +238,17 @@ class StudyStore:
 
     def lease(self, number: int) -> None:
         """Record that a trial is about to be launched."""
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             self._set(number, _LAUNCHED, value=True)
 
     def add_run(self, run: Run) -> None:
         """Record a run that ended."""
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             self._log.append(run)
 
     def settle(self, number: int, observation: Observation) -> None:
         """Record what a trial is worth: a value, a bound, or nothing; the first word stands."""
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             if self._study.get_trials(deepcopy=False)[number].state.is_finished():
                 # It was capped and given another chance: Optuna cannot change a finished trial, the log of runs can.
                 return
@@ -259,7 +263,7 @@ class StudyStore:
 
     def recover(self) -> None:
         """Set aside trials that were proposed and never launched."""
-        with _storage_errors(self._url):
+        with storage_errors(self._url):
             for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                 if _LAUNCHED not in trial.user_attrs:
                     self._set(trial.number, ABANDONED, value=True)
@@ -292,8 +296,8 @@ def study_names(url: str) -> list[str]:
     Raises:
         StorageError: storage cannot be read.
     """
-    with _storage_errors(url):
-        return list(optuna.get_all_study_names(_connect(url, read_only=True)))
+    with storage_errors(url):
+        return list(optuna.get_all_study_names(connect(url, read_only=True)))
 
 
 def ask(study: optuna.Study, space: Space) -> optuna.Trial:
@@ -326,44 +330,3 @@ def _suggest(trial: optuna.Trial, name: str, distribution: optuna.distributions.
 
 def _log(storage: RDBStorage, study: optuna.Study) -> RunLog:
     return SqlRunLog(storage.engine, storage.get_study_id_from_name(study.study_name))
-
-
-def _prepare_sqlite(url: str) -> None:
-    path = sqlite_path(url)
-    if path is None:
-        return
-    with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S)) as connection:
-        # Readers (list, show, a dashboard) must not block the coordinator, nor it them.
-        connection.execute("PRAGMA journal_mode=WAL")
-
-
-def _connect(url: str, *, read_only: bool = False) -> RDBStorage:
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    path = sqlite_path(url)
-    if path is None:
-        return RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
-    if read_only:
-        if not path.is_file():
-            msg = f"no storage at {path}; `autotune study` makes it, --storage or AUTOTUNE_STORAGE names another"
-            raise StorageError(msg)
-        url = f"sqlite:///file:{path.absolute()}?mode=ro&uri=true"
-    return RDBStorage(url, engine_kwargs={"connect_args": {"timeout": _BUSY_TIMEOUT_S}}, skip_table_creation=read_only)
-
-
-@contextmanager
-def _storage_errors(url: str) -> Iterator[None]:
-    try:
-        yield
-    except (
-        sqlalchemy.exc.SQLAlchemyError,
-        sqlite3.Error,
-        optuna.exceptions.StorageInternalError,
-        ImportError,
-    ) as error:
-        cause = error.__cause__ or error
-        reason = str(getattr(cause, "orig", None) or cause).splitlines()[0]
-        msg = (
-            f"storage {shown(url)} cannot be used: {reason}; what was finished before is safe, "
-            "mend it (disk full? read-only? another program's file?) and use the same command again"
-        )
-        raise StorageError(msg) from error

@@ -24,6 +24,7 @@ _CONVERGED = re.compile(r"^\s*convergence has been achieved in\s*(\d{1,9})\s*ite
 _NOT_CONVERGED = re.compile(r"^\s*convergence NOT achieved after\s*(\d{1,9})\s*iterations")
 _VERSION = re.compile(r"^\s*Program PWSCF\s+v\.\s*(\S+)\s+starts", re.MULTILINE)
 _ELECTRONS = re.compile(rf"number of electrons\s*=\s*({_NUMBER})")
+_CUTOFF = r"^\s*{} cutoff\s*=\s*({})\s*Ry"
 _GRID = r"^\s*{} +grid:\s*\d+ G-vectors\s+FFT dimensions:\s*\(\s*(\d+),\s*(\d+),\s*(\d+)\)"
 _MEMORY = r"^\s*Estimated {} dynamical RAM{}\s*>\s*([\d.]+)\s*(kB|MB|GB)"
 _UNIT_BYTES = {"kB": 1024, "MB": 1024**2, "GB": 1024**3}
@@ -55,6 +56,7 @@ class Layout:
     """How pw.x divided its work: what it did, which may differ from what it was asked to do.
 
     `diagonalization_grid` is the side of the square of ranks that share a subspace problem; 1 is the serial algorithm.
+    `nodes` are those over which the ranks were distributed; None where it was not printed.
     """
 
     ranks: int = 1
@@ -64,6 +66,7 @@ class Layout:
     task_groups: int = 1
     diagonalization: str = "serial"
     diagonalization_grid: int = 1
+    nodes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,22 @@ class Workload:
     smooth_grid: tuple[int, int, int] | None = None
     memory_per_rank_bytes: int | None = None
     memory_bytes: int | None = None
+    cutoff_ry: float | None = None
+    density_cutoff_ry: float | None = None
+
+    @property
+    def sizes(self) -> dict[str, int | float]:
+        """What is known of the problem beside its k-points, by the names that the facts of a study have."""
+        found: dict[str, int | float | None] = {
+            "bands": self.bands,
+            "electrons": self.electrons,
+            "atoms": self.atoms,
+            "cutoff_ry": self.cutoff_ry,
+            "density_cutoff_ry": self.density_cutoff_ry,
+        }
+        for which, grid in (("dense", self.dense_grid), ("smooth", self.smooth_grid)):
+            found |= {f"fft_{which}_{axis}": size for axis, size in zip("xyz", grid or (), strict=False)}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -190,12 +209,15 @@ def _layout(text: str) -> Layout:
     )
     return Layout(
         ranks=ranks,
-        threads=_number(r"Threads/MPI process:\s*(\d{1,9})", text) or 1,
+        threads=_number(r"Threads/MPI process:\s*(\d{1,9})", text)
+        or _number(r"Serial multi-threaded version, running on\s+(\d{1,9})\s+processor cores", text)
+        or 1,
         pools=_number(r"K-points division:\s*npool\s*=\s*(\d{1,9})", text) or 1,
         band_groups=_number(r"band groups division:\s*nbgrp\s*=\s*(\d{1,9})", text) or 1,
         task_groups=_number(r"task group distribution\s*#TG\s+x Z-proc =\s*(\d{1,9})", text) or 1,
         diagonalization=grid[1] if grid else "serial",
         diagonalization_grid=int(grid[2]) if grid else 1,
+        nodes=_number(r"MPI processes distributed on\s+(\d{1,9})\s+nodes", text),
     )
 
 
@@ -209,7 +231,14 @@ def _workload(text: str) -> Workload:
         smooth_grid=_grid("Smooth", text) or _grid("Dense", text),
         memory_per_rank_bytes=_memory("max", " per process", text),
         memory_bytes=_memory("total", "", text),
+        cutoff_ry=_cutoff("kinetic-energy", text),
+        density_cutoff_ry=_cutoff("charge density", text),
     )
+
+
+def _cutoff(which: str, text: str) -> float | None:
+    match = re.search(_CUTOFF.format(which, _NUMBER), text, re.MULTILINE)
+    return number(match[1]) if match else None
 
 
 def _grid(name: str, text: str) -> tuple[int, int, int] | None:

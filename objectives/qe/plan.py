@@ -250,11 +250,7 @@ def _facts(facts: space.QeFacts, program: _Program, seen: PwOutput) -> dict[str,
         "scalapack": program.is_distributed,
         "system_blas": program.system_blas or "linked",
     }
-    sizes = {"bands": workload.bands, "electrons": workload.electrons, "atoms": workload.atoms}
-    found |= {name: value for name, value in sizes.items() if value is not None}
-    for which, grid in (("dense", workload.dense_grid), ("smooth", workload.smooth_grid)):
-        found |= {f"fft_{which}_{axis}": size for axis, size in zip("xyz", grid or (), strict=False)}
-    return found
+    return found | workload.sizes
 
 
 def _digest_of(files: Mapping[str, Path]) -> str:

@@ -32,27 +32,35 @@ def read_csv(text: str, options: ReplayOptions) -> RecordedTable:
     Raises:
         ValueError: everything that is wrong with it, a line each.
     """
-    reader = csv.DictReader(io.StringIO(_REMARKS.sub("", text, count=1)))
-    header = list(reader.fieldnames or ())
+    header, rows = read_lines(text)
     options = _as_exported(header, options)
     errors = _column_errors(header, options)
     if errors or options.metric is None or options.parameters is None:
         raise ValueError("\n".join(errors))
-    rows = list(reader)
-    broken = next((number for number, row in enumerate(rows, 2) if None in row or None in row.values()), None)
-    if broken is not None:
-        msg = f"line {broken} has not as many values as the header has columns @ options.table"
-        raise ValueError(msg)
-    if not rows:
-        msg = "the table has no line below its header @ options.table"
+    if (wrong := wrong_lines(rows)) is not None:
+        msg = f"{wrong} @ options.table"
         raise ValueError(msg)
     scale = scale_of(options, options.metric, None)
-    columns = [_typed([row[name] for row in rows]) for name in options.parameters]
+    columns = [typed([row[name] for row in rows]) for name in options.parameters]
     grouped: dict[Key, list[Row]] = {}
     for key, row in zip(zip(*columns, strict=True), rows, strict=True):
         grouped.setdefault(key, []).append(row)
     recordings = {key: _recording(group, scale, options) for key, group in grouped.items()}
     return RecordedTable(tuple(options.parameters), scale.metric, recordings)
+
+
+def read_lines(text: str) -> tuple[list[str], list[Row]]:
+    """Return the header and the lines below it; a line with too few or too many cells has a None in it."""
+    reader = csv.DictReader(io.StringIO(_REMARKS.sub("", text, count=1)))
+    return list(reader.fieldnames or ()), list(reader)
+
+
+def wrong_lines(rows: Sequence[Row]) -> str | None:
+    """Say what is wrong with the lines of a file; None if nothing is."""
+    broken = next((number for number, row in enumerate(rows, 2) if None in row or None in row.values()), None)
+    if broken is not None:
+        return f"line {broken} has not as many values as the header has columns"
+    return None if rows else "the table has no line below its header"
 
 
 def _as_exported(header: Sequence[str], options: ReplayOptions) -> ReplayOptions:
@@ -93,8 +101,8 @@ def _column_errors(header: Sequence[str], options: ReplayOptions) -> list[str]:
     return errors
 
 
-def _typed(texts: Sequence[str]) -> list[Value | None]:
-    """Return a column's values, of the narrowest type that all of them have."""
+def typed(texts: Sequence[str]) -> list[Value | None]:
+    """Return a column's values, of the narrowest type that all of them have; None for empty ones."""
     given = dict.fromkeys(text for text in texts if text)
     readers: tuple[Callable[[str], Value], ...] = (int, _finite, _truth)
     for read in readers:

@@ -74,7 +74,7 @@ def read_table(text: str, options: ReplayOptions) -> RecordedTable:
     """
     if not text.lstrip().startswith("{"):
         return read_csv(text, options)
-    document = _json(text, "table")
+    document = read_document(text, "table")
     columns = ("parameters", "elapsed", "setup", "failure", "done", "bound", "cores")
     given = [name for name in columns if getattr(options, name) is not None]
     if given:
@@ -115,7 +115,12 @@ def _text(name: str, option: str) -> str:
     raise ValueError(msg)
 
 
-def _json(text: str, option: str) -> dict[str, Any]:
+def read_document(text: str, option: str) -> dict[str, Any]:
+    """Return a JSON object, also one of a cache of Kernel Tuner that was not closed.
+
+    Raises:
+        ValueError: it is none; the message names the `option` that gave it.
+    """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -134,7 +139,7 @@ def _json(text: str, option: str) -> dict[str, Any]:
 def _given(table: RecordedTable, options: ReplayOptions) -> _Space:
     """Return the space of a file, and take note of what of it was measured."""
     assert options.space is not None
-    document = _json(_text(options.space, "space"), "space")
+    document = read_document(_text(options.space, "space"), "space")
     if "ConfigurationSpace" in document:
         definition = read_t1(document)
     elif "parameters" in document:

@@ -80,7 +80,9 @@ def test_failures_are_counted_by_kind_and_bounds_apart():
 def script(form):
     outcome = Outcome(metrics={"wall_s": 2.0}, usage=Usage(elapsed_s=1000.0, peak_memory_bytes=3 * 2**30))
     run = Run({"np": 4}, 3, outcome=outcome, job=JOB)
-    return FORMATS[form](JobScript("autotune-qe", run, script_flavour(JOB), ["two\nlines"]))
+    return FORMATS[form](
+        JobScript("autotune-qe", run.configuration, run.job, run.outcome.usage, script_flavour(JOB), ["two\nlines"])
+    )
 
 
 @pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])

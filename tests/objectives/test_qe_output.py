@@ -31,6 +31,7 @@ def test_reads_the_size_of_the_problem(np2):
     assert (size.kpoints, size.bands, size.electrons, size.atoms) == (6, 24, 48.0, 6)
     assert size.dense_grid
     assert size.smooth_grid
+    assert (size.cutoff_ry, size.density_cutoff_ry) == (20.0, 160.0)
     assert size.dense_grid > size.smooth_grid
     assert size.memory_per_rank_bytes
     assert size.memory_bytes
@@ -58,11 +59,11 @@ def test_iterations_have_energy_accuracy_and_time(np2):
 @pytest.mark.parametrize(
     ("name", "layout"),
     [
-        ("converged-np1", Layout()),
-        ("converged-np2", Layout(ranks=2)),
-        ("converged-npool2", Layout(ranks=2, pools=2)),
-        ("converged-np4-nbgrp2-ntg2", Layout(ranks=4, band_groups=2, task_groups=2)),
-        ("converged-np4-ndiag4", Layout(ranks=4, diagonalization="scalapack", diagonalization_grid=2)),
+        ("converged-np1", Layout(nodes=1)),
+        ("converged-np2", Layout(ranks=2, nodes=1)),
+        ("converged-npool2", Layout(ranks=2, pools=2, nodes=1)),
+        ("converged-np4-nbgrp2-ntg2", Layout(ranks=4, band_groups=2, task_groups=2, nodes=1)),
+        ("converged-np4-ndiag4", Layout(ranks=4, diagonalization="scalapack", diagonalization_grid=2, nodes=1)),
     ],
 )
 def test_reads_the_layout_that_was_used(name, layout):
@@ -84,6 +85,24 @@ def test_reads_the_header_of_an_openmp_build():
     assert parsed.version == "7.0"
     assert parsed.layout == Layout(ranks=20, threads=2, pools=10, diagonalization="ELPA", diagonalization_grid=4)
     assert parsed.total == Timer(112.55, 118.50)
+
+
+def test_the_nodes_are_those_that_pw_x_was_distributed_on_and_unknown_where_it_does_not_say():
+    text = "     Parallel version (MPI), running on  1200 processors\n\n     MPI processes distributed on    25 nodes\n"
+    assert parse(text).layout == Layout(ranks=1200, nodes=25)
+    assert parse(text.splitlines()[0]).layout.nodes is None
+
+
+def test_a_build_without_mpi_may_have_threads():
+    text = "     Serial multi-threaded version, running on   6 processor cores\n"
+    assert parse(text).layout == Layout(threads=6)
+
+
+def test_the_sizes_have_the_names_that_the_facts_of_a_study_have(np2):
+    sizes = np2.workload.sizes
+    assert (sizes["bands"], sizes["electrons"], sizes["atoms"], sizes["cutoff_ry"]) == (24, 48.0, 6, 20.0)
+    assert [sizes[f"fft_dense_{axis}"] for axis in "xyz"] == list(np2.workload.dense_grid)
+    assert parse("").workload.sizes == {}
 
 
 def test_a_dry_run_tells_the_size():

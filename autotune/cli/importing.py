@@ -1,0 +1,136 @@
+"""`autotune import`: measurements that were made elsewhere, for the performance model to learn from."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, errors, output, print_json
+from autotune.errors import ImportFileError
+from autotune.storage_url import shown, storage_url
+
+_SHIPPED = "ships with autotune"
+
+
+def import_(
+    source_file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE|FOLDER]",
+            help="A CSV file (with --mapping), a mapping with its own rows, a cache of Kernel Tuner, T4 results, an "
+            "output of pw.x, or a folder of such outputs.",
+        ),
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option("--mapping", metavar="FILE", help="What the columns of a CSV file mean (TOML).")
+    ] = None,
+    machine: Annotated[
+        str | None, typer.Option("--machine", metavar="NAME", help="Where it was measured, if the file does not say.")
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option("--program", metavar="NAME", help="What was measured, if the file does not say.")
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option("--workload", metavar="NAME", help="The problem; for pw.x, a word before its size.")
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="TEXT", help="Where the figures come from; otherwise the file's path."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be imported, and import nothing.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List what was imported, and what ships.")] = False,
+    remove: Annotated[
+        str | None, typer.Option("--remove", metavar="SOURCE", help="Forget what came from a source.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Import measurements that were made elsewhere. The same again changes nothing."""
+    if [source_file is not None, listed, remove is not None].count(True) != 1:
+        msg = "give one of: a file or a folder, --list, --remove SOURCE"
+        raise typer.BadParameter(msg)
+    if listed:
+        _list(storage, as_json=as_json)
+    elif remove is not None:
+        _remove(storage, remove, as_json=as_json)
+    else:
+        assert source_file is not None
+        given = {"machine": machine, "program": program, "workload": workload, "source": source}
+        _import(source_file, mapping, given, storage, dry_run=dry_run, as_json=as_json)
+
+
+def _import(
+    path: Path,
+    mapping: Path | None,
+    given: dict[str, str | None],
+    storage: str,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    from autotune.performance.imports.files import read_any  # noqa: PLC0415  pydantic and numpy take a while
+    from autotune.performance.places import described, place  # noqa: PLC0415
+    from autotune.search.library import Added, Library  # noqa: PLC0415
+
+    found = read_any(path, mapping, given, place)
+    machines = dict.fromkeys(one.setting.machine for one in found.measured)
+    unknown = [machine for machine in machines if described(given["machine"] or machine) is None]
+    if not found.measured:
+        reasons = "".join(f"\n  left out: {words}" for words in found.left_out)
+        msg = f"there is no measurement in {path} ({found.kind}){reasons}"
+        raise ImportFileError(msg)
+    url = storage_url(storage)
+    added = Added() if dry_run else Library.create(url).add(found.measured)
+    if as_json:
+        machines_of = {"unknown_machines": unknown, "dry_run": dry_run}
+        print_json(found.to_dict() | machines_of | asdict(added))
+        return
+    output().print(found.text(), markup=False)
+    for name in unknown:
+        words = "nothing is known of this machine but its name: the model can learn from it only what needs no facts"
+        errors().print(f"{name}: {words}; `autotune machine` describes one", markup=False)
+    said = (
+        "dry run: nothing was imported"
+        if dry_run
+        else f"{shown(url)}: {added.new} new, {added.changed} changed, {added.same} were there already"
+    )
+    output().print(said, markup=False)
+
+
+def _list(storage: str, *, as_json: bool) -> None:
+    from autotune.performance.shipped import shipped  # noqa: PLC0415
+    from autotune.search.library import Library  # noqa: PLC0415
+    from autotune.storage_url import sqlite_path  # noqa: PLC0415
+
+    url = storage_url(storage)
+    path = sqlite_path(url)
+    kept = [] if path is not None and not path.is_file() else Library.read(url).sources()
+    rows = [asdict(row) | {"shipped": False} for row in kept]
+    of: dict[tuple[str, str], int] = {}
+    for one in shipped():
+        key = (one.setting.source, one.setting.program)
+        of[key] = of.get(key, 0) + 1
+    rows += [{"source": key[0], "program": key[1], "rows": count, "shipped": True} for key, count in of.items()]
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        where = _SHIPPED if row["shipped"] else shown(url)
+        output().print(f"{row['rows']:>6}  {row['program']}, {where}: {row['source']}", markup=False)
+
+
+def _remove(storage: str, source: str, *, as_json: bool) -> None:
+    from autotune.search.library import Library  # noqa: PLC0415
+
+    url = storage_url(storage)
+    known = [row.source for row in Library.read(url).sources()]
+    if source not in known:
+        listed = "\n".join(f"  {name}" for name in dict.fromkeys(known)) or "  none"
+        msg = f"nothing in {shown(url)} came from {source!r}; its sources:\n{listed}"
+        raise ImportFileError(msg)
+    gone = Library.create(url).remove(source)
+    if as_json:
+        print_json({"source": source, "removed": gone})
+    else:
+        output().print(f"{shown(url)}: {gone} measurements of {source} are forgotten", markup=False)

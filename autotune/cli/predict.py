@@ -1,0 +1,125 @@
+"""`autotune predict`: the configurations that should be best where nothing has run."""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from autotune.cli.common import (
+    DEFAULT_STORAGE,
+    AsJson,
+    ScriptFormat,
+    Storage,
+    errors,
+    output,
+    print_json,
+    write_script,
+)
+from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
+from autotune.display import shown
+from autotune.storage_url import storage_url
+
+if TYPE_CHECKING:
+    from autotune.performance.prediction import Interval, Prediction
+    from autotune.predicting import Question, Target
+
+MachineOption = Annotated[
+    str,
+    typer.Option(
+        "--machine", metavar="NAME|FILE", help="A described machine (`autotune machine --list`), a file, or this."
+    ),
+]
+
+
+def predict(
+    name: StudyArgument,
+    machine: MachineOption = "this",
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="How many of its nodes a run may use.")] = 1,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many configurations to propose.")] = 5,
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="RULE", help="Only configurations that keep to it: 'np <= 24'. Repeatable."),
+    ] = None,
+    changes: SetOption = None,
+    input_file: InputOption = None,
+    storage: Storage = DEFAULT_STORAGE,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--also", metavar="STORAGE", help="Learn from the measurements in it, too. Repeatable."),
+    ] = None,
+    script: Annotated[
+        ScriptFormat | None, typer.Option("--script", help="Print a job script of the first proposal.")
+    ] = None,
+    target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the best configurations on a machine, from what was measured on others; nothing is run there."""
+    from autotune.performance.gather import measurements  # noqa: PLC0415  Optuna and XGBoost take a second to import
+    from autotune.predicting import predict as predicted  # noqa: PLC0415
+    from autotune.predicting import question, restricted, target_of  # noqa: PLC0415
+    from launchers.local import local_launcher  # noqa: PLC0415
+
+    chosen = choose(name, changes, input_file)
+    place = target_of(machine, nodes)
+    with tempfile.TemporaryDirectory(prefix="autotune-predict-") as scratch:
+        asked = restricted(question(chosen, place, local_launcher(), Path(scratch)), where or ())
+        for note in asked.plan.notes:
+            errors().print(note, markup=False)
+        found = predicted(asked, measurements([storage_url(one) for one in (storage, *(also or ()))]), top)
+        if script is not None:
+            write_script(_script(asked, place, found, script, Path(scratch)), target)
+            return
+    if as_json:
+        print_json(found.to_dict())
+        return
+    _print(found, str(asked.space.size))
+
+
+def _print(found: "Prediction", size: str) -> None:
+    metric = found.setting.metric
+    for line in found.grounds:
+        output().print(line, markup=False)
+    for line in found.doubts:
+        output().print(f"doubt: {line}", markup=False)
+    value = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
+    table = Table("", "configuration", value.replace("[", r"\["), "speed-up")
+    for number, proposal in enumerate(found.proposals, start=1):
+        cells = (_cell(proposal.value), _cell(proposal.speed_up))
+        table.add_row(str(number), shown(proposal.configuration).replace("[", r"\["), *cells)
+    table.add_row("default", shown(found.default).replace("[", r"\["), _cell(found.default_value), "")
+    output().print(table)
+    about = "predicted, not measured" if found.proposals else "nothing can be proposed"
+    output().print(
+        f"{about}: {size} valid configurations on {found.setting.machine}; intervals hold 90 % of such cases, as far "
+        "as the past tells (autotune model)",
+        markup=False,
+    )
+
+
+def _cell(interval: "Interval | None") -> str:
+    return "unknown" if interval is None else str(interval)
+
+
+def _script(asked: "Question", place: "Target", found: "Prediction", form: ScriptFormat, scratch: Path) -> str:
+    from autotune.jobscript import FORMATS, JobScript  # noqa: PLC0415
+    from autotune.trial import describe_job  # noqa: PLC0415
+    from launchers import Usage  # noqa: PLC0415
+    from launchers.detect import detect  # noqa: PLC0415
+    from launchers.mpi import script_flavour  # noqa: PLC0415
+    from objectives.base import Context  # noqa: PLC0415
+
+    first = found.proposals[0]
+    folder = scratch / "job"
+    folder.mkdir()
+    job = describe_job(asked.plan.objective.job(first.configuration, Context(folder)), detect() if place.here else None)
+    gain = first.speed_up or "an unknown number of"
+    remarks = [
+        f"predicted for {place.machine}, not measured: {gain} times the speed of the default configuration",
+        "the time and the memory asked for are guesses; set them, the project and the queue",
+    ]
+    needs = Usage(elapsed_s=first.value.high if first.value and found.setting.metric.kind == "time" else 0.0)
+    return FORMATS[form.value](
+        JobScript(f"autotune-{asked.setting.workload}", first.configuration, job, needs, script_flavour(job), remarks)
+    )

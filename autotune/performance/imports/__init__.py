@@ -1,0 +1,1 @@
+"""Readers of measurements that were made elsewhere."""

@@ -1,0 +1,196 @@
+"""The mapping: a small TOML file that says what the columns of a table of measurements mean."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+
+from autotune.errors import ImportFileError
+from autotune.studyfile import explain
+from objectives.base import Metric, MetricKind
+
+
+def _scalar(given: object) -> object:
+    if isinstance(given, float) and not isfinite(given):
+        msg = "a number must be finite"
+        raise ValueError(msg)
+    if not isinstance(given, str | int | float):
+        msg = "must be a number, a text, true or false"
+        raise ValueError(msg)  # noqa: TRY004  pydantic collects ValueErrors
+    return given
+
+
+def _named(given: object) -> object:
+    """Take a list of columns for parameters of the same names."""
+    is_list = isinstance(given, list) and all(isinstance(name, str) for name in given)
+    return dict(zip(given, given, strict=True)) if isinstance(given, list) and is_list else given
+
+
+Scalar = Annotated[Any, PlainValidator(_scalar)]
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class MetricSection(_Section):
+    """One metric of the table.
+
+    Args:
+        name: as the program's objective calls it (`wall_s`).
+        unit: of the name, after the multiplication by `factor`.
+        direction: `minimize` or `maximize`.
+        kind: `time` of the run, `rate` of its work, or `other`.
+        column: that holds it, if it is not called like the metric.
+        bound: the column with what it is not better than, of runs that were stopped.
+        factor: by what the figures of the table are multiplied.
+    """
+
+    name: _Text
+    unit: str = ""
+    direction: Literal["minimize", "maximize"] = "minimize"
+    kind: MetricKind = "other"
+    column: _Text | None = None
+    bound: _Text | None = None
+    factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+
+    @property
+    def metric(self) -> Metric:
+        """The metric."""
+        return Metric(self.name, self.unit, self.direction, self.kind)
+
+    @property
+    def cell(self) -> str:
+        """The column of its values."""
+        return self.column or self.name
+
+
+class WorkloadSection(_Section):
+    """The problem: a fixed `name`, or the `columns` that tell one from others; `fact_columns` are fact = column."""
+
+    name: _Text | None = None
+    columns: list[_Text] = Field(default_factory=list)
+    facts: dict[str, Scalar] = Field(default_factory=dict)
+    fact_columns: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_name(self) -> Self:
+        if (self.name is None) == (not self.columns):
+            msg = "a workload has either a name or columns"
+            raise ValueError(msg)
+        return self
+
+
+class MappingFile(_Section):
+    """A whole mapping.
+
+    Args:
+        program: the objective, or the name of the study of another command.
+        source: the page, the file or the person that the figures come from.
+        metrics: at least one.
+        parameters: the program's parameter = column; a list where they have the same names.
+        workload: the problem.
+        machine: its name, or `machine_column`.
+        nodes: how many of its nodes were used, or `nodes_column`.
+        failure: the column with the words of a run that failed.
+        runs: the column with the number of runs that a row stands for.
+        csv: the table, a path from the mapping's folder; or the `rows` themselves.
+    """
+
+    program: _Text
+    source: _Text
+    metrics: list[MetricSection] = Field(min_length=1)
+    parameters: Annotated[dict[str, str], BeforeValidator(_named)] = Field(min_length=1)
+    workload: WorkloadSection
+    machine: _Text | None = None
+    machine_column: _Text | None = None
+    nodes: int = Field(default=1, ge=1)
+    nodes_column: _Text | None = None
+    failure: _Text | None = None
+    runs: _Text | None = None
+    csv: _Text | None = None
+    rows: list[dict[str, Scalar]] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _one_machine(self) -> Self:
+        if (self.machine is None) == (self.machine_column is None):
+            msg = "a mapping has either machine, a name, or machine_column (or --machine NAME is given)"
+            raise ValueError(msg)
+        if (self.csv is None) == (not self.rows):
+            msg = "a mapping has either csv, a file beside it, or [[rows]]"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _one_meaning(self) -> Self:
+        known: dict[str, Metric] = {}
+        for section in self.metrics:
+            if known.setdefault(section.name, section.metric) != section.metric:
+                msg = (
+                    f"metric {section.name!r} has several units, directions or kinds; it may only have several columns"
+                )
+                raise ValueError(msg)
+        return self
+
+    def columns(self) -> dict[str, str]:
+        """Return every column that is named, by its path in the mapping; those of metrics may be missing in rows."""
+        named = {name: getattr(self, name) for name in ("machine_column", "nodes_column", "failure", "runs")}
+        named |= {f"parameters.{name}": column for name, column in self.parameters.items()}
+        named |= {f"workload.columns.{place}": column for place, column in enumerate(self.workload.columns)}
+        named |= {f"workload.fact_columns.{name}": column for name, column in self.workload.fact_columns.items()}
+        for place, metric in enumerate(self.metrics):
+            named |= {f"metrics.{place}.column": metric.cell, f"metrics.{place}.bound": metric.bound}
+        return {place: column for place, column in named.items() if column is not None}
+
+
+def read_mapping(path: Path, given: Mapping[str, str | None], csv: Path | None = None) -> MappingFile:
+    """Read a mapping; what was `given` on the command line (program, source, machine, workload) goes before it.
+
+    `csv` is the table where it was named on the command line.
+
+    Raises:
+        ImportFileError: it is not readable, not TOML, or has errors: all of them at once, each with its path.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"cannot read the mapping {path}: {error.strerror}"
+        raise ImportFileError(msg) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f"{path} is not a TOML file: {error}"
+        raise ImportFileError(msg) from error
+    return check_mapping(_completed(table, given, csv), str(path))
+
+
+def check_mapping(table: Mapping[str, Any], path: str) -> MappingFile:
+    """Check the table of a mapping; `path` names it in errors.
+
+    Raises:
+        ImportFileError: it has errors: all of them at once, each with its path.
+    """
+    try:
+        return MappingFile.model_validate(table)
+    except ValidationError as error:
+        raise wrong(path, [explain(item, MappingFile) for item in error.errors(include_url=False)]) from None
+
+
+def wrong(path: str, lines: Sequence[str], most: int | None = None) -> ImportFileError:
+    """Return the error that lists what is wrong with a file, `most` lines of it."""
+    plural = "error" if len(lines) == 1 else "errors"
+    listed = [f"  {line}" for line in lines[:most]]
+    more = [] if len(listed) == len(lines) else [f"  ... and {len(lines) - len(listed)} more"]
+    return ImportFileError("\n".join([f"{path}: {len(lines)} {plural}", *listed, *more]))
+
+
+def _completed(table: dict[str, Any], given: Mapping[str, str | None], csv: Path | None) -> dict[str, Any]:
+    found = table | {name: given[name] for name in ("program", "source", "machine") if given.get(name)}
+    if given.get("machine"):
+        found.pop("machine_column", None)
+    if given.get("workload") and isinstance(found.get("workload", {}), dict):
+        own = {name: value for name, value in found.get("workload", {}).items() if name != "columns"}
+        found["workload"] = own | {"name": given["workload"]}
+    return found if csv is None else found | {"csv": str(csv)}

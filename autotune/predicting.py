@@ -1,0 +1,121 @@
+"""Predicting: from a study file and the description of a machine to the configurations that should be best there."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.machine import this_machine
+from autotune.machines.catalogue import THIS, find_machine
+from autotune.performance.gather import program_of
+from autotune.performance.measured import Facts, Measured, Setting
+from autotune.performance.model import PerformanceModel
+from autotune.performance.prediction import Prediction
+from autotune.prepare import space_of
+from autotune.studyfile import StudyFile
+from autotune.trial import run_job
+from launchers import Launcher
+from objectives import registry
+from objectives.base import Plan, PlanError
+from spaces import Constraint, Space, SpaceError
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a prediction is about: a machine by its name and the facts of what a run may use of it.
+
+    `here` tells that it is this machine, of which more is known than a description says.
+    """
+
+    machine: str
+    facts: Facts
+    here: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """A study made ready for a machine: what may be tried there, and where it would run."""
+
+    plan: Plan
+    space: Space
+    setting: Setting
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules of the space, for the numbers that they compute."""
+        return tuple(constraint.rule for constraint in self.space.constraints)
+
+
+def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path) -> Question:
+    """Plan the objective for the target's machine; a dry run that tells the size of the problem is made here.
+
+    Raises:
+        CannotRunHereError: the size of the problem cannot be found out on this machine.
+        StudyFileError: the space has errors; all of them are listed.
+    """
+    facts = dict(target.facts) | ({} if target.here else {"described": True})
+    try:
+        plan = registry.plan(
+            study.objective, study.options, machine=facts, run_job=lambda job: run_job(job, launcher), folder=folder
+        )
+    except PlanError as error:
+        raise CannotRunHereError(str(error)) from error
+    workload = {name: value for name, value in plan.facts.items() if name not in (*plan.installation, *facts)}
+    installed = {name: plan.facts[name] for name in plan.installation} if target.here else {}
+    setting = Setting(
+        program=program_of(study.objective, study.name),
+        machine=target.machine,
+        workload=study.name,
+        metric=plan.objective.metrics[0],
+        machine_facts={**target.facts, **installed},
+        workload_facts=workload,
+    )
+    return Question(plan, space_of(study, plan, target.facts), setting)
+
+
+def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
+    """Return the `top` configurations that should be best, by a model of what is `known`.
+
+    Raises:
+        CannotRunHereError: nothing is known of the program.
+    """
+    own = [row for row in known if row.setting.program == asked.setting.program]
+    if not own:
+        programs = ", ".join(sorted({row.setting.program for row in known})) or "nothing"
+        msg = (
+            f"nothing was measured of {asked.setting.program!r} anywhere (there is: {programs}); tune it on a machine, "
+            "or `autotune import` measurements made elsewhere"
+        )
+        raise CannotRunHereError(msg)
+    return PerformanceModel.fit(own, asked.rules).best(asked.space, asked.setting, top)
+
+
+def restricted(asked: Question, rules: Iterable[str]) -> Question:
+    """Return the question under further rules of the user.
+
+    Raises:
+        StudyFileError: a rule has an error, or nothing is left.
+    """
+    more = [Constraint(f"asked for: {rule}", rule, "given on the command line") for rule in rules]
+    if not more:
+        return asked
+    space = asked.space
+    try:
+        narrower = Space(space.parameters, [*space.constraints, *more], space.facts)
+        _ = narrower.size
+    except SpaceError as error:
+        msg = f"--where: {error}"
+        raise StudyFileError(msg) from None
+    return replace(asked, space=narrower)
+
+
+def target_of(machine: str, nodes: int) -> Target:
+    """Return so many nodes of a described machine, or this one.
+
+    Raises:
+        MachineError: there is no such machine, or it has not so many nodes.
+    """
+    description = find_machine(machine)
+    here = machine == THIS
+    facts = description.for_nodes(nodes)
+    return Target(description.name, {**facts, **this_machine().facts} if here else facts, here)

@@ -1,0 +1,56 @@
+from statistics import median
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from autotune.performance.imports.repeats import Sample, aggregate, weighted_median
+from objectives.base import Metric
+
+TIME = Metric("wall_s", "s", kind="time")
+RATE = Metric("rate", "1/s", "maximize", "rate")
+VALUES = st.floats(0.001, 1e6)
+WEIGHTED = st.lists(st.tuples(VALUES, st.integers(1, 7)), min_size=1, max_size=12)
+
+
+@given(WEIGHTED)
+def test_a_weighted_median_is_the_median_of_the_repeats_written_out(weighted):
+    written_out = [value for value, weight in weighted for _ in range(weight)]
+    assert weighted_median(weighted) == pytest.approx(median(written_out))
+
+
+@given(WEIGHTED, st.sampled_from([TIME, RATE]))
+def test_values_become_their_median_and_the_runs_are_added(weighted, metric):
+    found = aggregate([Sample(value, runs=runs) for value, runs in weighted], metric)
+    assert found.value == pytest.approx(median([value for value, runs in weighted for _ in range(runs)]))
+    assert found.bound is None
+    assert found.runs == sum(runs for _, runs in weighted)
+
+
+@given(st.lists(VALUES, max_size=6), st.lists(VALUES, max_size=6), st.lists(st.floats(0, 1e6), min_size=6, max_size=6))
+def test_what_is_said_of_bounds_holds_whatever_the_values_behind_them_are(values, bounds, beyond):
+    assume(values or bounds)
+    found = aggregate([*(Sample(value) for value in values), *(Sample(bound=bound) for bound in bounds)], TIME)
+    real = median([*values, *(bound + more for bound, more in zip(bounds, beyond, strict=False))])
+    if found.value is not None:
+        assert real == pytest.approx(found.value)
+    else:
+        assert real >= found.bound - 1e-9 * real
+
+
+def test_a_median_that_bounds_cannot_move_is_a_value():
+    samples = [Sample(1.0), Sample(2.0), Sample(bound=9.0)]
+    assert aggregate(samples, TIME).value == 2.0
+    assert aggregate([Sample(2.0), Sample(bound=9.0), Sample(bound=1.5)], TIME).bound == 2.0
+    assert aggregate([Sample(8.0), Sample(9.0), Sample(bound=3.0)], RATE).value == 8.0
+
+
+def test_half_of_the_runs_failed():
+    assert aggregate([Sample(1.0), Sample(failure="out of memory")], TIME).failure == "out of memory"
+    found = aggregate([Sample(1.0, runs=2), Sample(failure="node died")], TIME)
+    assert (found.value, found.runs) == (1.0, 2)
+
+
+def test_nothing_cannot_be_aggregated():
+    with pytest.raises(ValueError, match="no sample"):
+        aggregate([], TIME)

@@ -1,0 +1,169 @@
+"""The measurements that ship: each is as it was published, and says where."""
+
+import tomllib
+
+import pytest
+
+from autotune.performance.imports.files import read_any
+from autotune.performance.places import described
+from autotune.performance.shipped import shipped, shipped_files
+from objectives.qe import objective as qe
+from objectives.ucx import objective as ucx
+
+GIB, MIB = 2**30, 2**20
+COMBINATION = {
+    "UCX_RC_MLX5_TM_ENABLE": "y",
+    "UCX_DC_MLX5_TM_ENABLE": "y",
+    "UCX_USE_MT_MUTEX": "y",
+    "UCXPY_NON_BLOCKING_MODE": "1",
+    "UCX_RNDV_SCHEME": "am",
+    "UCX_IB_GPU_DIRECT_RDMA": "y",
+    "UCX_RNDV_THRESH": "1K",
+    "UCX_TCP_TX_SEG_SIZE": "64K",
+    "UCX_TCP_RX_SEG_SIZE": "512K",
+}
+COUNTS = {
+    "gadi-dgxa100-ucx": 3,
+    "gadi-dna": 10,
+    "gadi-gpuvolta-ucx": 20,
+    "gadi-qe": 11,
+    "summit-data-science": 37,
+    "summit-deep-learning": 11,
+}
+
+
+def value(program, place, workload, metric, **configuration):
+    (found,) = [
+        one
+        for one in shipped()
+        if one.setting.key[:2] == (program, place)
+        and workload in one.setting.workload
+        and one.setting.metric.name == metric
+        and one.configuration == configuration
+    ]
+    return found.value
+
+
+@pytest.mark.parametrize("path", shipped_files(), ids=lambda path: path.stem)
+def test_a_file_is_whole_and_says_where_its_figures_come_from(path):
+    found = read_any(path, None, {}, lambda machine, nodes: (machine, {"nodes": nodes}))
+    assert len(found.measured) == COUNTS[path.stem]
+    assert found.left_out == ()
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert "slide" in tomllib.loads(text)["source"]
+    assert "eft out" in text
+
+
+def test_all_files_are_looked_at():
+    assert [path.stem for path in shipped_files()] == sorted(COUNTS)
+
+
+def test_the_machines_are_described():
+    assert {one.setting.machine for one in shipped()} == {
+        *("gadi", "gadi-gpuvolta", "gadi-dgxa100"),
+        *("summit", "summit-dev"),
+    }
+    assert all(described(one.setting.machine) is not None for one in shipped())
+
+
+def test_metrics_are_those_of_the_objectives():
+    known = {("qe", metric) for metric in qe.METRICS} | {("ucx", metric) for metric in ucx.MERGE_METRICS}
+    assert {
+        (one.setting.program, one.setting.metric) for one in shipped() if one.setting.program in {"qe", "ucx"}
+    } <= known
+
+
+def test_settings_have_one_metric_and_one_set_of_facts_each():
+    of = {}
+    for one in shipped():
+        known = of.setdefault(one.setting.key, one.setting)
+        assert known == one.setting
+
+
+@pytest.mark.parametrize(
+    ("place", "build", "metric", "chosen", "published"),
+    [
+        ("gadi", "module", "cpu_s", (48, 24, 4), 113.138),
+        ("gadi", "module", "cpu_s", (40, 20, 1), 112.941),
+        ("gadi", "Intel", "cpu_s", (48, 24, 1), 119.004),
+        ("gadi", "Intel", "cpu_s", (40, 20, 4), 116.944),
+        ("gadi", "module", "cpu_s", (40, 20, 4), 112.794),
+        ("gadi", "module", "wall_s", (40, 20, 4), 118.50),
+        ("gadi, 25 nodes", "module", "wall_s", (1200, 20, 16), 12.14),
+        ("gadi, 25 nodes", "module", "cpu_s", (1200, 20, 16), 9.74),
+    ],
+)
+def test_quantum_espresso_on_gadi(place, build, metric, chosen, published):
+    np, npool, ndiag = chosen
+    assert value("qe", place, build, metric, np=np, npool=npool, ndiag=ndiag, threads=1) == published
+
+
+@pytest.mark.parametrize(
+    ("size", "metric", "configuration", "published"),
+    [
+        ("small", "bandwidth_bytes_per_s", {}, 507.21 * MIB),
+        ("small", "throughput_bytes_per_s", {}, 4.27 * GIB),
+        ("small", "throughput_bytes_per_s", {"UCX_RNDV_SCHEME": "am"}, 5.54 * GIB),
+        ("small", "bandwidth_bytes_per_s", {"UCXPY_NON_BLOCKING_MODE": "1"}, 590.62 * MIB),
+        ("small", "throughput_bytes_per_s", COMBINATION, 9.28 * GIB),
+        ("large", "bandwidth_bytes_per_s", {}, 405.89 * MIB),
+        ("large", "bandwidth_bytes_per_s", COMBINATION, 1.15 * GIB),
+        ("large", "throughput_bytes_per_s", COMBINATION, 12.37 * GIB),
+    ],
+)
+def test_ucx_on_volta_nodes(size, metric, configuration, published):
+    assert value("ucx", "gadi-gpuvolta, 4 nodes", size, metric, **configuration) == pytest.approx(published)
+
+
+def test_the_best_of_the_volta_nodes_loses_on_the_a100_nodes():
+    place, metric = "gadi-dgxa100, 2 nodes", "throughput_bytes_per_s"
+    assert value("ucx", place, "small", metric) == pytest.approx(16.66 * GIB)
+    lost = value("ucx", place, "large", metric, **COMBINATION) / value("ucx", place, "large", metric)
+    assert lost == pytest.approx(34.89 / 88.29)
+
+
+def test_dna_on_both_gpus():
+    chosen = {"batch_size": 64, "learning_rate": 0.01}
+    assert value("dna", "gadi-gpuvolta", "DNA", "training_s", **chosen) == 3170.19
+    assert value("dna", "gadi-dgxa100", "DNA", "training_s", **chosen) == 941.63
+    assert value("dna", "gadi-gpuvolta", "DNA", "pr_auc", **chosen) == 0.5297
+    assert value("dna", "gadi-dgxa100", "DNA", "loss", **chosen) == 7.3153e-4
+
+
+# As they are printed: the time on Summit-Dev over that on Summit, by workload and by the settings of each.
+RATIOS = [
+    ("PCA", 8, {"smt": 1}, {"smt": 1}, 3.58),
+    ("PCA", 8, {"smt": 8, "threads": 4, "ranks": 40}, {"smt": 4, "threads": 4, "ranks": 42}, 1.67),
+    ("PCA", 64, {"smt": 4, "threads": 1, "ranks": 80}, {"smt": 2, "threads": 1, "ranks": 84}, 2.03),
+    ("K-Means", 8, {"smt": 2, "threads": 2, "ranks": 20}, {"smt": 1}, 1.55),
+    ("K-Means", 64, {"smt": 2, "threads": 1, "ranks": 40}, {"smt": 4, "threads": 4, "ranks": 42}, 1.85),
+    ("SVM", 8, {"smt": 8, "threads": 2, "ranks": 80}, {"smt": 1}, 2.25),
+]
+
+
+@pytest.mark.parametrize(("benchmark", "size", "older", "newer", "printed"), RATIOS)
+def test_the_times_on_summit_agree_with_the_ratios_that_are_printed(benchmark, size, older, newer, printed):
+    workload = f"benchmark={benchmark}, input_gb={size}"
+    before = value("data-science", "summit-dev", workload, "wall_s", **older)
+    after = value("data-science", "summit", workload, "wall_s", **newer)
+    assert before / after == pytest.approx(printed, abs=0.0051)
+
+
+def test_threads_and_ranks_fill_the_hardware_threads_of_a_node():
+    for one in shipped():
+        if one.setting.program == "data-science" and "ranks" in one.configuration:
+            cores = {"summit": 42, "summit-dev": 20}[one.setting.machine]
+            chosen = one.configuration
+            assert chosen["threads"] * chosen["ranks"] == cores * chosen["smt"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "digits", "printed"),
+    [("WINOGRAD_NONFUSED", 1, 1.71), ("IMPLICIT_PRECOMP_GEMM", 1, 1.57), ("LSTM", 1, 1.45), ("GRU", 1, 1.58)],
+)
+def test_volta_and_pascal_agree_with_the_ratio_that_is_printed_within_the_rounding(kernel, digits, printed):
+    older = value("deep-learning-kernels", "summit-dev", kernel, "wall_s", precision="fp16")
+    newer = value("deep-learning-kernels", "summit", kernel, "wall_s", precision="fp16")
+    half = 0.5 * 10**-digits
+    assert (older - half) / newer - 0.005 <= printed <= (older + half) / newer + 0.005
