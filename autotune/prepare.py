@@ -8,6 +8,7 @@ from typing import Any
 from autotune import __version__
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.machine import Machine
+from autotune.machines.detect import quick_facts
 from autotune.recordings import resolved
 from autotune.records import REPLAY, Definition
 from autotune.studyfile import AUTO, OWN_SAMPLER, StudyFile, suggestion
@@ -101,7 +102,7 @@ def prepare(
         identity=plan.identity,
         facts=plan.facts,
         installation=plan.installation,
-        machine=machine.describe(),
+        machine=machine.describe() | {"facts": quick_facts(machine)},
         # What was recorded does not depend on the machine that tells it again.
         machine_identity={} if study.objective == REPLAY else {**machine.identity, **(session or {})},
         version=__version__,

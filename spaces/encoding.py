@@ -53,6 +53,26 @@ def indices_of(domains: Sequence[Domain], configurations: Sequence[Configuration
     return rows
 
 
+def fitting(domains: Sequence[Domain], configurations: Sequence[Configuration]) -> tuple[Indices, Array]:
+    """Return the value indexes (n, p) of configurations, and which of them have only known names and values, (n,)."""
+    rows = np.full((len(configurations), len(domains)), NO_VALUE, dtype=np.int32)
+    fits = np.ones(len(configurations), dtype=bool)
+    by_name = {domain.parameter.name: domain for domain in domains}
+    known: dict[tuple[str, type, object], int | None] = {}
+    for place, configuration in enumerate(configurations):
+        for name, value in configuration.items():
+            domain = by_name.get(name)
+            key = (name, type(value), value)
+            if domain is not None and key not in known:
+                known[key] = index_of(domain.parameter, plain(value))
+            index = known.get(key)
+            if domain is None or index is None:
+                fits[place] = False
+            else:
+                rows[place, domain.position] = index
+    return rows, fits
+
+
 def decoded(domains: Sequence[Domain], indices: Indices) -> list[Configuration]:
     """Return the configurations of rows of value indexes (n, p)."""
     names = [domain.parameter.name for domain in domains]

@@ -215,6 +215,12 @@ class Space:
         """
         return encoding.indices_of(self._ready.domains, configurations)
 
+    def fitting(self, configurations: Sequence[Configuration]) -> tuple[Indices, npt.NDArray[np.bool_]]:
+        """Return the value indexes (n, p) of configurations of other spaces, and which of them are valid here, (n,)."""
+        rows, fits = encoding.fitting(self._ready.domains, configurations)
+        fits[fits] = self.valid_indices(rows[fits])
+        return rows, fits
+
     def decode(self, indices: Indices) -> list[Configuration]:
         """Return the configurations of value indexes (n, p)."""
         return encoding.decoded(self._ready.domains, np.asarray(indices))

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from autotune.performance.imports.mapping import MappingFile, MetricSection, WorkloadSection
+from autotune.machines.description import load, sections
+from autotune.machines.facts import fact_name
 from autotune.studyfile import StoppingSection, StudyFile
 from objectives.command import CommandOptions
 from objectives.qe.options import QeOptions
@@ -25,6 +27,7 @@ from spaces.functions import FUNCTIONS
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
+MACHINES = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
 REPLAY = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 IMPORT = (ROOT / "docs" / "import.md").read_text(encoding="utf-8")
 SECTIONS = ("budget", "sampler", "repeats", "verdict")
@@ -118,6 +121,31 @@ def test_the_commands_of_the_replay_document(tmp_path):
         assert ended.stdout
         if target:
             (tmp_path / target).write_text(ended.stdout, encoding="utf-8")
+
+
+@pytest.mark.real
+def test_the_commands_of_the_document_on_machines(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    commands = re.findall(r"^    autotune (machine.*?)(?:\s{2,}#.*)?$", MACHINES, re.MULTILINE)
+    assert len(commands) == 6
+    for command in commands:
+        ended = autotune(tmp_path, shlex.split(command))
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout or "--output" in command
+
+
+def test_the_description_in_the_document_on_machines(tmp_path):
+    (example,) = re.findall(r"```toml\n(.*?)```", MACHINES, re.DOTALL)
+    (tmp_path / "mine.toml").write_text(example, encoding="utf-8")
+    assert load(tmp_path / "mine.toml").for_nodes(2)["cores"] == 256
+
+
+def test_the_document_on_machines_names_every_fact():
+    rows = re.findall(r"^\| `(\w+)` \| (?:`([\w.]+)`)? ?\|", MACHINES, re.MULTILINE)
+    paths = [f"{section}.{key}" for section, model in sections().items() for key in model.model_fields]
+    facts = {name: path for path in paths if (name := fact_name(path))}
+    assert dict(rows) == {"nodes": "", "cores": "", **facts}
+    assert {path.partition(".")[2] for path in paths if not fact_name(path)} <= set(re.findall(r"`(\w+)`", MACHINES))
 
 
 def test_the_study_file_of_the_replay_document(tmp_path):

@@ -10,6 +10,8 @@ from autotune.cli.compare import ablate, confirm, scaling
 from autotune.cli.doctor import doctor
 from autotune.cli.export import export
 from autotune.cli.importing import import_
+from autotune.cli.machine import machine
+from autotune.cli.predict import predict
 from autotune.cli.query import best, list_studies, runs, show, trials
 from autotune.cli.replay import replay
 from autotune.cli.space import space
@@ -35,9 +37,11 @@ app.command("best")(best)
 app.command("trials")(trials)
 app.command("runs")(runs)
 app.command("export")(export)
+app.command("predict")(predict)
 app.command("import")(import_)
 app.command("replay")(replay)
 app.command("space")(space)
+app.command("machine")(machine)
 app.command("doctor")(doctor)
 
 

@@ -1,0 +1,126 @@
+"""`autotune machine`: what is known of this machine or of a described one, and measuring this one."""
+
+import os
+import re
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from autotune.cli.common import AsJson, displayed, output, print_json
+from autotune.errors import StorageError
+from autotune.machine import this_machine
+from autotune.machines.catalogue import THIS, find_machine, machine_files
+from autotune.machines.description import MachineDescription, MachineError, load
+from autotune.machines.detect import describe, with_figures
+from autotune.machines.identity import figures_file
+from autotune.machines.shown import shown_lines
+from autotune.studyfile import NAME
+
+
+def machine(
+    name: Annotated[
+        str, typer.Argument(help="A machine by name (--list), the path of a description, or `this` one.")
+    ] = THIS,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure this machine (under a minute), and keep the figures.")
+    ] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the machines that are described.")] = False,
+    file: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write the description as TOML, to edit or hand on.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Describe a machine: its facts, and where each comes from."""
+    if list_all:
+        _list(as_json)
+        return
+    if measure and name != THIS:
+        msg = f"--measure measures the machine that it runs on, not {name!r}: run it there, and hand on its --output"
+        raise MachineError(msg)
+    described = _measured() if measure else find_machine(name)
+    if file is not None:
+        _write(file, described)
+    if as_json:
+        print_json(_to_dict(described))
+    elif file is None:
+        for line in shown_lines(described):
+            output().print(line, markup=False)
+
+
+def _measured() -> MachineDescription:
+    # Only this needs what starts ranks and processes.
+    from autotune.machines.figures import Bench, measure  # noqa: PLC0415
+    from launchers.detect import detect  # noqa: PLC0415
+
+    whole = this_machine()
+    detected = describe(whole, programs=True)
+    bench = Bench(whole.cpus, Path.cwd(), detect())
+    with displayed("stopped: nothing was kept, and nothing is left running") as display:
+        display.line(f"measuring {whole}")
+        figures = measure(detected, bench, display.line)
+    described = with_figures(detected, figures)
+    file = figures_file(detected.given)
+    try:
+        _replace(file, f"# autotune machine --measure on {socket.gethostname()}\n{described.to_toml()}")
+    except OSError as error:
+        msg = f"the figures cannot be kept in {file}: {error.strerror}; set XDG_CONFIG_HOME to a folder that is yours"
+        raise StorageError(msg) from error
+    display.line(f"kept in {file}")
+    return described
+
+
+def _write(file: Path, described: MachineDescription) -> None:
+    if file.exists():
+        msg = f"--output {file}: there is such a file already, and it may have been edited; remove it, or take another"
+        raise MachineError(msg)
+    if described.name == THIS and re.fullmatch(NAME, file.stem):
+        described = described.model_copy(update={"name": file.stem})
+    try:
+        _replace(file, described.to_toml())
+    except OSError as error:
+        msg = f"--output {file}: {error.strerror}"
+        raise StorageError(msg) from error
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file so that whoever reads it meanwhile finds the old one or the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _list(as_json: bool) -> None:
+    found = {name: _readable(file) for name, file in sorted(machine_files().items())}
+    if as_json:
+        print_json([{"name": name, "title": one.title} for name, one in found.items()])
+        return
+    table = Table("machine", "nodes", "cores", "accelerators", "what it is")
+    for name, one in found.items():
+        accelerators = f"{one.gpu.count or ''} {one.gpu.model or ''}".strip()
+        table.add_row(name, str(one.nodes.count or ""), str(one.cpu.cores_per_node or ""), accelerators, one.title)
+    output().print(table)
+
+
+def _readable(file: Path) -> MachineDescription:
+    """Read a description; one with errors must not hide the others."""
+    try:
+        return load(file)
+    except MachineError:
+        return MachineDescription(name="unreadable", title=f"{file} has errors: give its name to see them")
+
+
+def _to_dict(described: MachineDescription) -> dict[str, Any]:
+    return {
+        "name": described.name,
+        "title": described.title,
+        "facts": described.facts,
+        "given": described.given,
+        "sources": {path: source for path in described.given if (source := described.source(path))},
+    }

@@ -1,0 +1,1 @@
+"""Machines: what their hardware and software offer, as facts; described by hand, detected, and measured."""

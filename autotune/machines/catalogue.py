@@ -1,0 +1,57 @@
+"""Machines by name: those that ship with autotune, those that the user described, files, and this one."""
+
+import importlib.resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from autotune.machines.description import MachineDescription, MachineError, load
+from autotune.machines.detect import this_description
+from autotune.machines.identity import config_folder
+from autotune.studyfile import suggestion
+
+THIS = "this"
+"""The name of the machine that the process runs on."""
+
+
+def machine_files() -> dict[str, Path]:
+    """Return the described machines: name -> file. A user's own wins over a shipped one of that name."""
+    shipped = importlib.resources.files("studies") / "machines"
+    return _files(shipped) | _files(config_folder() / "machines")
+
+
+def machine_names() -> tuple[str, ...]:
+    """Return the names of the described machines, in order."""
+    return tuple(sorted(machine_files()))
+
+
+def find_machine(name_or_path: str) -> MachineDescription:
+    """Return a machine by name (`gadi`), by the path of its description (`./mine.toml`), or `this` one.
+
+    This one has the figures that were measured on a machine like it, if there are any.
+
+    Raises:
+        MachineError: there is none, or its description has errors.
+    """
+    if name_or_path == THIS:
+        return this_description()
+    known = machine_files()
+    if name_or_path in known:
+        return load(known[name_or_path])
+    path = Path(name_or_path)
+    if path.suffix == ".toml" or "/" in name_or_path:
+        return load(path)
+    names = [*sorted(known), THIS]
+    msg = (
+        f"no machine is called {name_or_path!r}{suggestion(name_or_path, names)}; known: {', '.join(names)}; "
+        f"a description of your own is given by its path, ./{name_or_path}.toml, "
+        f"or goes into {config_folder()}/machines"
+    )
+    raise MachineError(msg)
+
+
+def _files(folder: Traversable) -> dict[str, Path]:
+    try:
+        files = [Path(str(entry)) for entry in folder.iterdir()]
+    except OSError:
+        return {}
+    return {file.stem: file for file in files if file.suffix == ".toml"}

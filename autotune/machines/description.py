@@ -1,0 +1,270 @@
+"""The description of a machine: hardware and software of its nodes, as TOML.
+
+Everything but the name may be missing: what is not known is left out, never guessed.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from autotune.errors import AutotuneError
+from autotune.machines import tomltext
+from autotune.machines.facts import Facts, flat_facts
+from autotune.studyfile import NAME, suggestion
+
+Count = Annotated[int, Field(ge=1)]
+Bytes = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Word = Annotated[str, Field(min_length=1)]
+
+
+class MachineError(AutotuneError):
+    """A machine is not known, or its description is wrong: the message lists every error with its path."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Nodes(_Section):
+    """The machine as a whole: how many such nodes it has, and who shares them out (`pbs`, `slurm`, `lsf`, `flux`)."""
+
+    count: Count | None = None
+    scheduler: Word | None = None
+
+
+class Cpu(_Section):
+    """The processors of one node. `flops` is their double-precision peak, `cache_bytes` the last level, all sockets.
+
+    `cores_per_node` are physical cores that a job may use. `microarchitecture` is a name of archspec's.
+    """
+
+    vendor: Word | None = None
+    model: Word | None = None
+    architecture: Word | None = None
+    microarchitecture: Word | None = None
+    sockets: Count | None = None
+    cores_per_node: Count | None = None
+    threads_per_core: Count | None = None
+    frequency_hz: Rate | None = None
+    vector_bits: Count | None = None
+    flops: Rate | None = None
+    cache_bytes: Bytes | None = None
+
+
+class Memory(_Section):
+    """The main memory of one node."""
+
+    bytes: Bytes | None = None
+    bandwidth_bytes_per_s: Rate | None = None
+
+
+class Gpu(_Section):
+    """The accelerators of one node: `count` of them, the rest is of each one.
+
+    `lanes` is how many threads go in step (warp, wavefront); `shared_memory_bytes` and `registers` (of 32 bits) are
+    those of one of the `compute_units`. `flops_fp32` and `flops_fp64` are peaks without matrix units.
+    """
+
+    count: Count | None = None
+    vendor: Word | None = None
+    model: Word | None = None
+    architecture: Word | None = None
+    memory_bytes: Bytes | None = None
+    bandwidth_bytes_per_s: Rate | None = None
+    flops_fp32: Rate | None = None
+    flops_fp64: Rate | None = None
+    compute_units: Count | None = None
+    lanes: Count | None = None
+    l2_bytes: Bytes | None = None
+    shared_memory_bytes: Bytes | None = None
+    registers: Count | None = None
+
+
+class Network(_Section):
+    """What connects the nodes: bandwidth and latency of one node, in one direction."""
+
+    name: Word | None = None
+    bandwidth_bytes_per_s: Rate | None = None
+    latency_s: Seconds | None = None
+
+
+class Disk(_Section):
+    """The file system that runs are made on, or the disk of a node."""
+
+    name: Word | None = None
+    write_bytes_per_s: Rate | None = None
+    read_bytes_per_s: Rate | None = None
+
+
+class Software(_Section):
+    """What programs are built with and started by."""
+
+    system: Word | None = None
+    mpi: Word | None = None
+    blas: Word | None = None
+    compiler: Word | None = None
+
+
+class MeasuredFigures(_Section):
+    """What was measured on one node, by `autotune machine --measure`.
+
+    The rates without `core` are those of all cores together. The messages go between two ranks on that node. `spread`
+    holds, for each figure, how far the repeats were apart: (greatest - least) / median.
+    """
+
+    at: Word | None = None
+    blas: Word | None = None
+    load_1m: Share | None = None
+    memory_bandwidth_core_bytes_per_s: Rate | None = None
+    memory_bandwidth_bytes_per_s: Rate | None = None
+    blas_flops_core: Rate | None = None
+    blas_flops: Rate | None = None
+    mpi_latency_s: Seconds | None = None
+    mpi_bandwidth_bytes_per_s: Rate | None = None
+    disk_write_bytes_per_s: Rate | None = None
+    disk_read_bytes_per_s: Rate | None = None
+    memory_bandwidth_by_cores: dict[str, Rate] | None = None
+    blas_flops_by_cores: dict[str, Rate] | None = None
+    spread: dict[str, Share] | None = None
+    notes: list[Word] | None = None
+
+
+class MachineDescription(_Section):
+    """A machine. `sources` says where each fact, or each section of facts, comes from: a page, or how it was found."""
+
+    name: str = Field(pattern=NAME)
+    title: str = ""
+    nodes: Nodes = Nodes()
+    cpu: Cpu = Cpu()
+    memory: Memory = Memory()
+    gpu: Gpu = Gpu()
+    network: Network = Network()
+    disk: Disk = Disk()
+    software: Software = Software()
+    measured: MeasuredFigures = MeasuredFigures()
+    sources: dict[str, Word] = Field(default_factory=dict)
+
+    @property
+    def facts(self) -> Facts:
+        """The facts of one node, by the names that `docs/machines.md` lists."""
+        return self.for_nodes(1)
+
+    def for_nodes(self, nodes: int) -> Facts:
+        """Return the facts of an allocation of so many nodes: `nodes` and `cores` are its own, the rest one node's.
+
+        Raises:
+            MachineError: fewer than 1, or more than the machine has.
+        """
+        most = self.nodes.count
+        if nodes < 1 or (most is not None and nodes > most):
+            msg = f"machine {self.name!r} has {most or 'an unknown number of'} nodes; ask for 1 or more, got {nodes}"
+            raise MachineError(msg)
+        return flat_facts(self.given, nodes)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What is known, by its path: `cpu.cores_per_node`. Tables in [measured] are one value each."""
+        dumped = self.model_dump(exclude_none=True)
+        return {
+            f"{section}.{key}": value
+            for section, table in dumped.items()
+            if isinstance(table, dict) and section != "sources"
+            for key, value in table.items()
+        }
+
+    def source(self, path: str) -> str:
+        """Return where a fact comes from; nothing if nobody says."""
+        return self.sources.get(path) or self.sources.get(path.partition(".")[0], "")
+
+    def to_toml(self) -> str:
+        """Return the description as TOML, which `parse` reads."""
+        table = self.model_dump(exclude_none=True)
+        return tomltext.written({key: value for key, value in table.items() if value not in ("", {})})
+
+
+def load(path: Path) -> MachineDescription:
+    """Read a description from a file; its name is the file's if it has none.
+
+    Raises:
+        MachineError: it cannot be read, is not TOML, or has errors: all of them at once, each with its path.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"cannot read the machine file {path}: {error.strerror}"
+        raise MachineError(msg) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f"{path} is not a TOML file: {error}"
+        raise MachineError(msg) from error
+    return parse({"name": path.stem, **table}, str(path))
+
+
+def parse(table: Mapping[str, Any], source: str) -> MachineDescription:
+    """Check a description's table.
+
+    Raises:
+        MachineError: all errors at once, each with its path; `source` names the file.
+    """
+    lines = []
+    try:
+        machine = MachineDescription.model_validate(dict(table))
+    except ValidationError as error:
+        lines = [_explain(item) for item in error.errors(include_url=False)]
+    lines += _source_errors(table)
+    if lines:
+        plural = "error" if len(lines) == 1 else "errors"
+        msg = "\n".join([f"{source}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
+        raise MachineError(msg)
+    return machine
+
+
+def sections() -> dict[str, type[BaseModel]]:
+    """Return the sections of a description that hold facts."""
+    return {
+        "nodes": Nodes,
+        "cpu": Cpu,
+        "memory": Memory,
+        "gpu": Gpu,
+        "network": Network,
+        "disk": Disk,
+        "software": Software,
+        "measured": MeasuredFigures,
+    }
+
+
+def _source_errors(table: Mapping[str, Any]) -> list[str]:
+    """Say which sources belong to nothing: pydantic checks them only if the rest is right."""
+    named = table.get("sources", {})
+    if not isinstance(named, Mapping):
+        return []
+    tables = {name: value for name, value in table.items() if name in sections() and isinstance(value, Mapping)}
+    known = {*tables, *(f"{name}.{key}" for name, keys in tables.items() for key in keys)}
+    return [
+        f"no such fact here{suggestion(path, known)}; give the path of a fact or of a section @ sources.{path}"
+        for path in named
+        if path not in known
+    ]
+
+
+def _explain(item: Mapping[str, Any]) -> str:
+    location = item["loc"]
+    place = ".".join(map(str, location))
+    if item["type"] == "extra_forbidden":
+        known = _fields_at(location[:-1])
+        return f"unknown key{suggestion(str(location[-1]), known)}; known: {', '.join(known)} @ {place}"
+    if item["type"] == "missing":
+        return f"required field missing @ {place}"
+    return f"{item['msg']}, got {item['input']!r} @ {place}"
+
+
+def _fields_at(location: Iterable[Any]) -> list[str]:
+    model: type[BaseModel] = MachineDescription
+    for part in location:
+        model = sections()[str(part)]
+    return list(model.model_fields)

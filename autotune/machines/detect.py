@@ -1,0 +1,188 @@
+"""This machine, described by what the kernel, the environment and the installed programs say.
+
+Nothing fails here because something is missing: what cannot be found out is left out.
+"""
+
+import platform
+import re
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from autotune.machine import Machine, read_or_empty, this_machine
+from autotune.machines.description import (
+    Cpu,
+    Disk,
+    MachineDescription,
+    MachineError,
+    MeasuredFigures,
+    Memory,
+    Nodes,
+    load,
+)
+from autotune.machines.facts import Facts
+from autotune.machines.gpus import find_gpus
+from autotune.machines.identity import figures_file
+from autotune.machines.network import find_network
+from autotune.machines.part import for_cores
+from autotune.machines.software import find_scheduler, find_software
+from launchers.cpus import parse_cpu_list
+
+_VENDORS = {"AuthenticAMD": "amd", "GenuineIntel": "intel", "HygonGenuine": "hygon", "0x41": "arm", "0x46": "fujitsu"}
+_KIB = {"K": 1, "M": 1024, "G": 1024**2}
+
+
+def this_description(machine: Machine | None = None, *, programs: bool = True) -> MachineDescription:
+    """Return this machine, with the figures that were measured on one like it, if there are any.
+
+    `machine` is a part of it, if only that is used: then the figures are those of so many cores. Without `programs`
+    nothing is started: that takes milliseconds, and leaves out what only programs say.
+
+    Raises:
+        MachineError: the file of the figures has errors.
+    """
+    whole = this_machine()
+    machine = machine or whole
+    file = figures_file(_detected(whole, programs=False).given)
+    figures = load(file).measured if file.exists() else MeasuredFigures()
+    if machine.cores != whole.cores:
+        figures = for_cores(figures, machine.cores)
+    return with_figures(_detected(machine, programs=programs), figures)
+
+
+def with_figures(machine: MachineDescription, figures: MeasuredFigures) -> MachineDescription:
+    """Return a detected machine with what was measured on it."""
+    if figures == MeasuredFigures():
+        return machine
+    source = f"autotune machine --measure, {figures.at}" if figures.at else "autotune machine --measure"
+    return machine.model_copy(update={"measured": figures, "sources": machine.sources | {"measured": source}})
+
+
+def quick_facts(machine: Machine) -> Facts:
+    """Return the facts of this machine that are known at once; figures in a file with errors are left out."""
+    with suppress(MachineError):
+        return this_description(machine, programs=False).facts
+    return _detected(machine, programs=False).facts
+
+
+@cache
+def _detected(machine: Machine, *, programs: bool) -> MachineDescription:
+    return describe(machine, programs=programs)
+
+
+def describe(machine: Machine, *, programs: bool, root: Path = Path("/")) -> MachineDescription:
+    """Describe the machine that this process runs on; `root` is where /proc, /sys and /etc are."""
+    cpu, sources = _cpu(machine, root), {"cpu": "/proc/cpuinfo, /sys/devices/system/cpu", "memory": "/proc/meminfo"}
+    gpu, gpu_source = find_gpus(programs=programs, root=root)
+    network, network_source = find_network(root)
+    software, software_sources = find_software(programs=programs, root=root)
+    scheduler = find_scheduler()
+    file_system = file_system_of(Path.cwd(), read_or_empty(root / "proc/self/mountinfo"))
+    found = {
+        "cpu.microarchitecture": "archspec",
+        "gpu": gpu_source,
+        "network": network_source,
+        "nodes": "the environment and PATH" if scheduler else "",
+        "disk": "/proc/self/mountinfo, for the current folder" if file_system else "",
+        **software_sources,
+    }
+    return MachineDescription(
+        name="this",
+        title=machine.host,
+        nodes=Nodes(scheduler=scheduler),
+        cpu=cpu,
+        memory=Memory(bytes=machine.memory_bytes),
+        gpu=gpu,
+        network=network,
+        disk=Disk(name=file_system or None),
+        software=software.model_copy(update={"system": software.system or machine.system}),
+        sources=sources | {path: source for path, source in found.items() if source},
+    )
+
+
+def file_system_of(folder: Path, mountinfo: str) -> str:
+    """Return the type of the file system that a folder is on (`ext4`, `lustre`); nothing if it is not listed.
+
+    `mountinfo` is what /proc/self/mountinfo says, see proc_pid_mountinfo(5).
+    """
+    best, kind = -1, ""
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        words = before.split()
+        if len(words) < 5 or not after:
+            continue
+        mount = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), words[4]))
+        # Of two at the same place the later one covers the other.
+        if (folder == mount or mount in folder.parents) and len(mount.parts) >= best:
+            best, kind = len(mount.parts), after.split()[0]
+    return kind
+
+
+def _cpu(machine: Machine, root: Path) -> Cpu:
+    info = _cpuinfo(root)
+    first = root / f"sys/devices/system/cpu/cpu{machine.cpus[0] if machine.cpus else 0}"
+    flags = set((info.get("flags") or info.get("Features") or "").split())
+    siblings = parse_cpu_list(read_or_empty(first / "topology/thread_siblings_list"))
+    return Cpu(
+        vendor=_vendor(info),
+        model=machine.cpu_model or None,
+        architecture=platform.machine() or None,
+        microarchitecture=machine.microarchitecture or None,
+        sockets=machine.sockets,
+        cores_per_node=machine.cores or None,
+        threads_per_core=len(siblings) or None,
+        frequency_hz=_frequency_hz(first, info),
+        vector_bits=_vector_bits(flags, root),
+        cache_bytes=_cache_bytes(machine.cpus, root) or None,
+    )
+
+
+def _cpuinfo(root: Path) -> dict[str, str]:
+    """Return the first processor's entries."""
+    lines = (line.partition(":") for line in read_or_empty(root / "proc/cpuinfo").splitlines())
+    info: dict[str, str] = {}
+    for key, _, value in lines:
+        info.setdefault(key.strip(), value.strip())
+    return info
+
+
+def _vendor(info: dict[str, str]) -> str | None:
+    if "POWER" in info.get("cpu", ""):
+        return "ibm"
+    given = info.get("vendor_id") or info.get("CPU implementer") or ""
+    return _VENDORS.get(given, given) or None
+
+
+def _frequency_hz(cpu: Path, info: dict[str, str]) -> float | None:
+    """Return the frequency that is promised; where the kernel does not know it, the one it booted with."""
+    for name in ("base_frequency", "cpuinfo_max_freq"):
+        text = read_or_empty(cpu / "cpufreq" / name).strip()
+        if text.isdecimal() and int(text):
+            return int(text) * 1000.0
+    # Under a hypervisor there is no cpufreq, and what is said here is the nominal frequency.
+    match = re.match(r"\d+(\.\d+)?", info.get("cpu MHz") or info.get("clock") or "")
+    return float(match[0]) * 1e6 or None if match else None
+
+
+def _vector_bits(flags: set[str], root: Path) -> int | None:
+    for flag, bits in (("avx512f", 512), ("avx", 256), ("sse2", 128)):
+        if flag in flags:
+            return bits
+    scalable = read_or_empty(root / "proc/sys/abi/sve_default_vector_length").strip()
+    if "sve" in flags and scalable.isdecimal():
+        return 8 * int(scalable) or None
+    return 128 if "asimd" in flags or platform.machine().startswith("ppc64") else None
+
+
+def _cache_bytes(cpus: tuple[int, ...], root: Path) -> int:
+    """Return the size of the last-level caches of some processors, each counted once."""
+    caches: dict[tuple[int, str], int] = {}
+    for cpu in cpus:
+        for index in (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"):
+            level = read_or_empty(index / "level").strip()
+            size = re.fullmatch(r"(\d+)([KMG])", read_or_empty(index / "size").strip())
+            if level.isdecimal() and size:
+                shared = read_or_empty(index / "shared_cpu_list").strip() or str(cpu)
+                caches[int(level), shared] = int(size[1]) * _KIB[size[2]] * 1024
+    last = max((level for level, _ in caches), default=0)
+    return sum(size for (level, _), size in caches.items() if level == last)

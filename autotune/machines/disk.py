@@ -1,0 +1,70 @@
+"""How fast a folder's disk writes and reads one file."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from autotune.machines.figure import Figure, best
+
+MIB = 2**20
+FILE_BYTES = 256 * MIB
+_CHUNK_BYTES = 4 * MIB
+_LEAST_BYTES = 16 * MIB
+_REPEATS = 3
+# On a disk that is slow, or that others use, one part of the file must do.
+_PATIENCE_S = 3.0
+
+
+class DiskError(RuntimeError):
+    """The disk cannot be measured: there is no space, or nothing may be written."""
+
+
+def disk_rates(folder: Path, file_bytes: int = FILE_BYTES, repeats: int = _REPEATS) -> dict[str, Figure]:
+    """Write a file, with what it takes until it is on the disk, and read it again; rates in bytes/s.
+
+    The file has no name, so nothing is left of it however this ends. At most a tenth of the free space is used. Where
+    the system does not let go of what it keeps of a file in memory, the reading rate is that of memory.
+
+    Raises:
+        DiskError: there is no space, or nothing may be written.
+    """
+    try:
+        size = min(file_bytes, shutil.disk_usage(folder).free // 10)
+        if size < min(_LEAST_BYTES, file_bytes):
+            msg = f"less than {10 * _LEAST_BYTES // MIB} MiB are free in {folder}"
+            raise DiskError(msg)
+        measured = [_once(folder, size) for _ in range(repeats)]
+    except OSError as error:
+        msg = f"{folder}: {error.strerror}"
+        raise DiskError(msg) from error
+    return {
+        "disk_write_bytes_per_s": best([write for write, _ in measured]),
+        "disk_read_bytes_per_s": best([read for _, read in measured]),
+    }
+
+
+def _once(folder: Path, size: int) -> tuple[float, float]:
+    """Return the rates of one file, writing and reading."""
+    # Some file systems and drives make less of what is the same everywhere.
+    chunk = os.urandom(min(_CHUNK_BYTES, size))
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        descriptor = file.fileno()
+        write = _rate(lambda: os.write(descriptor, chunk), size, lambda: os.fsync(descriptor))
+        written = os.lseek(descriptor, 0, os.SEEK_CUR)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return write, _rate(lambda: len(os.read(descriptor, len(chunk))), written)
+
+
+def _rate(step: Callable[[], int], size: int, finish: Callable[[], object] = lambda: None) -> float:
+    start, done = time.perf_counter(), 0
+    while done < size and time.perf_counter() - start < _PATIENCE_S:
+        moved = step()
+        if not moved:
+            break
+        done += moved
+    finish()
+    return max(1, done) / max(1e-9, time.perf_counter() - start)

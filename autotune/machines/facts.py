@@ -1,0 +1,51 @@
+"""The facts of a machine by flat names, as expressions and models take them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from spaces.parameter import Value
+
+Facts = dict[str, Value]
+
+# Where the path itself would not say enough, or where this project has a name for it already.
+NAMES = {
+    "nodes.count": "machine_nodes",
+    "nodes.scheduler": "scheduler",
+    "cpu.sockets": "sockets",
+    "cpu.cores_per_node": "cores_per_node",
+    "cpu.threads_per_core": "threads_per_core",
+    "gpu.count": "gpus_per_node",
+    "software.system": "system",
+    "software.mpi": "mpi",
+    "software.blas": "blas",
+    "software.compiler": "compiler",
+}
+_NO_FACTS = frozenset(
+    {
+        *("measured.at", "measured.notes", "measured.spread"),
+        *("measured.memory_bandwidth_by_cores", "measured.blas_flops_by_cores"),
+    }
+)
+
+
+def fact_name(path: str) -> str | None:
+    """Return the flat name of what a description has at `path`; None if it is no fact, but a remark or a table."""
+    if path in _NO_FACTS:
+        return None
+    return NAMES.get(path, path.replace(".", "_"))
+
+
+def flat_facts(given: Mapping[str, Any], nodes: int) -> Facts:
+    """Return the facts of an allocation of `nodes` nodes; `given` is what is known of a machine, by its path.
+
+    A machine whose processors are described, and which has no accelerators, has `gpus_per_node` 0.
+    """
+    facts: Facts = {"nodes": nodes}
+    per_node = given.get("cpu.cores_per_node")
+    if per_node is not None:
+        facts |= {"cores": nodes * per_node, "gpus_per_node": 0}
+    for path, value in given.items():
+        name = fact_name(path)
+        if name is not None:
+            facts[name] = value
+    return facts

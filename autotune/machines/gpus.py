@@ -1,0 +1,132 @@
+"""The accelerators of this machine: by nvidia-smi and by what the kernel's drivers list."""
+
+import csv
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+from autotune.machine import read_or_empty
+from autotune.machines.description import Gpu
+
+_PATIENCE_S = 10.0
+# Older drivers know nothing of compute_cap, and then answer nothing at all.
+_QUERIES = (("name", "memory.total", "compute_cap"), ("name", "memory.total"))
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": shared memory of a multiprocessor.
+_SHARED_KIB = {
+    "3.5": 48,
+    "3.7": 112,
+    "6.0": 64,
+    "6.1": 96,
+    "7.0": 96,
+    "7.5": 64,
+    "8.0": 164,
+    "8.6": 100,
+    "8.9": 100,
+    "9.0": 228,
+    "10.0": 228,
+    "12.0": 100,
+}
+_ARCHITECTURES = {"3": "kepler", "5": "maxwell", "6": "pascal", "7": "volta", "8": "ampere", "9": "hopper"}
+_NOT_BY_MAJOR = {"7.5": "turing", "8.9": "ada", "10.0": "blackwell", "12.0": "blackwell"}
+
+
+def find_gpus(*, programs: bool, root: Path = Path("/")) -> tuple[Gpu, str]:
+    """Return the accelerators, and how they were found; neither if there are none that are known.
+
+    Without `programs` nothing is started: then less is said of NVIDIA's.
+    """
+    if programs and (gpu := _asked()) is not None:
+        return gpu, "nvidia-smi"
+    if (gpu := _of_nvidia_driver(root / "proc/driver/nvidia/gpus")) is not None:
+        return gpu, "/proc/driver/nvidia"
+    if (gpu := _of_amd_driver(root / "sys/class/kfd/kfd/topology/nodes")) is not None:
+        return gpu, "/sys/class/kfd"
+    return Gpu(), ""
+
+
+def read_nvidia_smi(text: str) -> Gpu | None:
+    """Read what `nvidia-smi --query-gpu=name,memory.total,compute_cap --format=csv,noheader,nounits` printed.
+
+    Memory is in MiB there. Of several models the most frequent one counts, and only those. None if it lists nothing.
+    """
+    rows = [tuple(cell.strip() for cell in row) for row in csv.reader(text.splitlines()) if len(row) >= 2]
+    if not rows:
+        return None
+    (row, count), *_ = Counter(rows).most_common()
+    model, memory_mib = row[0], row[1]
+    capability = row[2] if len(row) > 2 and re.fullmatch(r"\d+\.\d+", row[2]) else ""
+    shared_kib = _SHARED_KIB.get(capability)
+    return Gpu(
+        count=count,
+        vendor="nvidia",
+        model=model or None,
+        architecture=_NOT_BY_MAJOR.get(capability) or _ARCHITECTURES.get(capability.partition(".")[0]),
+        memory_bytes=int(memory_mib) * 2**20 if memory_mib.isdecimal() and int(memory_mib) else None,
+        lanes=32,
+        shared_memory_bytes=shared_kib * 1024 if shared_kib else None,
+        registers=65536 if shared_kib else None,
+    )
+
+
+def _asked() -> Gpu | None:
+    for fields in _QUERIES:
+        try:
+            done = subprocess.run(
+                ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PATIENCE_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode == 0 and (gpu := read_nvidia_smi(done.stdout)) is not None:
+            return gpu
+    return None
+
+
+def _of_nvidia_driver(folder: Path) -> Gpu | None:
+    texts = [read_or_empty(file) for file in sorted(folder.glob("*/information"))]
+    models = [match[1].strip() for text in texts if (match := re.search(r"^Model:\s*(.+)$", text, re.MULTILINE))]
+    if not models:
+        return None
+    (model, count), *_ = Counter(models).most_common()
+    return Gpu(count=count, vendor="nvidia", model=model, lanes=32)
+
+
+def _of_amd_driver(folder: Path) -> Gpu | None:
+    found = []
+    for node in sorted(folder.glob("*")):
+        properties = _properties(node / "properties")
+        if properties.get("simd_count"):
+            banks = [_properties(bank).get("size_in_bytes", 0) for bank in node.glob("mem_banks/*/properties")]
+            found.append(_amd_gpu(properties, max(banks, default=0)))
+    if not found:
+        return None
+    (gpu, count), *_ = Counter(found).most_common()
+    return gpu.model_copy(update={"count": count})
+
+
+def _amd_gpu(properties: dict[str, int], memory_bytes: int) -> Gpu:
+    return Gpu(
+        vendor="amd",
+        architecture=gfx_name(properties.get("gfx_target_version", 0)) or None,
+        memory_bytes=memory_bytes or None,
+        compute_units=properties["simd_count"] // (properties.get("simd_per_cu") or 1) or None,
+        lanes=properties.get("wave_front_size") or None,
+        shared_memory_bytes=properties.get("lds_size_in_kb", 0) * 1024 or None,
+    )
+
+
+def gfx_name(version: int) -> str:
+    """Return AMD's name of an architecture from the driver's number: 90010 is `gfx90a`; nothing if there is none."""
+    major, minor, stepping = version // 10000, version // 100 % 100, version % 100
+    return f"gfx{major}{minor:x}{stepping:x}" if major else ""
+
+
+def _properties(file: Path) -> dict[str, int]:
+    words = (line.split() for line in read_or_empty(file).splitlines())
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdecimal()}

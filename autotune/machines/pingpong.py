@@ -1,0 +1,113 @@
+"""Messages between two ranks on this machine, by a small MPI program: compiled here, or else a slower one."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from autotune.machines import rank
+from autotune.machines.figure import Figure, best, middle
+from launchers.base import STDERR, STDOUT, LaunchError
+from launchers.job import Job, MpiStart, Resources
+from launchers.local import LocalLauncher
+from launchers.mpi import MpiFlavour, MpiKind
+from launchers.run import run
+
+SOURCE = Path(__file__).with_name("pingpong.c")
+BY_PYTHON = "there is no mpicc with mpi.h: the latency has the time in it that Python's calls take, about 1 us"
+_COMPILE_PATIENCE_S = 30.0
+_RUN_PATIENCE_S = 20.0
+_LINE = re.compile(r"^(latency|bandwidth) ([\d.e+-]+)$", re.MULTILINE)
+
+
+class PingPongError(RuntimeError):
+    """Messages cannot be measured here; the text says why."""
+
+
+def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> tuple[dict[str, Figure], str]:
+    """Return latency (s, of 8 bytes) and bandwidth (bytes/s, of 4 MiB) between ranks on the first two cores.
+
+    The latency is the median of the repeats, the bandwidth the best. The text is a remark on them, or empty.
+
+    Raises:
+        PingPongError: there is one core only, no start command that works here, or the program failed.
+    """
+    if len(cpus) < 2:
+        msg = "there is one core only"
+        raise PingPongError(msg)
+    if flavour is None:
+        msg = "no MPI start command is known here"
+        raise PingPongError(msg)
+    if flavour.kind is MpiKind.SRUN and not os.environ.get("SLURM_JOB_ID"):
+        # Outside of one it would ask for nodes, and wait for them.
+        msg = "srun starts ranks in an allocation only: measure in a job"
+        raise PingPongError(msg)
+    with tempfile.TemporaryDirectory(prefix="autotune-pingpong-") as name:
+        folder = Path(name)
+        compiled = _compiled(folder / "pingpong")
+        kind = "openmpi" if flavour.kind is MpiKind.OPEN_MPI else "mpich"
+        by_python = (sys.executable, "-P", rank.__file__, kind)
+        argv = (str(folder / "pingpong"),) if compiled else by_python
+        return read_output(_run(flavour, argv, folder, cpus)), "" if compiled else BY_PYTHON
+
+
+def read_output(text: str) -> dict[str, Figure]:
+    """Read what the program prints.
+
+    Raises:
+        PingPongError: it is not what was expected.
+    """
+    found: dict[str, list[float]] = {"latency": [], "bandwidth": []}
+    for name, value in _LINE.findall(text):
+        found[name].append(float(value))
+    try:
+        return {
+            "mpi_latency_s": middle(found["latency"]),
+            "mpi_bandwidth_bytes_per_s": best(found["bandwidth"]),
+        }
+    except ValueError as error:
+        msg = "the program of two ranks printed no times"
+        raise PingPongError(msg) from error
+
+
+def _compiled(program: Path) -> bool:
+    """Compile the program; false if that cannot be done here."""
+    compiler = shutil.which("mpicc")
+    if compiler is None:
+        return False
+    try:
+        done = subprocess.run(
+            [compiler, "-O2", "-o", str(program), str(SOURCE)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_COMPILE_PATIENCE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _run(flavour: MpiFlavour, argv: tuple[str, ...], folder: Path, cpus: Sequence[int]) -> str:
+    job = Job(
+        argv=argv,
+        folder=folder,
+        mpi=MpiStart(2),
+        resources=Resources(cores=2, cpus=tuple(cpus[:2])),
+        time_limit_s=_RUN_PATIENCE_S,
+        name="pingpong",
+    )
+    try:
+        status = run(LocalLauncher(flavour), job)
+    except LaunchError as error:
+        raise PingPongError(str(error)) from error
+    if status.exit_code != 0:
+        words = (folder / STDERR).read_text(encoding="utf-8", errors="replace").split()
+        msg = f"the program of two ranks ended with {status.exit_code} ({status.reason}) {' '.join(words)[-300:]}"
+        raise PingPongError(msg.strip())
+    return (folder / STDOUT).read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,101 @@
+"""What programs are built with, linked with and started by on this machine."""
+
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+from autotune.machine import read_or_empty
+from autotune.machines.description import Software
+from launchers.detect import detect
+from objectives.qe.blas import LIBRARY, system_blas
+
+# What a program may be linked with for linear algebra, the usual name first.
+BLAS_LIBRARIES = (LIBRARY, "libflexiblas.so.3", "libopenblas.so.0", "libmkl_rt.so.2", "libmkl_rt.so", "libblis.so.4")
+_PATIENCE_S = 10.0
+_COMPILERS = ("gcc", "cc", "clang")
+_SCHEDULERS = {
+    "slurm": ("SLURM_JOB_ID", ("sinfo",)),
+    "pbs": ("PBS_JOBID", ("pbsnodes", "qsub")),
+    "lsf": ("LSB_JOBID", ("bsub",)),
+    "flux": ("FLUX_URI", ("flux",)),
+}
+
+
+def find_software(*, programs: bool, root: Path = Path("/")) -> tuple[Software, dict[str, str]]:
+    """Return what is installed, and how each was found; without `programs` nothing is started, so less is known."""
+    sources = {}
+    system = re.search(r'^PRETTY_NAME="?([^"\n]+)', read_or_empty(root / "etc/os-release"), re.MULTILINE)
+    if system:
+        sources["software.system"] = "/etc/os-release"
+    blas = find_blas()
+    if blas is not None:
+        sources["software.blas"] = str(blas.resolve())
+    flavour = detect() if programs else None
+    if flavour is not None:
+        sources["software.mpi"] = f"{flavour.path} --version"
+    path = next(filter(None, map(shutil.which, _COMPILERS)), None) if programs else None
+    compiler = _first_line([path, "--version"]) if path else ""
+    if compiler:
+        sources["software.compiler"] = f"{path} --version"
+    software = Software(
+        system=system[1] if system else None,
+        mpi=f"{flavour.kind} {'.'.join(map(str, flavour.version))}".strip() if flavour else None,
+        blas=blas_name(blas) if blas else None,
+        compiler=compiler or None,
+    )
+    return software, sources
+
+
+def find_blas(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the BLAS library that a program would load here, without loading it; None if none is found.
+
+    The folders are those of LD_LIBRARY_PATH, then the usual ones: what else the loader's cache has is not seen.
+    """
+    triplet = sysconfig.get_config_var("MULTIARCH") or ""
+    usual = [f"/usr/lib/{triplet}", "/usr/lib64", "/usr/lib", "/lib64", "/lib", "/usr/local/lib"]
+    folders = [*filter(None, environment.get("LD_LIBRARY_PATH", "").split(":")), *usual]
+    for name in BLAS_LIBRARIES:
+        for folder in folders:
+            if (path := Path(folder, name)).exists():
+                return path
+    return None
+
+
+def blas_name(path: Path) -> str:
+    """Return what a BLAS library is called: `reference`, `openblas-pthread`, or its file's name."""
+    return (system_blas({LIBRARY: path}) if path.name == LIBRARY else None) or path.resolve().name
+
+
+def find_scheduler(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return who shares out the nodes: by the allocation that this process runs in, or by the commands that are here.
+
+    An allocation decides: some sites have wrappers with other schedulers' names.
+    """
+    for name, (variable, _) in _SCHEDULERS.items():
+        if environment.get(variable):
+            return name
+    for name, (_, commands) in _SCHEDULERS.items():
+        if any(shutil.which(command, path=environment.get("PATH")) for command in commands):
+            return name
+    return None
+
+
+def _first_line(argv: list[str]) -> str:
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return next((line.strip() for line in done.stdout.splitlines() if line.strip()), "")

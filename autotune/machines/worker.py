@@ -1,0 +1,107 @@
+"""A program that keeps one core busy and says how much it did: started once a core, by `autotune.machines.workers`.
+
+    python worker.py CPU
+
+It reads one JSON object a line, and answers each with one. `{"prepare": "copy", "bytes": N}` and
+`{"prepare": "blas", "order": N, "libraries": [...]}` get arrays ready; `{"run_s": T}` works for T seconds and says the
+rate. It ends with its input, so nothing is left of it when its parent is gone.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# One step of work, and how much it is: bytes moved, or floating-point operations.
+Work = tuple[Callable[[], object], float]
+
+
+def copying(array_bytes: int) -> Work:
+    """Copy one array to another. What is read and what is written count, as in STREAM (McCalpin, 1995)."""
+    import numpy as np  # noqa: PLC0415  takes a while, and only some need it
+
+    source = np.ones(max(1, array_bytes // 8))
+    target = np.zeros_like(source)
+    return lambda: np.copyto(target, source), 2.0 * source.nbytes
+
+
+def multiplying(order: int, libraries: Sequence[str]) -> tuple[Work, str]:
+    """Multiply two square matrices by the first BLAS library that can be loaded, else by numpy's own.
+
+    Returns the work, and the file of the library.
+    """
+    for library in libraries:
+        try:
+            dgemm = ctypes.CDLL(library).dgemm_
+        except (OSError, AttributeError):
+            continue
+        return (_calls(dgemm, order), 2.0 * order**3), _loaded_from(library)
+    import numpy as np  # noqa: PLC0415  takes a while, and only some need it
+
+    a, b, c = (np.ones((order, order)) for _ in range(3))
+    return (lambda: np.matmul(a, b, out=c), 2.0 * order**3), "numpy's own"
+
+
+def _calls(dgemm: Callable[..., object], order: int) -> Callable[[], object]:
+    """Return a call of DGEMM (netlib.org/blas) as Fortran calls it: everything by address, lengths of words last."""
+    matrices = [(ctypes.c_double * order**2)(*([1.0] * order**2)) for _ in range(3)]
+    n, word = ctypes.byref(ctypes.c_int(order)), ctypes.c_char_p(b"N")
+    one, zero = ctypes.byref(ctypes.c_double(1.0)), ctypes.byref(ctypes.c_double(0.0))
+    a, b, c = matrices
+    length = ctypes.c_size_t(1)
+    return lambda: dgemm(word, word, n, n, n, one, a, n, b, n, zero, c, n, length, length)
+
+
+def _loaded_from(library: str) -> str:
+    """Return the file that the loader took for a library's name."""
+    stem = library.partition(".so")[0]
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123  pathlib takes a while
+        paths = [line.split(maxsplit=5)[5].strip() for line in maps if line.count("/")]
+    # A link's name is not in the list, but that of the file it leads to: most often they begin alike.
+    return next((path for path in paths if os.path.basename(path).startswith(stem)), library)  # noqa: PTH119
+
+
+def rate(work: Work, duration_s: float) -> float:
+    """Return how much work a second is done; at least one step is."""
+    step, amount = work
+    start, steps = time.perf_counter(), 0
+    while True:
+        step()
+        steps += 1
+        elapsed_s = time.perf_counter() - start
+        if elapsed_s >= duration_s:
+            return amount * steps / elapsed_s
+
+
+def main() -> None:
+    """Answer every line of the input."""
+    os.sched_setaffinity(0, {int(sys.argv[1])})
+    work: Work = (lambda: None, 0.0)
+    for line in sys.stdin:
+        asked: dict[str, Any] = json.loads(line)
+        answer: dict[str, Any] = {}
+        if "run_s" in asked:
+            answer["rate"] = rate(work, asked["run_s"])
+        else:
+            # The old arrays go before the new ones come.
+            work = (lambda: None, 0.0)
+            try:
+                if asked["prepare"] == "copy":
+                    work = copying(asked["bytes"])
+                else:
+                    work, answer["library"] = multiplying(asked["order"], asked["libraries"])
+                work[0]()
+            except MemoryError:
+                answer["error"] = "no memory"
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
