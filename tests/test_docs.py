@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune.performance.imports.mapping import MappingFile, MetricSection, WorkloadSection
 from autotune.machines.description import load, sections
 from autotune.machines.facts import fact_name
+from autotune.performance.imports.mapping import MappingFile, MetricSection, WorkloadSection
 from autotune.studyfile import StoppingSection, StudyFile
 from objectives.command import CommandOptions
 from objectives.qe.options import QeOptions

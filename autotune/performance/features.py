@@ -63,7 +63,7 @@ class Features:
     def learnt(cls, columns: Columns) -> "Features":
         """Return the features of `columns`, (n,) each; what never changes is none."""
         numbers = tuple(found for name in columns if (found := _number(name, columns)) is not None)
-        words = tuple(found for name in columns if (found := _word(name, columns)) is not None)
+        words = tuple(word for name in columns if (word := _word(name, columns)) is not None)
         return cls(numbers, words)
 
     @property

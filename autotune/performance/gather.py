@@ -51,12 +51,17 @@ def study_measurements(
     return [one for one in found if one is not None]
 
 
+def program_of(objective: str, study: str) -> str:
+    """Return the name of the program that a study tunes; of the generic objectives the study's own name tells it."""
+    return study if objective in _GENERIC else objective
+
+
 def setting_of(name: str, definition: Definition, workload: str | None = None) -> Setting:
     """Return the setting of the study called `name`."""
     machine, machine_facts = _machine(definition.machine)
     own = str(definition.study.get("name") or name)
     return Setting(
-        program=own if definition.objective in _GENERIC else definition.objective,
+        program=program_of(definition.objective, own),
         machine=machine,
         workload=workload or f"{own} {_identity(definition)[:_DIGEST]}",
         metric=definition.target,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import xgboost
 
 from autotune.performance.features import FloatArray
@@ -116,17 +115,9 @@ def _adapted(space: Space, configurations: Sequence[Configuration]) -> list[Conf
             values[name].add(value)
             counts[name] += 1
     own = {parameter.name for parameter in space.parameters}
-    idle = {
-        name for name, seen in values.items() if name not in own and len(seen) == 1 and counts[name] == len(configurations)
-    }
+    never_change = {name for name, seen in values.items() if len(seen) == 1 and counts[name] == len(configurations)}
+    idle = never_change - own
     missing = {name: value for name, value in space.default().items() if name not in values}
     if not idle and not missing:
         return list(configurations)
-    return [
-        {**missing, **{name: value for name, value in one.items() if name not in idle}} for one in configurations
-    ]
-
-
-def stacked_logs(found: Sequence[Source], rows: Indices, how: str) -> npt.NDArray[np.float64]:
-    """Return what each source says at value indexes (n, p), (m, n): `at`, `measured_at` or `smooth_at`."""
-    return np.array([getattr(one, how)(rows) for one in found])
+    return [{**missing, **{name: value for name, value in one.items() if name not in idle}} for one in configurations]
