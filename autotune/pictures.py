@@ -1,11 +1,15 @@
 """Pictures for reports, as files: PNG, SVG or PDF, by the file's name."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autotune.bars import Bar
 from autotune.errors import CannotRunHereError
 from objectives.base import Metric
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
 _INCHES_PER_BAR = 0.32
@@ -35,6 +39,45 @@ def draw_bars(found: Sequence[Bar], metric: Metric, title: str, path: Path) -> N
     better = "more is better" if metric.direction == "maximize" else "less is better"
     axes.set_xlabel(f"{metric.name} [{metric.unit}], {better}")
     axes.set_title(title.replace("$", r"\$"), fontsize=10)
+    _save(figure, path)
+
+
+Point = tuple[float, float, float, float]
+"""A measured value, the predicted one, and the ends of its interval."""
+
+
+def draw_calibration(found: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:
+    """Draw predicted over measured values, a panel for each way to leave out, a colour for each setting.
+
+    Raises:
+        CannotRunHereError: the file cannot be written.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415  takes a second to import
+
+    figure = Figure(figsize=(6 * max(1, len(found)), 6), layout="constrained")
+    for place, (title, settings) in enumerate(found.items(), start=1):
+        axes = figure.add_subplot(1, len(found), place)
+        for name, points in settings.items():
+            measured, predicted, low, high = (list(column) for column in zip(*points, strict=True))
+            ends = (
+                [middle - end for middle, end in zip(predicted, low, strict=True)],
+                [end - middle for middle, end in zip(predicted, high, strict=True)],
+            )
+            label = name.replace("$", r"\$")
+            axes.errorbar(measured, predicted, yerr=ends, fmt="o", ms=3, lw=0.6, alpha=0.7, label=label)
+        if settings:
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            values = [value for points in settings.values() for point in points for value in point[:2]]
+            axes.plot([min(values), max(values)], [min(values), max(values)], color="black", lw=0.8, ls=":")
+            axes.legend(fontsize=7)
+        axes.set_xlabel("measured")
+        axes.set_ylabel("predicted, with its 90 % interval")
+        axes.set_title(title, fontsize=10)
+    _save(figure, path)
+
+
+def _save(figure: "Figure", path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)

@@ -87,7 +87,7 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
             "or `autotune import` measurements made elsewhere"
         )
         raise CannotRunHereError(msg)
-    return PerformanceModel.fit(own, asked.rules).best(asked.space, asked.setting, top)
+    return PerformanceModel(tuple(own), asked.rules).best(asked.space, asked.setting, top)
 
 
 def restricted(asked: Question, rules: Iterable[str]) -> Question:

@@ -91,7 +91,7 @@ def _asked(space: Space, setting: Setting, known: Sequence[Measured]) -> WarmSta
     from autotune.performance.model import PerformanceModel  # noqa: PLC0415  XGBoost takes a second to import
 
     rules = tuple(constraint.rule for constraint in space.constraints)
-    return _judged(PerformanceModel.fit(elsewhere, rules).best(space, setting, PROPOSALS), space)
+    return _judged(PerformanceModel(tuple(elsewhere), rules).best(space, setting, PROPOSALS), space)
 
 
 def _judged(found: "Prediction", space: Space) -> WarmStart:

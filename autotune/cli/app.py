@@ -11,6 +11,7 @@ from autotune.cli.doctor import doctor
 from autotune.cli.export import export
 from autotune.cli.importing import import_
 from autotune.cli.machine import machine
+from autotune.cli.model import model
 from autotune.cli.predict import predict
 from autotune.cli.query import best, list_studies, runs, show, trials
 from autotune.cli.replay import replay
@@ -38,6 +39,7 @@ app.command("trials")(trials)
 app.command("runs")(runs)
 app.command("export")(export)
 app.command("predict")(predict)
+app.command("model")(model)
 app.command("import")(import_)
 app.command("replay")(replay)
 app.command("space")(space)

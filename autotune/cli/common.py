@@ -15,6 +15,7 @@ from rich.console import Console
 from autotune import storage_url
 from autotune.display import Display, display_for
 from autotune.errors import ExitCode
+from autotune.pictures import FORMATS
 from autotune.records import Definition, State, TrialRecord
 from autotune.standings import Standings
 
@@ -91,6 +92,18 @@ def write_script(text: str, target: Path | None) -> None:
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror}"
         raise typer.BadParameter(msg, param_hint="--output") from error
+
+
+def drawable(path: Path | None) -> Path | None:
+    """Refuse a picture of a kind that cannot be drawn.
+
+    Raises:
+        typer.BadParameter: its ending says so.
+    """
+    if path is not None and path.suffix.lower() not in FORMATS:
+        msg = f"{path} has none of the endings {', '.join(FORMATS)}"
+        raise typer.BadParameter(msg)
+    return path
 
 
 def duration_s(text: str) -> float:

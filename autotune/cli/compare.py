@@ -8,11 +8,11 @@ from rich.table import Column, Table
 
 from autotune.ablation import Ablation, OptionEffect
 from autotune.bars import bars, lines
-from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, StudyName, displayed, output, print_json
+from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, StudyName, displayed, drawable, output, print_json
 from autotune.cli.study import CoresOption, restrict
 from autotune.display import shown, written
 from autotune.machine import this_machine
-from autotune.pictures import FORMATS, draw_bars
+from autotune.pictures import draw_bars
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile, parse
 
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 RunsOption = Annotated[
     Path | None, typer.Option("--runs", help="Folder for the runs' folders, if not beside the storage.")
 ]
-
-
-def _drawable(path: Path | None) -> Path | None:
-    if path is not None and path.suffix.lower() not in FORMATS:
-        msg = f"{path} has none of the endings {', '.join(FORMATS)}"
-        raise typer.BadParameter(msg)
-    return path
 
 
 def confirm(
@@ -66,7 +59,7 @@ def ablate(
     picture: Annotated[
         Path | None,
         typer.Option(
-            "--picture", help="File for the picture (.png, .svg, .pdf), if not beside the runs.", callback=_drawable
+            "--picture", help="File for the picture (.png, .svg, .pdf), if not beside the runs.", callback=drawable
         ),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,

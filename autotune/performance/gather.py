@@ -47,8 +47,13 @@ def study_measurements(
     repeats = RepeatsSection(**definition.study.get("repeats", {}))
     judged = [_without_faults(trial) for trial in trials]
     standings = Standings.of(judged, definition.target, repeats.statistic)
+    default = standings.default
     found = (_measured(setting, trial, standings) for trial in judged)
-    return [one for one in found if one is not None]
+    return [
+        replace(one, default=default is not None and one.configuration == default.configuration)
+        for one in found
+        if one is not None
+    ]
 
 
 def program_of(objective: str, study: str) -> str:

@@ -62,7 +62,7 @@ class Setting:
 class Measured:
     """What is known of a configuration: the median `value` of its `runs`, a `bound` that it is worse than, or neither.
 
-    With neither it failed, always: `failure` says how.
+    With neither it failed, always: `failure` says how. `default` tells that it is what runs when nobody tunes.
     """
 
     setting: Setting
@@ -71,6 +71,7 @@ class Measured:
     bound: float | None = None
     runs: int = 1
     failure: str = ""
+    default: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form that is stored."""
@@ -81,6 +82,7 @@ class Measured:
             "bound": self.bound,
             "runs": self.runs,
             "failure": self.failure,
+            "default": self.default,
         }
 
     @classmethod

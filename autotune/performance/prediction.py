@@ -1,6 +1,5 @@
 """Prediction: what a model says of configurations where they have not run."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,19 +7,20 @@ from autotune.performance.measured import Setting
 from spaces import Configuration
 
 CONFIDENCE = 0.9
-"""The share of cases in which an interval is to hold what it is about."""
+"""The share of cases in which an interval is to hold what it is about, where there are cases enough to tell."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A predicted value, and the ends of an interval that holds the true one with `CONFIDENCE`."""
+    """A predicted value, and the ends of an interval that holds the true one in a share `confidence` of cases."""
 
     value: float
     low: float
     high: float
+    confidence: float = CONFIDENCE
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} ({self.low:.3g} to {self.high:.3g})"
+        return f"{self.value:.4g} ({self.low:.3g} to {self.high:.3g}, {self.confidence:.0%})"
 
 
 @dataclass(frozen=True)
@@ -36,32 +36,36 @@ class Proposal:
 class Prediction:
     """The best configurations of a setting as a model sees them, the best first, beside the default configuration.
 
-    `grounds` say what the model was fitted on, `doubts` in which respect the setting lies outside of that.
+    It is `promising` if the first proposal beats the default by more than the model's uncertainty. `grounds` say what
+    the model was fitted on, `doubts` in which respect the setting lies outside of that.
     """
 
     setting: Setting
     default: Configuration
     default_value: Interval | None
     proposals: tuple[Proposal, ...]
+    promising: bool = False
     grounds: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
 
-    @property
-    def promising(self) -> bool:
-        """Whether the first proposal beats the default by more than the model's uncertainty."""
-        first = self.proposals[0].speed_up if self.proposals else None
-        return first is not None and first.low > 1.0
-
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        found: Mapping[str, Any] = asdict(self)
         return {
-            **found,
             "setting": self.setting.to_dict(),
-            "default": dict(self.default),
+            "default": {"configuration": dict(self.default), "value": _interval(self.default_value)},
             "proposals": [
-                {**asdict(proposal), "configuration": dict(proposal.configuration)} for proposal in self.proposals
+                {
+                    "configuration": dict(one.configuration),
+                    "value": _interval(one.value),
+                    "speed_up": _interval(one.speed_up),
+                }
+                for one in self.proposals
             ],
-            "confidence": CONFIDENCE,
             "promising": self.promising,
+            "grounds": list(self.grounds),
+            "doubts": list(self.doubts),
         }
+
+
+def _interval(found: Interval | None) -> dict[str, float] | None:
+    return None if found is None else asdict(found)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from autotune.performance.features import FloatArray
 from autotune.performance.measured import Setting
 from autotune.performance.portfolio import portfolio
+from autotune.performance.prediction import Interval
 from autotune.performance.similarity import squared_distances, vendors
 from autotune.performance.sources import FLOOR, Source
 from autotune.performance.stacking import Evidence, Stack
@@ -24,6 +25,7 @@ _LEARNT = 6_000
 _BEST_SHARE = 0.15
 # Proposals are chosen among so many: what is expected to be best, and what was best on each machine.
 _CHOSEN_FROM = 250
+_LEAST = 0.05
 # With fewer machines there is nothing to learn how they differ from.
 _STACKED = 3
 
@@ -32,23 +34,33 @@ _STACKED = 3
 class Transfer:
     """What is expected on a machine of configurations, `rows` (n, p).
 
-    `expected` are efficiencies, (n,); `proposals` are places, the best first. `gains` are the logarithms of the
-    speed-ups over the default that the first proposal for each known machine had, made without its data.
+    The first of them is the default. `expected` are efficiencies, (n,); `surprises`, (m, n), how far m known machines
+    were from what was expected of them without their data; `proposals` are places, the best first. `gains` are the
+    logarithms of the speed-ups over the default that the first proposal for each known machine had, made likewise.
     """
 
     rows: Indices
     expected: FloatArray
+    surprises: FloatArray
     proposals: tuple[int, ...]
-    default: int
     gains: FloatArray
 
-    @property
-    def speed_up(self) -> float:
-        """The speed-up of the first proposal over the default that is expected, in the range of what was seen."""
-        found = float(np.log(self.expected[self.proposals[0]] / self.expected[self.default]))
-        if len(self.gains):
-            found = float(np.clip(found, self.gains.min(), self.gains.max()))
-        return float(np.exp(found))
+    def speed_up(self, place: int) -> Interval | None:
+        """Return the speed-up of a configuration over the default; None with less than two machines to judge by.
+
+        Its ends are those that as large surprises as on the known machines would make of it, and what the first
+        proposals reached there: a new machine lies between the ends of m others in a share (m - 1) / (m + 1) of cases.
+        """
+        m = len(self.surprises)
+        if m < 2:
+            return None
+        surprised = self.expected[[place, 0]] + self.surprises[:, [place, 0]]
+        logs = np.log(np.clip(surprised, _LEAST, 1.0))
+        seen = logs[:, 0] - logs[:, 1]
+        value = float(np.log(self.expected[place] / self.expected[0]))
+        ends = np.concatenate([seen, self.gains]) if place == self.proposals[0] else seen
+        low, high = min(value, float(ends.min())), max(value, float(ends.max()))
+        return Interval(float(np.exp(value)), float(np.exp(low)), float(np.exp(high)), (m - 1) / (m + 1))
 
 
 def transfer(space: Space, setting: Setting, found: Sequence[Source], rows: Indices, count: int) -> Transfer:
@@ -60,7 +72,7 @@ def transfer(space: Space, setting: Setting, found: Sequence[Source], rows: Indi
     chosen = _candidates(expected, evidence.whole)
     rng = np.random.default_rng(0)
     picked = portfolio(expected[chosen], surprises[:, chosen], evidence.traits[chosen], count, rng)
-    return Transfer(rows, expected, tuple(int(chosen[place]) for place in picked), 0, gains)
+    return Transfer(rows, expected, surprises, tuple(int(chosen[place]) for place in picked), gains)
 
 
 def _evidence(space: Space, setting: Setting, found: Sequence[Source], rows: Indices) -> Evidence:

@@ -1,0 +1,107 @@
+"""Baselines: simpler ways to choose a configuration for a machine where nothing has run, to judge the model beside.
+
+Each returns scores, lower is better, of the candidates of a setting, from what was measured elsewhere.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import xgboost
+from sklearn.ensemble import RandomForestRegressor
+
+from autotune.performance.cases import Cases
+from autotune.performance.features import Features, FloatArray
+from autotune.performance.linear import LogLinear
+from autotune.performance.measured import Measured, Setting
+from autotune.performance.similarity import squared_distances
+from autotune.performance.sources import sources
+from spaces import Space
+from spaces.valid import Indices
+
+Baseline = Callable[[Sequence[Measured], Space, Indices, Setting], FloatArray | None]
+"""Scores, (n,), of value indexes (n, p) in a setting; None where it cannot say anything."""
+
+_TREES = 200
+
+
+def nearest_machine(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
+    """Carry over what was best on the nearest machine."""
+    found = sources(space, setting, known)
+    if not found:
+        return None
+    near = squared_distances([*(one.setting.machine_facts for one in found), setting.machine_facts])
+    logs: FloatArray = -found[int(near[-1, :-1].argmin())].at(rows)
+    return logs
+
+
+def mean_rank(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
+    """Take the configurations that rank best on the other machines, on the mean."""
+    found = sources(space, setting, known)
+    if not found:
+        return None
+    ranks = [np.argsort(np.argsort(-one.at(rows), kind="stable"), kind="stable") for one in found]
+    means: FloatArray = np.mean(ranks, axis=0)
+    return means
+
+
+def random_forest(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
+    """Fit a random forest to the logarithm of the value on configuration, workload and machine facts."""
+
+    def fitted(x: FloatArray, y: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        forest = RandomForestRegressor(_TREES, random_state=0, n_jobs=1).fit(np.nan_to_num(x), y)
+        return lambda new: np.asarray(forest.predict(np.nan_to_num(new)))
+
+    return _regressed(known, space, rows, setting, fitted)
+
+
+def plain_xgboost(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
+    """Fit XGBoost as it comes to the same."""
+
+    def fitted(x: FloatArray, y: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        booster = xgboost.train({"nthread": 1, "verbosity": 0}, xgboost.DMatrix(x, y), 100)
+        return lambda new: booster.predict(xgboost.DMatrix(new)).astype(float)
+
+    return _regressed(known, space, rows, setting, fitted)
+
+
+def log_linear(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
+    """Fit log(value) = machine + workload + each parameter, the model that HPC centres use."""
+    told = _valued(known, setting)
+    if len(told) < 2:
+        return None
+    cases = Cases.measured(told)
+    model = LogLinear.fitted(cases.named, _costs(told), inter=False)
+    return model.predict(Cases.candidates(space, rows, setting).named)
+
+
+BASELINES: Mapping[str, Baseline] = {
+    "nearest machine's": nearest_machine,
+    "mean rank": mean_rank,
+    "log-linear": log_linear,
+    "random forest": random_forest,
+    "plain XGBoost": plain_xgboost,
+}
+
+
+def _regressed(
+    known: Sequence[Measured],
+    space: Space,
+    rows: Indices,
+    setting: Setting,
+    fitted: Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]],
+) -> FloatArray | None:
+    told = _valued(known, setting)
+    if len(told) < 2:
+        return None
+    columns = Cases.measured(told).named
+    features = Features.learnt(columns)
+    return fitted(features.raw(columns), _costs(told))(features.raw(Cases.candidates(space, rows, setting).named))
+
+
+def _valued(known: Sequence[Measured], setting: Setting) -> list[Measured]:
+    metric = setting.metric.name
+    return [one for one in known if one.value is not None and one.value > 0.0 and one.setting.metric.name == metric]
+
+
+def _costs(told: Sequence[Measured]) -> FloatArray:
+    return np.array([one.setting.metric.cost(float(np.log(one.value or 1.0))) for one in told])

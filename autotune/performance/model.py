@@ -1,0 +1,141 @@
+"""The performance model: from everything that was measured of a program to the best configurations of a setting.
+
+Where the same space was measured on other machines, those tell how near to the best a configuration comes
+(`transfer`); run times, and configurations of other spaces, are predicted from facts (`runtimes`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from autotune.performance.cases import Cases
+from autotune.performance.features import FloatArray
+from autotune.performance.measured import Measured, Setting
+from autotune.performance.prediction import Interval, Prediction, Proposal
+from autotune.performance.runtimes import RunTimes
+from autotune.performance.sources import Source, sources
+from autotune.performance.transfer import Transfer, transfer
+from spaces import Space
+from spaces.valid import Indices
+
+# All of a valid set up to this size is looked at; of a larger one a sample, and what was measured of it.
+_LISTED = 100_000
+_SAMPLED = 20_000
+# With fewer settings of the same space their efficiencies are no better guide than run times.
+_TRANSFERRED = 3
+
+
+@dataclass(frozen=True)
+class PerformanceModel:
+    """What is known of a program; `rules` are those of the space, for the numbers that they compute."""
+
+    measured: tuple[Measured, ...]
+    rules: tuple[str, ...] = ()
+
+    def best(self, space: Space, setting: Setting, top: int) -> Prediction:
+        """Return the `top` configurations that should be best in a setting; none where nothing can be said."""
+        found = sources(space, setting, self.measured)
+        rows = _candidates(space, found)
+        times = RunTimes.fitted(self.measured, self.rules, setting)
+        known = tuple(dict.fromkeys(one.setting.place for one in found))
+        grounds = (f"the same space was measured on {len(known)} machines: {', '.join(known)}",) if found else ()
+        grounds += (times.grounds,) if times is not None else ()
+        doubts = times.doubts if times is not None else ()
+        view = _View(space, setting, rows, times if times is not None and not times.abstains else None)
+        if len(found) >= _TRANSFERRED or (found and view.times is None):
+            return view.transferred(transfer(space, setting, found, rows, top), grounds, doubts)
+        if view.times is None:
+            why = "too little was measured of it by this metric to say anything"
+            return Prediction(setting, space.default(), None, (), doubts=doubts or (why,), grounds=grounds)
+        return view.timed(view.times, top, grounds, doubts)
+
+    def guide(self, space: Space, setting: Setting) -> "Fields | None":
+        """Return what other settings say of a space, to guide a search; None where they say nothing."""
+        found = sources(space, setting, self.measured)
+        return Fields(tuple(found)) if found else None
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What each of m sources says of configurations, for a search."""
+
+    found: tuple[Source, ...]
+
+    def fields(self, rows: Indices) -> FloatArray:
+        """Return how much worse than its best each source has value indexes (n, p), by logarithm: (n, m), >= 0."""
+        return np.column_stack([-one.at(rows) for one in self.found])
+
+
+@dataclass(frozen=True)
+class _View:
+    """The candidates of a setting, the default first, and what is known of their times."""
+
+    space: Space
+    setting: Setting
+    rows: Indices
+    times: RunTimes | None
+
+    def transferred(self, found: Transfer, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
+        """Return the prediction that follows from what other machines say of the same space."""
+        places = np.array(found.proposals)
+        proposals = tuple(
+            Proposal(configuration, value, found.speed_up(place))
+            for configuration, value, place in zip(
+                self.space.decode(self.rows[places]), self._values(places), found.proposals, strict=True
+            )
+        )
+        promising = len(found.gains) > 1 and bool((found.gains > 0.0).all())
+        if len(found.gains) > 1:
+            won = int((found.gains > 0.0).sum())
+            text = f"predicted without its own data, the first proposal beat the default on {won} of {len(found.gains)}"
+            grounds += (text,)
+        (default,) = self._values(np.array([0]))
+        return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts)
+
+    def timed(self, times: RunTimes, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
+        """Return the prediction that follows from predicted times alone."""
+        cases = Cases.candidates(self.space, self.rows, self.setting)
+        sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
+        cost = sign * times.estimate(cases).mean
+        places = np.argsort(cost, kind="stable")[:top]
+        mean, half = times.ratio(
+            Cases.candidates(self.space, self.rows[places], self.setting),
+            Cases.candidates(self.space, self.rows[:1], self.setting),
+        )
+        gains = [
+            Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide))
+            for middle, wide in zip(mean.tolist(), half.tolist(), strict=True)
+        ]
+        proposals = tuple(
+            Proposal(configuration, value, None if place == 0 else gain)
+            for configuration, value, gain, place in zip(
+                self.space.decode(self.rows[places]), self._values(places), gains, places.tolist(), strict=True
+            )
+        )
+        first = proposals[0].speed_up
+        (default,) = self._values(np.array([0]))
+        promising = first is not None and first.low > 1.0 and not doubts
+        return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts)
+
+    def _values(self, places: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> list[Interval | None]:
+        if self.times is None:
+            return [None] * len(places)
+        told = self.times.estimate(Cases.candidates(self.space, self.rows[places], self.setting))
+        return [
+            Interval(exp(middle), exp(middle - wide), exp(middle + wide))
+            for middle, wide in zip(told.mean.tolist(), told.half.tolist(), strict=True)
+        ]
+
+
+def _candidates(space: Space, found: Sequence[Source]) -> Indices:
+    """Return the configurations that are looked at, (n, p), the default first."""
+    default = space.indices([space.default()])
+    if space.listable and space.size.value <= _LISTED:
+        rows = space.all_indices()
+    else:
+        drawn = space.sample_indices(np.random.default_rng(0), _SAMPLED)
+        rows = np.unique(np.concatenate([drawn, *(one.rows for one in found)]), axis=0)
+    others: Indices = rows[(rows != default).any(axis=1)]
+    return np.ascontiguousarray(np.concatenate([default, others]))
