@@ -7,7 +7,8 @@ from pathlib import Path
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.machine import this_machine
 from autotune.machines.catalogue import THIS, find_machine
-from autotune.performance.gather import program_of
+from autotune.machines.detect import quick_facts
+from autotune.performance.gather import machine_of, program_of, with_installation, workload_of
 from autotune.performance.measured import Facts, Measured, Setting
 from autotune.performance.model import PerformanceModel
 from autotune.performance.prediction import Prediction
@@ -53,22 +54,25 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         CannotRunHereError: the size of the problem cannot be found out on this machine.
         StudyFileError: the space has errors; all of them are listed.
     """
-    facts = dict(target.facts) | ({} if target.here else {"described": True})
+    facts = {**target.facts, "described": not target.here}
     try:
         plan = registry.plan(
             study.objective, study.options, machine=facts, run_job=lambda job: run_job(job, launcher), folder=folder
         )
     except PlanError as error:
         raise CannotRunHereError(str(error)) from error
-    workload = {name: value for name, value in plan.facts.items() if name not in (*plan.installation, *facts)}
+    program = program_of(study.objective, study.name)
+    problem = {name: value for name, value in plan.facts.items() if name not in plan.installation}
+    workload, workload_facts = workload_of(program, problem, plan.identity)
     installed = {name: plan.facts[name] for name in plan.installation} if target.here else {}
+    machine, machine_facts = with_installation(target.machine, target.facts, installed)
     setting = Setting(
-        program=program_of(study.objective, study.name),
-        machine=target.machine,
-        workload=study.name,
+        program=program,
+        machine=machine,
+        workload=workload,
         metric=plan.objective.metrics[0],
-        machine_facts={**target.facts, **installed},
-        workload_facts=workload,
+        machine_facts=machine_facts,
+        workload_facts=workload_facts,
     )
     return Question(plan, space_of(study, plan, target.facts), setting)
 
@@ -115,7 +119,9 @@ def target_of(machine: str, nodes: int) -> Target:
     Raises:
         MachineError: there is no such machine, or it has not so many nodes.
     """
+    if machine == THIS and nodes == 1:
+        here = this_machine()
+        name, facts = machine_of(here.describe() | {"facts": quick_facts(here)})
+        return Target(name, {**facts, **here.facts}, here=True)
     description = find_machine(machine)
-    here = machine == THIS
-    facts = description.for_nodes(nodes)
-    return Target(description.name, {**facts, **this_machine().facts} if here else facts, here)
+    return Target(description.name, description.for_nodes(nodes))

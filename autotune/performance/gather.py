@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from autotune.performance.measured import Facts, Measured, Setting
 from autotune.performance.places import described, place
@@ -12,9 +12,6 @@ from autotune.standings import Standings
 from autotune.studyfile import RepeatsSection
 from objectives.base import FailureKind
 from objectives.digest import text_digest
-
-if TYPE_CHECKING:
-    from autotune.search.store import StudyStore
 
 _GENERIC = frozenset({"command", "training"})
 """Objectives that run whatever a study says: the study's name tells which program that is."""
@@ -33,17 +30,14 @@ def measurements(urls: Iterable[str], program: str | None = None) -> list[Measur
     Raises:
         StorageError: a storage cannot be read.
     """
-    names: dict[tuple[str, str], str] = {}
-    found = [one for url in dict.fromkeys(urls) for one in _stored(url, names)]
+    found = [one for url in dict.fromkeys(urls) for one in _stored(url)]
     found += shipped()
     return [one for one in found if program in (None, one.setting.program)]
 
 
-def study_measurements(
-    name: str, definition: Definition, trials: Iterable[TrialRecord], workload: str | None = None
-) -> list[Measured]:
-    """Return what a study measured; `workload` is what its workload is called elsewhere already."""
-    setting = setting_of(name, definition, workload)
+def study_measurements(name: str, definition: Definition, trials: Iterable[TrialRecord]) -> list[Measured]:
+    """Return what a study measured."""
+    setting = setting_of(name, definition)
     repeats = RepeatsSection(**definition.study.get("repeats", {}))
     judged = [_without_faults(trial) for trial in trials]
     standings = Standings.of(judged, definition.target, repeats.statistic)
@@ -61,23 +55,41 @@ def program_of(objective: str, study: str) -> str:
     return study if objective in _GENERIC else objective
 
 
-def setting_of(name: str, definition: Definition, workload: str | None = None) -> Setting:
+def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tuple[str, Facts]:
+    """Return the name and the facts of a program's workload: problems of the same size are the same.
+
+    `facts` are those of the problem, beside which there may be some of the machine. Of a problem without any its
+    `identity` tells it from others.
+    """
+    own = {name: value for name, value in facts.items() if name not in _OF_MACHINE}
+    return f"{program} {text_digest(repr(sorted((own or identity).items())))[:_DIGEST]}", own
+
+
+def with_installation(machine: str, facts: Facts, installation: Facts) -> tuple[str, Facts]:
+    """Return the name and the facts of a machine with a program's installation: builds differ as machines do."""
+    words = [value for value in installation.values() if isinstance(value, str)]
+    return ", ".join([machine, *words]), {**facts, **installation}
+
+
+def setting_of(name: str, definition: Definition) -> Setting:
     """Return the setting of the study called `name`."""
-    machine, machine_facts = _machine(definition.machine)
     own = str(definition.study.get("name") or name)
+    machine, machine_facts = with_installation(*machine_of(definition.machine), definition.installation_facts)
+    program = program_of(definition.objective, own)
+    workload, workload_facts = workload_of(program, definition.workload_facts, definition.identity)
     return Setting(
-        program=program_of(definition.objective, own),
+        program=program,
         machine=machine,
-        workload=workload or f"{own} {_identity(definition)[:_DIGEST]}",
+        workload=workload,
         metric=definition.target,
         machine_facts=machine_facts,
-        workload_facts={key: value for key, value in definition.facts.items() if key not in _OF_MACHINE},
+        workload_facts=workload_facts,
         source=f"study {name}",
     )
 
 
-def _stored(url: str, names: dict[tuple[str, str], str]) -> Iterator[Measured]:
-    """Yield what one storage holds; `names` are those of the workloads that were met, by program and identity."""
+def _stored(url: str) -> Iterator[Measured]:
+    """Yield what one storage holds."""
     from autotune.search.library import Library  # noqa: PLC0415  importing Optuna takes a while
     from autotune.search.store import StudyStore, study_names  # noqa: PLC0415
 
@@ -85,16 +97,9 @@ def _stored(url: str, names: dict[tuple[str, str], str]) -> Iterator[Measured]:
     for name in study_names(url) if library.has_studies() else ():
         store = StudyStore.read_if_ours(url, name)
         if store is not None and not store.definition.replay:
-            yield from _of_study(store, names)
+            yield from study_measurements(store.name, store.definition, store.trials())
     for one in library.measurements():
         yield _described(one)
-
-
-def _of_study(store: "StudyStore", names: dict[tuple[str, str], str]) -> list[Measured]:
-    definition = store.definition
-    first = setting_of(store.name, definition)
-    workload = names.setdefault((first.program, _identity(definition)), first.workload)
-    return study_measurements(store.name, definition, store.trials(), workload)
 
 
 def _without_faults(trial: TrialRecord) -> TrialRecord:
@@ -120,16 +125,12 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings) -> Mea
             return None
 
 
-def _identity(definition: Definition) -> str:
-    return text_digest(repr(sorted(definition.identity.items())))
-
-
-def _machine(machine: Mapping[str, object]) -> tuple[str, Facts]:
-    """Return the name and the facts of the machine of a study: those of its description where there is one."""
+def machine_of(machine: Mapping[str, Any]) -> tuple[str, Facts]:
+    """Return the name and the facts of a machine that a study kept: those of its description where there is one."""
+    own = machine.get("facts")
     cores = machine.get("cores")
     host = machine.get("host")
     known = described(host) if isinstance(host, str) else None
-    own = machine.get("facts")
     told = {name: value for name, value in machine.items() if name not in _NAMES}
     numbers = {name: value for name, value in told.items() if isinstance(value, int | float | str | bool)}
     facts: Facts = own if isinstance(own, Mapping) else known[1] if known else numbers

@@ -117,13 +117,29 @@ def test_a_machine_with_a_description_has_its_name_and_the_facts_of_the_study_go
 
 
 def test_studies_of_the_same_problem_share_a_setting_and_others_do_not(address, other_address):
-    stored(address, "one", study={"name": "paper"})
-    stored(other_address, "two", study={"name": "other"})
-    stored(other_address, "three", identity={"input": "xyz"}, study={"name": "paper"})
+    problem = {"kpoints": 9, "cores": 2}
+    stored(address, "one", facts=problem, identity={"input": "abc"})
+    stored(other_address, "two", facts={**problem, "cores": 48}, identity={"input": "xyz"})
+    stored(other_address, "three", facts={"kpoints": 8})
     keys = [one.setting.key for one in own([address, other_address, address])]
     assert len(keys) == 3
     assert len(set(keys)) == 2
-    assert {key[2].split()[0] for key in keys} == {"paper"}
+
+
+def test_a_problem_without_facts_is_told_from_others_by_its_identity():
+    names = [setting_of("x", definition(SPACE, facts={}, identity={"input": text})).workload for text in "aab"]
+    assert names[0] == names[1] != names[2]
+
+
+def test_builds_of_a_program_are_machines_of_their_own():
+    one, other = (
+        setting_of("x", definition(SPACE, facts={"n": 3, "blas": blas}, installation=("blas",)))
+        for blas in ("reference", "openblas")
+    )
+    assert one.workload == other.workload
+    assert one.machine != other.machine
+    assert one.machine_facts["blas"] == "reference"
+    assert one.workload_facts == {"n": 3}
 
 
 def test_replays_are_left_out_and_programs_are_told_apart(address):
