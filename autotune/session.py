@@ -29,7 +29,7 @@ from autotune.storage_url import lock_path, state_folder
 from autotune.studyfile import StudyFile, parse
 from autotune.summary import Summary, summarise
 from autotune.verdict import Verdict
-from autotune.warmstart import warm_start
+from autotune.warmstart import guide, warm_start
 from launchers.local import LocalLauncher, sweep
 from objectives.base import Metric
 
@@ -73,8 +73,10 @@ def _warm_up(store: StudyStore, study: StudyFile, place: Place, prepared: Prepar
     if not study.sampler.warm_start or prepared.definition.replay or study.tradeoff is not None:
         return
     setting = setting_of(store.name, prepared.definition)
-    found = warm_start(store, prepared.space, setting, lambda: measurements([place.url], setting.program), display)
+    known = [one for one in measurements([place.url], setting.program) if one.setting.source != setting.source]
+    found = warm_start(store, prepared.space, setting, known, display)
     store.start_with(found.proposals)
+    store.guide_by(guide(prepared.space, setting, known))
 
 
 def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:

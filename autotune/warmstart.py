@@ -5,7 +5,7 @@ and they are tried only where the model expects them to beat the default by more
 never passed off as measurements: the search knows nothing of them until they have run.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,9 +13,10 @@ from autotune.display import Display, shown
 from autotune.performance.measured import Measured, Setting
 from autotune.search.store import WARM_START, StudyStore
 from autotune.standings import Standings
-from spaces import Configuration, Space, SpaceError
+from spaces import Configuration, Space
 
 if TYPE_CHECKING:
+    from autotune.performance.model import Fields
     from autotune.performance.prediction import Prediction
 
 PROPOSALS = 5
@@ -69,46 +70,49 @@ def stored_warm_start(store: StudyStore) -> WarmStart | None:
 
 
 def warm_start(
-    store: StudyStore, space: Space, setting: Setting, known: Callable[[], Sequence[Measured]], display: Display
+    store: StudyStore, space: Space, setting: Setting, known: Sequence[Measured], display: Display
 ) -> WarmStart:
     """Ask the model once, when a study is new; keep its answer with the study, and say it.
 
-    `known` gathers what was measured, here and elsewhere.
+    `known` is what other studies measured of the program, and what was measured elsewhere.
     """
     found = stored_warm_start(store)
     if found is None:
-        found = WarmStart(why="the study had trials before") if store.trials() else _asked(space, setting, known())
+        found = WarmStart(why="the study had trials before") if store.trials() else _asked(space, setting, known)
         store.set_attribute(WARM_START, found.to_dict())
         for line in _lines(found):
             display.line(line)
     return found
 
 
+def guide(space: Space, setting: Setting, known: Sequence[Measured]) -> "Fields | None":
+    """Return what the same space gave elsewhere, to guide the search; None where it was not measured."""
+    if not known:
+        return None
+    from autotune.performance.model import Fields  # noqa: PLC0415  XGBoost takes a second to import
+    from autotune.performance.sources import sources  # noqa: PLC0415
+
+    found = sources(space, setting, known)
+    return Fields(tuple(found)) if found else None
+
+
 def _asked(space: Space, setting: Setting, known: Sequence[Measured]) -> WarmStart:
-    elsewhere = [one for one in known if one.setting.program == setting.program]
-    if not elsewhere:
+    if not known:
         return WarmStart(why=f"nothing was measured of {setting.program} before")
     from autotune.performance.model import PerformanceModel  # noqa: PLC0415  XGBoost takes a second to import
 
     rules = tuple(constraint.rule for constraint in space.constraints)
-    return _judged(PerformanceModel(tuple(elsewhere), rules).best(space, setting, PROPOSALS), space)
+    return _judged(PerformanceModel(tuple(known), rules).best(space, setting, PROPOSALS))
 
 
-def _judged(found: "Prediction", space: Space) -> WarmStart:
+def _judged(found: "Prediction") -> WarmStart:
     first = found.proposals[0].speed_up if found.proposals else None
     if first is None or not found.promising:
         what = "nobody can say how fast they are here" if first is None else f"the best is expected to be {first}"
         doubts = f" ({'; '.join(found.doubts)})" if found.doubts else ""
         return WarmStart(why=f"no prediction beats the default by more than its uncertainty: {what}{doubts}")
-    proposals = [proposal.configuration for proposal in found.proposals if _fits(space, proposal.configuration)]
-    return WarmStart(tuple(proposals), (first.value, first.low, first.high))
-
-
-def _fits(space: Space, configuration: Configuration) -> bool:
-    try:
-        return space.contains(configuration)
-    except SpaceError:
-        return False
+    proposals = tuple(proposal.configuration for proposal in found.proposals)
+    return WarmStart(proposals, (first.value, first.low, first.high))
 
 
 def _lines(found: WarmStart) -> list[str]:

@@ -51,11 +51,6 @@ class PerformanceModel:
             return Prediction(setting, space.default(), None, (), doubts=doubts or (why,), grounds=grounds)
         return view.timed(view.times, top, grounds, doubts)
 
-    def guide(self, space: Space, setting: Setting) -> "Fields | None":
-        """Return what other settings say of a space, to guide a search; None where they say nothing."""
-        found = sources(space, setting, self.measured)
-        return Fields(tuple(found)) if found else None
-
 
 @dataclass(frozen=True)
 class Fields:

@@ -45,8 +45,11 @@ class Source:
 
     def at(self, rows: Indices) -> FloatArray:
         """Return the logarithms of efficiency at value indexes (m, p): measured where that was done, else smoothed."""
-        known = self.measured_at(rows)
-        return np.where(np.isnan(known), self.smooth_at(rows), known)
+        keys = [row.tobytes() for row in np.ascontiguousarray(rows)]
+        new = [place for place, key in enumerate(keys) if key not in self._told]
+        if new:
+            self._told.update(zip([keys[place] for place in new], self.smooth_at(rows[new]).tolist(), strict=True))
+        return np.array([self._told[key] for key in keys])
 
     def measured_at(self, rows: Indices) -> FloatArray:
         """Return the measured logarithms of efficiency at value indexes (m, p), NaN where nothing was measured."""
@@ -55,11 +58,17 @@ class Source:
     def smooth_at(self, rows: Indices) -> FloatArray:
         """Return what trees that were fitted to the measurements say at value indexes (m, p)."""
         told = self._smoother.predict(xgboost.DMatrix(self.space.traits_of(rows)))
-        return np.clip(told.astype(float), np.log(FLOOR), 0.0)
+        smooth: FloatArray = np.clip(told.astype(float), np.log(FLOOR), 0.0)
+        return smooth
 
     @cached_property
     def _places(self) -> dict[bytes, float]:
         return dict(zip([row.tobytes() for row in self.rows], self.logs.tolist(), strict=True))
+
+    @cached_property
+    def _told(self) -> dict[bytes, float]:
+        # A search asks about the same configurations again and again.
+        return dict(self._places)
 
     @cached_property
     def _smoother(self) -> xgboost.Booster:
@@ -67,11 +76,14 @@ class Source:
 
 
 def sources(space: Space, setting: Setting, measured: Sequence[Measured]) -> list[Source]:
-    """Return the settings other than `setting` that measured enough configurations of `space`, by the same metric."""
+    """Return the settings that measured enough configurations of `space`, by the metric of `setting`.
+
+    Whether what was measured in the setting itself counts is for the caller to say.
+    """
     by_key: dict[tuple[str, ...], list[Measured]] = defaultdict(list)
     for one in measured:
         same = one.setting.program == setting.program and one.setting.metric.name == setting.metric.name
-        if same and one.setting.key != setting.key:
+        if same:
             by_key[one.setting.key].append(one)
     found = (_source(space, rows) for rows in by_key.values())
     return [one for one in found if one is not None]

@@ -1,7 +1,7 @@
 """Evidence: what is known of the trials of a study, as numbers that a sampler can learn from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ class Evidence:
         """Which trials are running."""
         return np.isnan(self.values)
 
+    def beyond(self, expected: NDArray[np.float64]) -> "Evidence":
+        """Return the evidence of how much greater the values are than was `expected`, (n,)."""
+        return replace(self, values=self.values - expected)
+
 
 def evidence_of(observations: Sequence[Observation], direction: StudyDirection, rng: np.random.Generator) -> Evidence:
     """Return observations as arrays.
@@ -63,6 +67,12 @@ def evidence_of(observations: Sequence[Observation], direction: StudyDirection, 
         np.array([float(observation.runs) for observation in observations]),
         np.array([observation.bound is not None for observation in observations]) & np.isfinite(values),
     )
+
+
+def are_ratios(observations: Sequence[Observation]) -> bool:
+    """Whether these enter a model by their logarithms: all are positive, and there is no second metric."""
+    known = [_value(observation) for observation in observations]
+    return not any(value <= 0.0 for value in known) and all(one.second is None for one in observations)
 
 
 def _weighted(first: NDArray[np.float64], second: NDArray[np.float64], weight: float) -> NDArray[np.float64]:

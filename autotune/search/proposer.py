@@ -23,6 +23,7 @@ from optuna.trial import FrozenTrial, TrialState
 from threadpoolctl import ThreadpoolController
 
 from autotune.search.distributions import distributions_of
+from autotune.search.guide import Guide
 from autotune.search.observation import ABANDONED, Observation, observed
 from spaces import Configuration, Space
 
@@ -95,6 +96,10 @@ class Proposer(BaseSampler):
         When the first of them turn out to be no better than the default, the others are not tried.
         """
         self._predicted = self.space.indices(predicted)
+
+    def guide_by(self, guide: Guide | None) -> None:
+        """Heed what other settings say of configurations; a sampler that cannot, as this one, ignores it."""
+        del guide
 
     def history(self, study: Study) -> History:
         """Return what is known of all trials."""

@@ -12,8 +12,7 @@ from math import expm1, log1p, sqrt
 
 import numpy as np
 
-from autotune.search.evidence import Evidence
-from autotune.search.proposer import History
+from autotune.search.proposer import History, Rows
 from autotune.search.sampler import ValidSetSampler, Weighed, remembered
 from autotune.search.surrogate import Array, Surrogate, above_bound, log_expected_improvement
 
@@ -117,51 +116,64 @@ def prospect_of(
     weighed = sampler.weighed(history, rng)
     if weighed is None:
         return None
-    process = _process(sampler.space.traits_of(history.rows), weighed.evidence, weighed.model.surrogate)
+    process = _process(history.rows, weighed)
     if process is None:
         return None
     trials = min(AHEAD, len(weighed.candidates))
-    gains = _beliefs(sampler, weighed, process, log1p(noise), rng).gains(trials, _DRAWS, rng, doubt)
+    gains = _beliefs(weighed, process, log1p(noise), rng).gains(trials, _DRAWS, rng, doubt)
     return Prospect(trials, expm1(float(np.quantile(gains, PROBABILITY))))
 
 
-def _process(x: Array, evidence: Evidence, believed: Surrogate) -> Surrogate | None:
-    """Return the process with the kernel of `believed`, which knows how uncertain the values of capped trials are.
+@dataclass(frozen=True)
+class _Process:
+    """The process of what the mean function leaves unsaid; `leant`, (n,), is what that function says of its points."""
+
+    surrogate: Surrogate
+    leant: Array
+
+
+def _process(rows: Rows, weighed: Weighed) -> _Process | None:
+    """Return the process with the model's kernel, which knows how uncertain the values of capped trials are.
 
     None if among the trials that a process remembers there are hardly any values, only bounds.
 
-    `x`, (n, d), are the traits of all trials. To propose, the mean above the bound is good enough a value; who takes it
-    for measured believes in a plain where it knows of nothing but walls.
+    `rows`, (n, p), are the value indexes of all trials. To propose, the mean above the bound is good enough a value;
+    who takes it for measured believes in a plain where it knows of nothing but walls.
     """
-    values = evidence.filled
-    chosen = remembered(values)
+    evidence, model = weighed.evidence, weighed.model
+    chosen = remembered(evidence.filled)
     if evidence.valued[chosen].sum() < 2:
         return None
+    leant = model.leaning.of(rows)
+    values = evidence.beyond(leant).filled
+    x = model.space.traits_of(rows)
     censored, known = (chosen[evidence.censored[chosen] == capped] for capped in (True, False))
-    process = Surrogate.of(believed.kernel, x[known], values[known], evidence.runs[known])
+    kernel = model.surrogate.kernel
+    process = Surrogate.of(kernel, x[known], values[known], evidence.runs[known])
     if not len(censored):
-        return process
+        return _Process(process, leant[known])
     mean, deviation = process.predict(x[censored])
     above, spread = above_bound(mean, deviation, values[censored])
-    noise = believed.kernel.noise * process.scale**2
-    return process.knowing(x[censored], above, noise / (noise + spread**2))
+    noise = kernel.noise * process.scale**2
+    process = process.knowing(x[censored], above, noise / (noise + spread**2))
+    return _Process(process, leant[np.concatenate([known, censored])])
 
 
-def _beliefs(
-    sampler: ValidSetSampler, weighed: Weighed, process: Surrogate, noise: float, rng: np.random.Generator
-) -> Beliefs:
+def _beliefs(weighed: Weighed, process: _Process, noise: float, rng: np.random.Generator) -> Beliefs:
+    model, surrogate = weighed.model, process.surrogate
     order = weighed.order
-    chosen = np.concatenate([order[:_PROMISING], rng.permutation(order[_PROMISING:])[:_OTHERS]])
-    traits = sampler.space.traits_of(weighed.candidates[chosen])
-    unexplained = process.kernel.noise * process.scale**2
+    chosen = weighed.candidates[np.concatenate([order[:_PROMISING], rng.permutation(order[_PROMISING:])[:_OTHERS]])]
+    traits = model.space.traits_of(chosen)
+    unexplained = surrogate.kernel.noise * surrogate.scale**2
     own = max(0.0, unexplained - noise**2)
-    mean, _ = process.predict(traits)
-    there, _ = process.predict(process.x)
+    mean = model.leaning.of(chosen) + surrogate.predict(traits)[0]
+    left, _ = surrogate.predict(surrogate.x)
+    there = process.leant + left
     # Of what a value is better than its neighbours tell, that part is no luck.
-    kept = own / (own + noise**2 / process.runs) if own > 0.0 else np.zeros(len(there))
-    best = (there + kept * (process.y - there)).min()
-    works = weighed.model.works(traits)
-    return Beliefs(mean, process.covariance(traits), works, unexplained, own, float(there.min()), float(best))
+    kept = own / (own + noise**2 / surrogate.runs) if own > 0.0 else np.zeros(len(there))
+    best = (there + kept * (surrogate.y - left)).min()
+    covariance = surrogate.covariance(traits)
+    return Beliefs(mean, covariance, model.works(traits), unexplained, own, float(there.min()), float(best))
 
 
 def _root(covariance: Array) -> Array:

@@ -19,6 +19,7 @@ from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
 from autotune.search.connection import connect, prepare_sqlite, storage_errors
 from autotune.search.distributions import distributions_of
+from autotune.search.guide import Guide
 from autotune.search.observation import ABANDONED, BOUND, Observation
 from autotune.search.proposer import Proposer, SpaceExhaustedError
 from autotune.search.prospect import Prospect, prospect_of
@@ -200,6 +201,11 @@ class StudyStore:
         """Let the sampler propose these first, after the default."""
         if self._sampler is not None:
             self._sampler.start_with(predicted)
+
+    def guide_by(self, guide: Guide | None) -> None:
+        """Let the sampler heed what other settings say of configurations, if it can."""
+        if self._sampler is not None:
+            self._sampler.guide_by(guide)
 
     def ask(
         self,

@@ -88,7 +88,7 @@ def test_what_does_not_go_together_is_said(sections, words):
 
     plan = Plan(Two(), tuple(SPACE.parameters), (), {}, {}, works_in_steps=True)
     with pytest.raises(StudyFileError, match=words):
-        space_of(study_file(**sections), plan, this_machine())
+        space_of(study_file(**sections), plan, this_machine().facts)
 
 
 def test_who_has_only_one_of_two_values_is_no_candidate():

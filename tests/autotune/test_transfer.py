@@ -101,7 +101,6 @@ def test_sources_are_settings_elsewhere_by_the_same_metric_with_enough_values():
         *measured("two", ALL[:10]),
         *measured("three", ALL, other),
         *measured("four", ALL, program="another"),
-        *measured("five", ALL),
     ]
     assert [one.setting.machine for one in sources(SPACE, setting("five"), known)] == ["one"]
 
