@@ -18,6 +18,7 @@ from autotune.search.store import ABLATION, StudyStore
 from autotune.standings import Standings
 from autotune.studyfile import RepeatsSection
 from autotune.verdict import Verdict
+from autotune.warmstart import WarmStart, stored_warm_start
 from objectives.base import Metric
 from spaces import Configuration
 
@@ -34,6 +35,7 @@ class Summary:
     ablation: Ablation | None = None
     all_carried: tuple[Carried, ...] = ()
     last_outlook: Outlook | None = None
+    warm: WarmStart | None = None
 
     @property
     def outlook(self) -> Outlook | None:
@@ -177,6 +179,7 @@ class Summary:
                 f"workload: {facts or 'no facts'}",
                 self.best_text(),
                 *self._steps_text(),
+                *([f"warm start: {self.warm.sentence(self.standings)}"] if self.warm is not None else ()),
                 self.ledger.text(),
             ]
         )
@@ -213,6 +216,7 @@ class Summary:
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
             "front": None if self.front is None else [asdict(place) for place in self.front],
             "outlook": _expected(self.outlook),
+            "warm_start": self.warm.to_dict() if self.warm is not None else None,
             "ledger": self.ledger.to_dict(),
         }
 
@@ -278,6 +282,7 @@ def summarise(store: StudyStore) -> Summary:
         ablation=Ablation.from_dict(stored) if stored else None,
         all_carried=stored_carried(store),
         last_outlook=stored_outlook(store),
+        warm=stored_warm_start(store),
     )
     # A better model saves nothing at each run.
     winner = found.best.number if found.best and not definition.target.is_quality else None
