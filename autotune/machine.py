@@ -18,6 +18,9 @@ import psutil
 
 from launchers.cpus import CPUS, one_thread_per_core
 
+FACTS = frozenset({"cores", "nodes", "cores_per_node", "sockets", "memory_bytes"})
+"""The names of the facts of a machine that expressions in a space may use."""
+
 _CGROUP = Path("/sys/fs/cgroup")
 
 

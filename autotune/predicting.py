@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.machine import this_machine
+from autotune.machine import FACTS, this_machine
 from autotune.machines.catalogue import THIS, find_machine
 from autotune.machines.detect import quick_facts
 from autotune.performance.gather import machine_of, program_of, with_installation, workload_of
@@ -51,13 +51,23 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
     """Plan the objective for the target's machine; a dry run that tells the size of the problem is made here.
 
     Raises:
-        CannotRunHereError: the size of the problem cannot be found out on this machine.
+        CannotRunHereError: the size of the problem cannot be found out on this machine, or nobody described the cores
+            of the other one.
         StudyFileError: the space has errors; all of them are listed.
     """
-    facts = {**target.facts, "described": not target.here}
+    facts = {name: value for name, value in target.facts.items() if name in FACTS}
+    if "cores" not in facts:
+        msg = (
+            f"the description of {target.machine!r} does not say its cores (cpu.cores_per_node): nobody could run there"
+        )
+        raise CannotRunHereError(msg)
     try:
         plan = registry.plan(
-            study.objective, study.options, machine=facts, run_job=lambda job: run_job(job, launcher), folder=folder
+            study.objective,
+            study.options,
+            machine={**facts, "described": not target.here},
+            run_job=lambda job: run_job(job, launcher),
+            folder=folder,
         )
     except PlanError as error:
         raise CannotRunHereError(str(error)) from error
@@ -74,7 +84,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         machine_facts=machine_facts,
         workload_facts=workload_facts,
     )
-    return Question(plan, space_of(study, plan, target.facts), setting)
+    return Question(plan, space_of(study, plan, facts), setting)
 
 
 def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:

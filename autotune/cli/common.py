@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -92,6 +92,13 @@ def write_script(text: str, target: Path | None) -> None:
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror}"
         raise typer.BadParameter(msg, param_hint="--output") from error
+
+
+def known_storages(storage: str, also: Sequence[str] = ()) -> list[str]:
+    """Return the addresses of storages to learn from; where nothing was stored yet, the default one is none."""
+    found = [storage_url.storage_url(one) for one in (storage, *also)]
+    path = storage_url.sqlite_path(found[0])
+    return found[1:] if storage == DEFAULT_STORAGE and path is not None and not path.exists() else found
 
 
 def drawable(path: Path | None) -> Path | None:

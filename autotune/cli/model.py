@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, drawable, errors, output, print_json
+from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, drawable, errors, known_storages, output, print_json
 from autotune.errors import CannotRunHereError
-from autotune.storage_url import storage_url
 from autotune.studyfile import suggestion
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def model(
     """Show what was measured of each program, or how well a program's model predicts what it has not seen."""
     from autotune.performance.gather import measurements  # noqa: PLC0415  Optuna takes a second to import
 
-    known = measurements([storage_url(one) for one in (storage, *(also or ()))])
+    known = measurements(known_storages(storage, also or ()))
     if program is None:
         _list(known, as_json=as_json)
         return

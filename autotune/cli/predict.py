@@ -13,13 +13,13 @@ from autotune.cli.common import (
     ScriptFormat,
     Storage,
     errors,
+    known_storages,
     output,
     print_json,
     write_script,
 )
 from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
 from autotune.display import shown
-from autotune.storage_url import storage_url
 
 if TYPE_CHECKING:
     from autotune.performance.prediction import Interval, Prediction
@@ -67,7 +67,7 @@ def predict(
         asked = restricted(question(chosen, place, local_launcher(), Path(scratch)), where or ())
         for note in asked.plan.notes:
             errors().print(note, markup=False)
-        found = predicted(asked, measurements([storage_url(one) for one in (storage, *(also or ()))]), top)
+        found = predicted(asked, measurements(known_storages(storage, also or ())), top)
         if script is not None:
             write_script(_script(asked, place, found, script, Path(scratch)), target)
             return

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from autotune.machine import FACTS
 from autotune.performance.measured import Facts, Measured, Setting
 from autotune.performance.places import described, place
 from autotune.performance.shipped import shipped
@@ -16,7 +17,6 @@ from objectives.digest import text_digest
 _GENERIC = frozenset({"command", "training"})
 """Objectives that run whatever a study says: the study's name tells which program that is."""
 
-_OF_MACHINE = frozenset({"cores", "cores_per_node", "nodes", "sockets", "memory_bytes"})
 _NAMES = frozenset({"host", "system"})
 _DIGEST = 8
 
@@ -61,7 +61,7 @@ def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tupl
     `facts` are those of the problem, beside which there may be some of the machine. Of a problem without any its
     `identity` tells it from others.
     """
-    own = {name: value for name, value in facts.items() if name not in _OF_MACHINE}
+    own = {name: value for name, value in facts.items() if name not in FACTS}
     return f"{program} {text_digest(repr(sorted((own or identity).items())))[:_DIGEST]}", own
 
 
