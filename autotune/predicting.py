@@ -57,9 +57,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
     """
     facts = {name: value for name, value in target.facts.items() if name in FACTS}
     if "cores" not in facts:
-        msg = (
-            f"the description of {target.machine!r} does not say its cores (cpu.cores_per_node): nobody could run there"
-        )
+        msg = f"the description of {target.machine!r} does not say its cores @ cpu.cores_per_node"
         raise CannotRunHereError(msg)
     try:
         plan = registry.plan(

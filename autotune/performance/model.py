@@ -4,8 +4,9 @@ Where the same space was measured on other machines, those tell how near to the 
 (`transfer`); run times, and configurations of other spaces, are predicted from facts (`runtimes`).
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 
 import numpy as np
@@ -17,6 +18,7 @@ from autotune.performance.prediction import Interval, Prediction, Proposal
 from autotune.performance.runtimes import RunTimes
 from autotune.performance.sources import Source, sources
 from autotune.performance.transfer import Transfer, transfer
+from objectives.base import Metric
 from spaces import Space
 from spaces.valid import Indices
 
@@ -25,6 +27,7 @@ _LISTED = 100_000
 _SAMPLED = 20_000
 # With fewer settings of the same space their efficiencies are no better guide than run times.
 _TRANSFERRED = 3
+_REASONS = 5
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,26 @@ class PerformanceModel:
     rules: tuple[str, ...] = ()
 
     def best(self, space: Space, setting: Setting, top: int) -> Prediction:
-        """Return the `top` configurations that should be best in a setting; none where nothing can be said."""
+        """Return the `top` configurations that should be best in a setting; none where nothing can be said.
+
+        Where too little was measured by the setting's metric, another of the same unit has to do, and no gain is
+        promised.
+        """
+        told = self._best(space, setting, top)
+        for other in self._instead_of(setting.metric) if not told.proposals else ():
+            found = self._best(space, replace(setting, metric=other), top)
+            if found.proposals:
+                doubt = f"little was measured by {setting.metric.name}: judged by {other.name}"
+                return replace(found, promising=False, doubts=(doubt, *found.doubts))
+        return told
+
+    def _instead_of(self, metric: Metric) -> list[Metric]:
+        """Return the metrics of the same unit and direction, the most often measured first."""
+        counts = Counter(one.setting.metric for one in self.measured if one.value is not None)
+        alike = (metric.unit, metric.direction)
+        return [one for one, _ in counts.most_common() if one != metric and (one.unit, one.direction) == alike]
+
+    def _best(self, space: Space, setting: Setting, top: int) -> Prediction:
         found = sources(space, setting, self.measured)
         rows = _candidates(space, found)
         times = RunTimes.fitted(self.measured, self.rules, setting)
@@ -112,7 +134,10 @@ class _View:
         first = proposals[0].speed_up
         (default,) = self._values(np.array([0]))
         promising = first is not None and first.low > 1.0 and not doubts
-        return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts)
+        best = Cases.candidates(self.space, self.rows[places[:1]], self.setting)
+        why = times.explain(best, Cases.candidates(self.space, self.rows[:1], self.setting))
+        reasons = tuple((name, exp(-sign * part)) for name, part in why[:_REASONS])
+        return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts, reasons)
 
     def _values(self, places: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> list[Interval | None]:
         if self.times is None:
