@@ -90,6 +90,9 @@ def _print(found: "Prediction", size: str) -> None:
         table.add_row(str(number), shown(proposal.configuration).replace("[", r"\["), *cells)
     table.add_row("default", shown(found.default).replace("[", r"\["), _cell(found.default_value), "")
     output().print(table)
+    if found.reasons:
+        told = ", ".join(f"{name} {factor:.2f}x" for name, factor in found.reasons)
+        output().print(f"what makes the first faster than the default, or slower: {told}", markup=False)
     about = "predicted, not measured" if found.proposals else "nothing can be proposed"
     output().print(
         f"{about}: {size} valid configurations on {found.setting.machine}; intervals hold 90 % of such cases, as far "

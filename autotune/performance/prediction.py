@@ -37,7 +37,8 @@ class Prediction:
     """The best configurations of a setting as a model sees them, the best first, beside the default configuration.
 
     It is `promising` if the first proposal beats the default by more than the model's uncertainty. `grounds` say what
-    the model was fitted on, `doubts` in which respect the setting lies outside of that.
+    the model was fitted on, `doubts` in which respect the setting lies outside of that, `reasons` what makes the
+    first proposal better than the default: features with the factors of speed that they are worth, the largest first.
     """
 
     setting: Setting
@@ -47,6 +48,7 @@ class Prediction:
     promising: bool = False
     grounds: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    reasons: tuple[tuple[str, float], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
@@ -64,6 +66,7 @@ class Prediction:
             "promising": self.promising,
             "grounds": list(self.grounds),
             "doubts": list(self.doubts),
+            "reasons": dict(self.reasons),
         }
 
 
