@@ -54,3 +54,11 @@ def quantities(name: str) -> Quantities | None:
         return None
     found: Quantities = importlib.import_module(_QUANTITIES[name]).quantities
     return found
+
+
+def terms(name: str) -> Quantities | None:
+    """Return what the run time of the objective called `name` is a sum of, up to rates; None where nobody wrote it."""
+    if name not in _QUANTITIES:
+        return None
+    found: Quantities = importlib.import_module(_QUANTITIES[name]).terms
+    return found

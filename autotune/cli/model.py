@@ -1,6 +1,5 @@
 """`autotune model`: what the performance model knows, and how well it predicts what it has not seen."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -63,7 +62,7 @@ def model(
     if as_json:
         print_json({by: [_row(held) for held in rows] for by, rows in found.items()})
         return
-    output().print(_table(own, "what it is fitted on"))
+    _fitted_on(own)
     for by, rows in found.items():
         _report(by, rows)
 
@@ -94,18 +93,23 @@ def _counts(rows: "Sequence[Measured]") -> dict[str, int]:
     }
 
 
-def _table(own: "Sequence[Measured]", title: str) -> Table:
-    table = Table("machine", "workload", "metric", "values", "source", title=title)
-    settings = {one.setting.key: one.setting for one in own}
-    values = Counter(one.setting.key for one in own if one.value is not None)
-    for key, setting in settings.items():
-        table.add_row(setting.place, setting.workload, setting.metric.name, str(values[key]), setting.source)
-    return table
+def _fitted_on(own: "Sequence[Measured]") -> None:
+    sources = list(dict.fromkeys(one.setting.source for one in own))
+    table = Table("machine", "metric", "workloads", "values", "source", title="what it is fitted on")
+    rows = list(dict.fromkeys((one.setting.place, one.setting.metric.name, one.setting.source) for one in own))
+    for place, metric, source in rows:
+        mine = [one for one in own if (one.setting.place, one.setting.metric.name) == (place, metric)]
+        mine = [one for one in mine if one.setting.source == source]
+        workloads, values = {one.setting.workload for one in mine}, sum(one.value is not None for one in mine)
+        table.add_row(place, metric, str(len(workloads)), str(values), f"({sources.index(source) + 1})")
+    output().print(table)
+    for number, source in enumerate(sources, start=1):
+        output().print(f"({number}) {source}", markup=False)
 
 
 def _report(by: str, rows: "Sequence[Held]") -> None:
     if not rows:
-        output().print(f"no {by} could be left out: at least two are needed, with 5 values by the same metric")
+        output().print(f"no {by} could be left out: at least two are needed, with 3 values by the same metric")
         return
     names = list(dict.fromkeys(name for held in rows for name in held.baselines))
     table = Table(title=f"predicted without the {by}'s own measurements: best value / value, first and best of five")

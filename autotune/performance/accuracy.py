@@ -23,7 +23,7 @@ By = Literal["machine", "workload"]
 TRIES = 5
 """So many proposals are looked at."""
 
-_LEAST = 5  # configurations with a value that a setting must have to be judged
+_LEAST = 3  # configurations with a value that a setting must have to be judged
 
 
 @dataclass(frozen=True)

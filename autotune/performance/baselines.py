@@ -15,6 +15,7 @@ from autotune.performance.linear import LogLinear
 from autotune.performance.measured import Measured, Setting
 from autotune.performance.similarity import squared_distances
 from autotune.performance.sources import sources
+from autotune.performance.table import Table
 from spaces import Space
 from spaces.valid import Indices
 
@@ -69,9 +70,8 @@ def log_linear(known: Sequence[Measured], space: Space, rows: Indices, setting: 
     told = _valued(known, setting)
     if len(told) < 2:
         return None
-    cases = Cases.measured(told)
-    model = LogLinear.fitted(cases.named, _costs(told), inter=False)
-    return model.predict(Cases.candidates(space, rows, setting).named)
+    model = LogLinear.fitted(_table(Cases.measured(told)), _costs(told), np.ones(len(told)), products=False)
+    return model.predict(_table(Cases.candidates(space, rows, setting)))
 
 
 BASELINES: Mapping[str, Baseline] = {
@@ -96,6 +96,14 @@ def _regressed(
     columns = Cases.measured(told).named
     features = Features.learnt(columns)
     return fitted(features.raw(columns), _costs(told))(features.raw(Cases.candidates(space, rows, setting).named))
+
+
+def _table(cases: Cases) -> Table:
+    named = cases.named.items()
+    return Table(
+        {name: column for name, column in named if column.dtype != object},
+        {name: column for name, column in named if column.dtype == object},
+    )
 
 
 def _valued(known: Sequence[Measured], setting: Setting) -> list[Measured]:

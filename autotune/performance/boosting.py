@@ -34,13 +34,15 @@ class Trees:
     booster: xgboost.Booster | None
 
     @classmethod
-    def fitted(cls, columns: Columns, residuals: FloatArray) -> "Trees":
-        """Fit as many rounds as may be asked for to `residuals`, (n,)."""
+    def fitted(
+        cls, columns: Columns, residuals: FloatArray, weights: FloatArray | None = None, most: int = max(ROUNDS)
+    ) -> "Trees":
+        """Fit to `residuals`, (n,), of cases with `weights`, (n,), the `most` rounds that may be asked for."""
         features = Features.learnt(columns)
-        if len(residuals) < _LEAST or not features.names:
+        if len(residuals) < _LEAST or not features.names or most == 0:
             return cls(features, None)
-        data = xgboost.DMatrix(features.raw(columns), residuals)
-        return cls(features, xgboost.train(_SETTINGS, data, max(ROUNDS)))
+        data = xgboost.DMatrix(features.raw(columns), residuals, weight=weights)
+        return cls(features, xgboost.train(_SETTINGS, data, most))
 
     def predict(self, columns: Columns, rounds: int) -> FloatArray:
         """Return what the first `rounds` trees add, (m,)."""

@@ -62,7 +62,9 @@ class PerformanceModel:
         rows = _candidates(space, found)
         times = RunTimes.fitted(self.measured, self.rules, setting)
         known = tuple(dict.fromkeys(one.setting.place for one in found))
-        grounds = (f"the same space was measured on {len(known)} machines: {', '.join(known)}",) if found else ()
+        grounds: tuple[str, ...] = ()
+        if found:
+            grounds = (f"the same space was measured on {len(known)} machines: {', '.join(known)}",)
         grounds += (times.grounds,) if times is not None else ()
         doubts = times.doubts if times is not None else ()
         view = _View(space, setting, rows, times if times is not None and not times.abstains else None)
@@ -117,13 +119,11 @@ class _View:
         sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
         cost = sign * times.estimate(cases).mean
         places = np.argsort(cost, kind="stable")[:top]
-        mean, half = times.ratio(
-            Cases.candidates(self.space, self.rows[places], self.setting),
-            Cases.candidates(self.space, self.rows[:1], self.setting),
-        )
+        default_case = Cases.candidates(self.space, self.rows[:1], self.setting)
+        ratio = times.ratio(Cases.candidates(self.space, self.rows[places], self.setting), default_case)
         gains = [
             Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide))
-            for middle, wide in zip(mean.tolist(), half.tolist(), strict=True)
+            for middle, wide in zip(ratio.mean.tolist(), ratio.half.tolist(), strict=True)
         ]
         proposals = tuple(
             Proposal(configuration, value, None if place == 0 else gain)
@@ -135,8 +135,8 @@ class _View:
         (default,) = self._values(np.array([0]))
         promising = first is not None and first.low > 1.0 and not doubts
         best = Cases.candidates(self.space, self.rows[places[:1]], self.setting)
-        why = times.explain(best, Cases.candidates(self.space, self.rows[:1], self.setting))
-        reasons = tuple((name, exp(-sign * part)) for name, part in why[:_REASONS])
+        why = times.explain(best, default_case)[:_REASONS]
+        reasons = tuple((name, exp(-sign * part)) for name, part in why)
         return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts, reasons)
 
     def _values(self, places: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> list[Interval | None]:

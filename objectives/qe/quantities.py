@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from objectives.qe.placement import placed
+
 Column = npt.NDArray[np.float64]
 
 _COMPLEX_BYTES = 16
+# Shares of pairs count by 1 + 10 share: a power law of that goes from "none" to "all" over a decade.
+_DECADE = 10.0
 
 
 def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
     """Return what can be computed of `columns`, (n,) each, NaN where something is not known.
 
     `columns` are parameters of `spaces.qe` and facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...) and of
-    the machine (`cores_per_node`, `memory_bandwidth_bytes_per_s`), by name.
+    the machine (`cores_per_node`, `nodes`, `memory_bandwidth_bytes_per_s`), by name.
     """
     known = _Known(columns)
     ranks, threads = known("np"), known("threads", 1.0)
@@ -32,25 +36,69 @@ def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
     mine = np.ceil(kpoints / pools)
     my_planes = np.ceil(planes / in_group)
     cores = ranks * threads
-    nodes = np.ceil(cores / known("cores_per_node"))
+    per_node = known("cores_per_node")
+    nodes = np.ceil(cores / per_node)
     work = mine * np.ceil(bands / groups) * my_planes * (points / planes)
+    at = placed(ranks, pools, threads, known("nodes"), per_node)
     found = {
         "cores used": cores,
         "nodes used": nodes,
         "ranks of a pool": in_pool,
         "ranks of a band group": in_group,
-        "ranks of a node": ranks / nodes,
+        "ranks of a node": at.ranks_of_node,
+        "share of the cores that is used": cores / (at.nodes * per_node),
+        "nodes of a pool": at.span,
+        "1 + 10 x share of a pool's pairs of ranks across nodes": 1.0 + _DECADE * at.share,
+        "1 + pairs of ranks across nodes in a pool": 1.0 + at.pairs,
         "k-points of a pool": mine,
         "imbalance of pools": mine * pools / kpoints,
         "planes of a rank": my_planes,
         "imbalance of planes": my_planes * in_group / planes,
         "grid points of a rank": points / in_group,
         "work of a rank": work,
+        "grid points of a rank, all k-points": mine * points / in_group,
         "pools of a node": pools / nodes,
         "bytes of a rank's waves": mine * bands * points / in_group * _COMPLEX_BYTES,
         "time for a rank's waves": work * _COMPLEX_BYTES * cores / nodes / known("memory_bandwidth_bytes_per_s"),
     }
     return {name: column for name, column in found.items() if not np.isnan(column).all()}
+
+
+def terms(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
+    """Return what the run time of pw.x is made of, (n,) each, not negative: a cost is a sum of them with unknown rates.
+
+    `columns` as for `quantities`. Computing goes by the planes of a rank, transposes of the FFT by messages and by
+    volume between the ranks of a pool, more slowly where they cross nodes; a parallel subspace problem has its own
+    messages; starting and writing go by ranks, nodes and pools. What needs a fact that is nowhere known is left out.
+    """
+    known = _Known(columns)
+    ranks, threads = known("np"), known("threads", 1.0)
+    pools, groups, diag = known("npool", 1.0), known("nbgrp", 1.0), known("ndiag", 1.0)
+    bands = np.ceil((known("bands") if "bands" in columns else np.ones_like(ranks)) / groups)
+    planes = known("fft_dense_z")
+    points = known("fft_dense_x") * known("fft_dense_y") * planes
+    mine = np.ceil(known("kpoints") / pools)
+    in_group = ranks / pools / groups
+    volume = points * bands
+    at = placed(ranks, pools, threads, known("nodes"), known("cores_per_node"))
+    found = {
+        "computing": mine * np.ceil(planes / in_group) * (volume / planes) / threads,
+        "computing, were planes even": mine * volume / in_group / threads,
+        "memory of a node": mine * volume / in_group * at.ranks_of_node,
+        "k-points": mine,
+        "start": np.ones_like(ranks),
+        "messages in a pool": mine * (in_group - 1.0),
+        "pairs across nodes": mine * at.pairs,
+        "volume across nodes": mine * at.share * volume,
+        "messages across nodes": mine * at.share * in_group,
+        "latency of reductions": mine * (in_group > 1.0) * np.log2(np.maximum(in_group, 1.0) + 1.0),
+        "parallel subspace problem": mine * (diag > 1.0),
+        "messages of the subspace problem": mine * (diag - 1.0),
+        "ranks": ranks,
+        "further nodes": at.nodes - 1.0,
+        "pools": pools,
+    }
+    return {name: np.maximum(column, 0.0) for name, column in found.items() if not np.isnan(column).all()}
 
 
 class _Known:

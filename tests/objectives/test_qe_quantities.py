@@ -36,3 +36,44 @@ def test_what_depends_on_unknown_facts_is_left_out():
 
 def test_other_programs_have_none():
     assert registry.quantities("command") is None
+
+
+def brute_force(ranks, pools, capacity):
+    """The pool on most nodes, by listing the node of each rank."""
+    size = ranks // pools
+    best = (1, 0.0)
+    for pool in range(pools):
+        nodes = [rank // capacity for rank in range(pool * size, (pool + 1) * size)]
+        alike = sum(a == b for a in nodes for b in nodes)
+        best = max(best, (len(set(nodes)), 1.0 - alike / size**2))
+    return best
+
+
+@pytest.mark.parametrize(("ranks", "pools", "nodes"), [(40, 2, 2), (60, 4, 3), (60, 5, 3), (36, 3, 2), (18, 6, 1)])
+def test_pools_may_lie_across_nodes(ranks, pools, nodes):
+    facts = {"nodes": column_of([nodes]), "cores_per_node": column_of([20])}
+    of = registry.quantities("qe")({"np": column_of([ranks]), "npool": column_of([pools]), **facts})
+    span, share = brute_force(ranks, pools, 20)
+    assert of["nodes of a pool"].tolist() == [span]
+    assert of["1 + 10 x share of a pool's pairs of ranks across nodes"] == pytest.approx([1.0 + 10.0 * share])
+    assert of["share of the cores that is used"] == pytest.approx([ranks / 20 / nodes])
+
+
+def test_ranks_that_would_leave_a_node_empty_are_spread():
+    of = found(np=[8], npool=[1], nodes=[4])
+    assert of["nodes of a pool"].tolist() == [4.0]
+
+
+def test_terms_of_a_cost_are_never_negative_and_need_their_facts():
+    columns = {name: column_of([value] * 2) for name, value in FACTS.items()}
+    terms = registry.terms("qe")({**columns, "np": column_of([1, 96]), "npool": column_of([1, 2])})
+    assert len(terms) == 15
+    assert all((column >= 0.0).all() for column in terms.values())
+    assert terms["computing"].tolist() == [10 * 30 * 1600 * 24, 5 * 1 * 1600 * 24]
+    assert terms["further nodes"].tolist() == [0.0, 1.0]
+    without = registry.terms("qe")(
+        {name: column for name, column in columns.items() if name != "cores_per_node"} | {"np": column_of([1, 96])}
+    )
+    assert "volume across nodes" not in without
+    assert "computing" in without
+    assert registry.terms("command") is None

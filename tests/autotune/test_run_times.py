@@ -1,0 +1,262 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autotune.performance.cases import Cases
+from autotune.performance.measured import Measured, Setting
+from autotune.performance.novelty import folds, novelty
+from autotune.performance.runtimes import RunTimes
+from objectives.base import Metric
+
+WALL = Metric("wall_s", "s", "minimize", "time")
+RATE = Metric("bytes_per_s", "B/s", "maximize", "other")
+
+
+def setting(machine="a", size=100, metric=WALL, program="solver", **facts):
+    work = {"size": size}
+    for name in ("kind", "build"):
+        if name in facts:
+            work[name] = facts.pop(name)
+    return Setting(program, machine, f"size {size} {work.get('kind', '')}", metric, {"nodes": 1, **facts}, work)
+
+
+def law(machine, size, ranks, level=None):
+    levels = {"a": 0.0, "b": 0.7, "c": -0.5, "d": 0.2, "e": 1.0}
+    return (levels[machine] if level is None else level) + np.log(size) - 0.8 * np.log(ranks)
+
+
+def rows(machines="abc", sizes=(100, 200, 400), ranks=(1, 2, 4, 8, 16), *, noise=0.02, seed=0, levels=None, **facts):
+    rng = np.random.default_rng(seed)
+    found = []
+    for place, machine in enumerate(machines):
+        for size in sizes:
+            here = setting(machine, size, **facts)
+            for count in ranks:
+                y = law(machine, size, count, None if levels is None else levels[place])
+                found.append(Measured(here, {"np": count}, float(np.exp(y + noise * rng.standard_normal()))))
+    return found
+
+
+def cases(here, ranks):
+    return Cases.measured([Measured(here, {"np": count}, 1.0) for count in ranks])
+
+
+def fitted(known, here, rules=()):
+    model = RunTimes.fitted(known, rules, here)
+    assert model is not None
+    return model
+
+
+def test_a_new_workload_follows_the_power_law():
+    here = setting("b", 800)
+    found = fitted(rows(), here).estimate(cases(here, [1, 4, 16, 30]))
+    true = np.array([law("b", 800, count) for count in (1, 4, 16, 30)])
+    assert found.mean == pytest.approx(true, abs=0.08)
+    assert (np.abs(found.mean - true) <= found.half).all()
+
+
+def test_fewer_than_six_values_are_no_model():
+    known = rows("a", (100,))
+    assert RunTimes.fitted(known[:5], (), known[0].setting) is None
+    assert RunTimes.fitted(known, (), setting(metric=RATE)) is None
+    assert RunTimes.fitted([replace(row, value=None, failure="broken") for row in rows()], (), setting()) is None
+
+
+def test_six_values_make_a_line():
+    known = rows("a", (100,), (1, 2, 4, 8, 16, 32), noise=0.0)
+    found = fitted(known, known[0].setting).estimate(cases(known[0].setting, [3]))
+    assert found.mean[0] == pytest.approx(law("a", 100, 3), abs=0.1)
+    assert 0.0 < found.half[0] < 1.0
+
+
+def test_other_programs_and_metrics_do_not_count():
+    known = rows()
+    here = setting("b", 800)
+    others = [replace(row, setting=replace(row.setting, program="other"), value=1e9) for row in known]
+    alone, beside = fitted(known, here), fitted([*known, *others], here)
+    asked = cases(here, [2, 8])
+    assert np.array_equal(alone.estimate(asked).mean, beside.estimate(asked).mean)
+
+
+def test_rates_that_should_be_high_work_alike():
+    known = [replace(row, setting=replace(row.setting, metric=RATE), value=1.0 / (row.value or 1.0)) for row in rows()]
+    here = setting("b", 800, RATE)
+    found = fitted(known, here).estimate(cases(here, [4]))
+    assert found.mean[0] == pytest.approx(-law("b", 800, 4), abs=0.1)
+
+
+def test_intervals_hold_new_machines_nine_times_in_ten():
+    inside = []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        levels = 0.5 * rng.standard_normal(8)
+        known = rows("abcdefg", (100, 200), (1, 4, 16), noise=0.05, seed=seed, levels=levels)
+        here = setting("h", 200)
+        found = fitted(known, here).estimate(cases(here, [1, 4, 16]))
+        true = np.array([law("h", 200, count, levels[7]) for count in (1, 4, 16)])
+        inside.append(np.mean(np.abs(found.mean - true) <= found.half))
+    assert 0.75 <= np.mean(inside) <= 0.99
+
+
+def test_ratios_are_surer_than_times_where_the_level_is_unknown():
+    rng = np.random.default_rng(3)
+    levels = rng.standard_normal(7)
+    known = rows("abcdefg", (100, 200), (1, 4, 16), seed=3, levels=levels)
+    here = setting("h", 200)
+    model = fitted(known, here)
+    ratio = model.ratio(cases(here, [1, 4, 16]), cases(here, [1]))
+    assert ratio.mean == pytest.approx([0.0, -0.8 * np.log(4), -0.8 * np.log(16)], abs=0.15)
+    assert ratio.half[0] == 0.0
+    assert (ratio.half[1:] < 0.4 * model.estimate(cases(here, [4, 16])).half).all()
+
+
+def test_rows_of_the_setting_itself_tell_its_level():
+    levels = [0.0, 0.7, -0.5, 0.3, 0.1, 3.0]
+    known = rows("abcdef", (100, 200), (1, 2, 4, 8, 16, 32), levels=levels)
+    own = [row for row in known if row.setting.machine == "f" and row.setting.workload_facts["size"] == 100]
+    others = [row for row in known if row.setting.machine != "f"]
+    own += [
+        replace(row, configuration={"np": count}, value=float(np.exp(law("f", 100, count, 3.0))))
+        for row, count in zip(own, (3, 6, 12, 24, 48, 64), strict=True)
+    ]
+    here = own[0].setting
+    new, known_a_little = fitted(others, here), fitted([*others, *own], here)
+    asked = cases(here, [5, 10])
+    assert known_a_little.estimate(asked).mean == pytest.approx(
+        [law("f", 100, count, 3.0) for count in (5, 10)], abs=0.1
+    )
+    assert (known_a_little.estimate(asked).half < 0.5 * new.estimate(asked).half).all()
+
+
+def test_intervals_hold_settings_that_are_known_a_little():
+    inside = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        levels = 0.5 * rng.standard_normal(6)
+        known = rows("abcdef", (100, 200), range(1, 17), noise=0.1, seed=seed, levels=levels)
+        own = [row for row in known if row.setting.machine == "f"]
+        told = [own[place] for place in rng.permutation(len(own))[:10]]
+        asked = [row for row in own if row not in told]
+        model = fitted([row for row in known if row not in own] + told, own[0].setting)
+        found = model.estimate(Cases.measured(asked))
+        inside.append(np.mean(np.abs(found.mean - np.log([row.value or 0.0 for row in asked])) <= found.half))
+    assert 0.8 <= np.mean(inside) <= 0.98
+
+
+def test_folds_are_even_and_keep_labels_together():
+    labels = np.repeat(np.array(list("abcdefg"), dtype=object), [1, 1, 2, 2, 8, 9, 10])
+    found = folds(labels, labels == "g", np.random.default_rng(0))
+    assert (found[labels == "g"] == -1).all()
+    assert all(len(set(found[labels == label])) == 1 for label in "abcdef")
+    assert sorted(np.bincount(found[found >= 0]).tolist()) == [2, 2, 2, 8, 9]
+
+
+def test_an_unseen_build_is_taken_as_the_nearest_and_said_so():
+    known = rows("a", (100, 200), build="gcc", vendor="x") + [
+        replace(row, value=(row.value or 0.0) * 3.0) for row in rows("b", (100, 200), build="icc", vendor="y")
+    ]
+    here = setting("a", 100, build="aocc", vendor="x")
+    model = fitted(known, here)
+    found = model.estimate(cases(here, [4]))
+    assert found.mean[0] == pytest.approx(law("a", 100, 4), abs=0.2)
+    assert any("build 'aocc'" in doubt and "gcc" in doubt and "icc" not in doubt for doubt in model.doubts)
+
+
+def test_doubts_are_in_words():
+    known = rows("ab", kind="dense", cores_per_node=20)
+    assert fitted(known, known[0].setting).doubts == ()
+    far = fitted(known, setting("a", 900, kind="dense", cores_per_node=48)).doubts
+    assert any("no measurement with more than 20 cores per node: 48 asked; nearest machine: a" in one for one in far)
+    assert any("no measurement with more than 400 size: 900 asked" in one for one in far)
+    strange = fitted(known, setting("a", 100, kind="sparse", cores_per_node=20)).doubts
+    assert any("no measurement with kind 'sparse' (known: dense)" in one for one in strange)
+    here = known[0].setting
+    assert fitted(known, here).doubts_of(cases(here, [2, 16])) == ()
+    assert fitted(known, here).doubts_of(cases(here, [64])) == ("no measurement with more than 16 np: 64 asked",)
+
+
+def test_a_machine_like_none_gets_no_times():
+    known = rows("ab", cores_per_node=20, vendor="x")
+    assert fitted(known, setting("z", 100, cores_per_node=1000, vendor="y")).abstains
+    assert fitted(known, setting("z", 100)).abstains
+    assert not fitted(known, setting("z", 100, cores_per_node=1000, vendor="x")).abstains
+    assert not fitted(known, setting("z", 100, cores_per_node=24, vendor="y")).abstains
+    assert not fitted(known, known[0].setting).abstains
+
+
+@pytest.mark.parametrize(("metric", "sign"), [(WALL, 1.0), (RATE, -1.0)])
+def test_bounds_that_contradict_the_model_move_it(metric, sign):
+    def turned(one, value):
+        return replace(one, setting=replace(one.setting, metric=metric), value=float(np.exp(sign * np.log(value))))
+
+    known = [turned(row, row.value) for row in rows("a", (100, 200))]
+    here = known[0].setting
+    high, low = (
+        [Measured(here, {"np": 64 + more}, bound=float(np.exp(sign * level)), runs=3) for more in range(8)]
+        for level in (6.0, -6.0)
+    )
+    asked = cases(here, [67])
+    without = sign * fitted(known, here).estimate(asked).mean[0]
+    assert sign * fitted(known + high, here).estimate(asked).mean[0] > without + 1.0
+    assert sign * fitted(known + low, here).estimate(asked).mean[0] == without
+
+
+def test_explanations_add_up():
+    here = setting("b", 800, build="gcc")
+    known = rows(build="gcc") + rows("ab", build="icc", seed=1)
+    for asked in (here, setting("b", 200, build="aocc")):
+        model = fitted(known, asked, ("np * 2 <= 64",))
+        case, reference = cases(asked, [16]), cases(asked, [2])
+        parts = model.explain(case, reference)
+        assert sum(part for _, part in parts) == pytest.approx(model.ratio(case, reference).mean[0], abs=1e-5)
+        assert np.argmax(np.abs([part for _, part in parts])) == 0
+        assert any(name.startswith("np") for name, _ in parts)
+
+
+def test_explanations_add_up_where_trees_help():
+    known = rows("abcd", (100, 200, 400), range(1, 17))
+    steps = [
+        replace(row, value=(row.value or 0.0) * (3.0 if row.configuration["np"] in {5, 11} else 1.0)) for row in known
+    ]
+    here = setting("b", 800)
+    model = fitted(steps, here)
+    case, reference = cases(here, [5]), cases(here, [7])
+    ratio = model.ratio(case, reference).mean[0]
+    assert ratio > np.log(2.0)
+    assert sum(part for _, part in model.explain(case, reference)) == pytest.approx(ratio, abs=1e-5)
+
+
+def test_of_one_machine_its_builds_are_hidden_instead():
+    known = [row.setting for build in ("gcc", "icc") for row in rows("a", (100,), build=build)]
+    found = novelty(known, setting("z", 100, build="gcc"))
+    assert (found.respect, found.by) == ("machine", "installation")
+    assert len(set(found.labels)) == 2
+
+
+def test_the_same_data_give_the_same_model():
+    here = setting("b", 800)
+    first, second = fitted(rows(), here), fitted(rows(), here)
+    asked = cases(here, [1, 3, 9])
+    assert np.array_equal(first.estimate(asked).mean, second.estimate(asked).mean)
+    assert np.array_equal(first.estimate(asked).half, second.estimate(asked).half)
+
+
+def test_grounds_say_what_it_was_fitted_on():
+    grounds = fitted(rows(build="gcc"), setting("z", 100, build="gcc")).grounds
+    assert grounds.startswith("fitted on 45 measurements of solver on 3 machines, 1 build; log-linear 100%")
+    assert grounds.endswith("judged by hiding whole machines")
+
+
+def test_what_is_new_is_found_the_least_known_first():
+    known = [row.setting for row in rows("abc", (100, 200, 400), build="gcc")]
+    assert novelty(known, setting("z", 800, build="gcc")).respect == "machine"
+    assert novelty(known, setting("a", 800, build="icc")).respect == "installation"
+    assert novelty(known, setting("a", 800, build="gcc", nodes=2)).respect == "workload"
+    assert novelty(known, setting("a", 100, build="gcc", nodes=2)).respect == "nodes"
+    assert novelty(known, known[0]).respect == ""
+    assert set(novelty(known, setting("a", 800, build="gcc")).labels) == {
+        "(('size', 100),)",
+        "(('size', 200),)",
+        "(('size', 400),)",
+    }
