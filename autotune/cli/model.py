@@ -1,8 +1,11 @@
 """`autotune model`: what the performance model knows, and how well it predicts what it has not seen."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import isnan
 from pathlib import Path
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +16,7 @@ from autotune.errors import CannotRunHereError
 from autotune.studyfile import suggestion
 
 if TYPE_CHECKING:
-    from autotune.performance.accuracy import By, Choice, Held
+    from autotune.performance.accuracy import By, Choice, Held, Times
     from autotune.performance.measured import Measured
     from autotune.pictures import Point
 
@@ -107,34 +110,56 @@ def _fitted_on(own: "Sequence[Measured]") -> None:
         output().print(f"({number}) {source}", markup=False)
 
 
-def _report(by: str, rows: "Sequence[Held]") -> None:
+def _report(by: "By", rows: "Sequence[Held]") -> None:
     if not rows:
         output().print(f"no {by} could be left out: at least two are needed, with 3 values by the same metric")
         return
     names = list(dict.fromkeys(name for held in rows for name in held.baselines))
-    table = Table(title=f"predicted without the {by}'s own measurements: best value / value, first and best of five")
-    for title in ("machine", "workload", "values", "default", "model", *names):
+    table = Table(
+        title=f"without the {by}'s own measurements: best / value of the first proposal, and of the best of five"
+    )
+    for title in (by, "settings", "values", "default", "model", *names):
         table.add_column(title)
-    for held in rows:
-        default = "" if held.default is None else f"{held.default:.2f}"
-        told = [_choice(held.choice), *(_choice(held.baselines.get(name)) for name in names)]
-        table.add_row(held.setting.place, held.setting.workload, str(held.values), default, *told)
-    output().print(table)
-    times = Table(title=f"predicted values, without the {by}'s own measurements")
-    for title in ("machine", "workload", "median error", "rank correlation", "in 90 % intervals", "width", "doubts"):
+    times = Table(title=f"values predicted without the {by}'s own measurements")
+    for title in (by, "error", "rank", "in 90 %", "width", "no answer"):
         times.add_column(title)
+    groups: dict[str, list[Held]] = defaultdict(list)
     for held in rows:
-        if held.times is None:
-            told = ["no answer", "", "", ""]
-        else:
-            one = held.times
-            told = [f"{one.error:.0%}", f"{one.correlation:.2f}", f"{one.covered:.0%}", f"x {one.width:.2f}"]
-        times.add_row(held.setting.place, held.setting.workload, *told, "; ".join(held.doubts))
+        groups[held.setting.machine if by == "machine" else held.setting.workload].append(held)
+    for name, group in groups.items():
+        told = [_choices([held.choice for held in group])]
+        told += [_choices([held.baselines.get(one) for held in group]) for one in names]
+        defaults = [held.default for held in group if held.default is not None]
+        default = f"{median(defaults):.2f}" if defaults else ""
+        table.add_row(name, str(len(group)), str(sum(held.values for held in group)), default, *told)
+        times.add_row(name, *_times([held.times for held in group]))
+    output().print(table)
     output().print(times)
+    for name, group in groups.items():
+        for doubt in dict.fromkeys(doubt for held in group for doubt in held.doubts):
+            output().print(f"{name}: {doubt}", markup=False)
 
 
-def _choice(found: "Choice | None") -> str:
-    return "-" if found is None else f"{found.first:.2f} {found.best:.2f}"
+def _choices(found: "Sequence[Choice | None]") -> str:
+    there = [one for one in found if one is not None]
+    if not there:
+        return "-"
+    return f"{median(one.first for one in there):.2f} {median(one.best for one in there):.2f}"
+
+
+def _times(found: "Sequence[Times | None]") -> list[str]:
+    there = [one for one in found if one is not None]
+    refused = str(len(found) - len(there) or "")
+    if not there:
+        return ["", "", "", "", refused]
+    ranks = [one.correlation for one in there if not isnan(one.correlation)]
+    return [
+        f"{median(one.error for one in there):.0%}",
+        f"{median(ranks):.2f}" if ranks else "",
+        f"{fmean(one.covered for one in there):.0%}",
+        f"x {median(one.width for one in there):.2f}",
+        refused,
+    ]
 
 
 def _row(held: "Held") -> dict[str, Any]:

@@ -63,7 +63,8 @@ def _machine(settings: Sequence[Setting], setting: Setting, unseen: Sequence[str
             continue
         values = [one.machine_facts[name] for one in settings if name in one.machine_facts]
         if values:
-            yield from (f"{found}; {nearest}" for found in _number(name, float(value), _column(values)))
+            told = _number(name, float(value), _column(values))
+            yield from told if is_new else (f"{one}; {nearest}" for one in told)
 
 
 def _workload(settings: Sequence[Setting], setting: Setting) -> Iterator[str]:
@@ -76,8 +77,9 @@ def _workload(settings: Sequence[Setting], setting: Setting) -> Iterator[str]:
                 yield f"no measurement with {name} {value!r} (known: {', '.join(sorted({str(one) for one in values}))})"
         else:
             yield from _number(name, float(value), _column(values))
-    if not setting.workload_facts and setting.workload not in {one.workload for one in settings}:
-        yield f"nothing was measured of the workload {setting.workload!r}, and nothing is known of its size"
+    shared = any(name in one.workload_facts for one in settings for name in setting.workload_facts)
+    if not shared and setting.workload not in {one.workload for one in settings}:
+        yield f"nothing was measured of the workload {setting.workload!r}, and its size cannot be compared with others'"
 
 
 def _number(name: str, asked: float, known: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[str]:

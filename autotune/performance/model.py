@@ -115,10 +115,10 @@ class _View:
 
     def timed(self, times: RunTimes, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the prediction that follows from predicted times alone."""
-        cases = Cases.candidates(self.space, self.rows, self.setting)
         sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
-        cost = sign * times.estimate(cases).mean
-        places = np.argsort(cost, kind="stable")[:top]
+        told = np.flatnonzero(self._differs_in(times.varied))
+        cost = sign * times.estimate(Cases.candidates(self.space, self.rows[told], self.setting)).mean
+        places = told[np.argsort(cost, kind="stable")[:top]]
         default_case = Cases.candidates(self.space, self.rows[:1], self.setting)
         ratio = times.ratio(Cases.candidates(self.space, self.rows[places], self.setting), default_case)
         gains = [
@@ -131,6 +131,7 @@ class _View:
                 self.space.decode(self.rows[places]), self._values(places), gains, places.tolist(), strict=True
             )
         )
+        doubts += times.doubts_of(Cases.candidates(self.space, self.rows[places], self.setting))
         first = proposals[0].speed_up
         (default,) = self._values(np.array([0]))
         promising = first is not None and first.low > 1.0 and not doubts
@@ -138,6 +139,12 @@ class _View:
         why = times.explain(best, default_case)[:_REASONS]
         reasons = tuple((name, exp(-sign * part)) for name, part in why)
         return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts, reasons)
+
+    def _differs_in(self, varied: frozenset[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """Return which rows, (n,), are as the default but for parameters of which something is known."""
+        others = [place for place, one in enumerate(self.space.parameters) if one.name not in varied]
+        found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (self.rows[:, others] == self.rows[0, others]).all(axis=1)
+        return found
 
     def _values(self, places: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> list[Interval | None]:
         if self.times is None:

@@ -80,6 +80,13 @@ class RunTimes:
             [row for row in rows if row.value is None]
         )
 
+    @property
+    def varied(self) -> frozenset[str]:
+        """The parameters that were measured with several values, of which "no value" is one."""
+        return frozenset(
+            name for name, column in self.known.items() if len({str(value) for value in column.tolist()}) > 1
+        )
+
     def estimate(self, cases: Cases) -> Estimate:
         """Return the logarithms of the metric that are expected at cases of the setting, (n,)."""
         said = self._said(cases)

@@ -105,7 +105,7 @@ def left_out(sample: Sample, kinds: Sequence[Kind], rng: np.random.Generator, on
     """Return what members say of hidden rows, which are as far from the others as the setting asked is from all.
 
     Each hidden label keeps as many rows as the setting has of its own, or half of its rows. With `only_inside`, rows
-    that would meet doubts are not asked about.
+    that would meet doubts are not asked about; if none is left, all are, and single rows where labels are too large.
     """
     n = len(sample.y)
     fold = folds(sample.novelty.labels, sample.novelty.own, rng)
@@ -127,7 +127,15 @@ def left_out(sample: Sample, kinds: Sequence[Kind], rng: np.random.Generator, on
             if member is not None:
                 said[asked, place] = member.predict(table)
     found = LeftOut(said, fold)
-    return left_out(sample, kinds, rng, False) if only_inside and not found.judged.any() else found
+    if found.judged.any():
+        return found
+    if only_inside:
+        return left_out(sample, kinds, rng, False)
+    if len(set(sample.novelty.labels.tolist())) > 1:
+        # Too much would be hidden at once: single rows have to do.
+        alone = replace(sample.novelty, labels=np.full(n, "", dtype=object), label="")
+        return left_out(replace(sample, novelty=alone), kinds, rng, False)
+    return found
 
 
 def _kept(labels: Words, hidden: Places, few: int, rng: np.random.Generator) -> Places:
