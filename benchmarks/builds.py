@@ -96,7 +96,7 @@ def main() -> None:
         for line in (*found.grounds, *(f"doubt: {doubt}" for doubt in found.doubts)):
             print(f"  {line}")
         warm = ([one.configuration for one in found.proposals], guide(space, setting, known))
-        for name, start in (("cold", None), ("warm", warm)):
+        for name, start in (("cold", None), ("guided only", ([], warm[1])), ("warm", warm)):
             counts = [searched(space, runs, seed, start) for seed in range(given.seeds)]
             print(f"  {name}: trials to within 5 %: median {median(counts):g}, from {min(counts)} to {max(counts)}")
 

@@ -22,7 +22,7 @@ NAMES = {
 }
 _NO_FACTS = frozenset(
     {
-        *("measured.at", "measured.notes", "measured.spread"),
+        *("measured.at", "measured.notes", "measured.spread", "measured.load_1m"),
         *("measured.memory_bandwidth_by_cores", "measured.blas_flops_by_cores"),
     }
 )
