@@ -18,6 +18,7 @@ from autotune.trial import run_job
 from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError
+from objectives.replay.domains import with_default
 from spaces import Constraint, Space, SpaceError
 
 
@@ -103,7 +104,7 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
 
 
 def restricted(asked: Question, rules: Iterable[str]) -> Question:
-    """Return the question under further rules of the user.
+    """Return the question under further rules of the user, whose default is the nearest that keeps to them.
 
     Raises:
         StudyFileError: a rule has an error, or nothing is left.
@@ -114,11 +115,13 @@ def restricted(asked: Question, rules: Iterable[str]) -> Question:
     space = asked.space
     try:
         narrower = Space(space.parameters, [*space.constraints, *more], space.facts)
-        _ = narrower.size
+        nearest = narrower.nearest(space.default())
     except SpaceError as error:
         msg = f"--where: {error}"
         raise StudyFileError(msg) from None
-    return replace(asked, space=narrower)
+    # A default that breaks the rules is no alternative: the nearest configuration that keeps to them is.
+    parameters = [with_default(parameter, nearest.get(parameter.name)) for parameter in space.parameters]
+    return replace(asked, space=Space(parameters, narrower.constraints, space.facts))
 
 
 def target_of(machine: str, nodes: int) -> Target:
@@ -132,4 +135,5 @@ def target_of(machine: str, nodes: int) -> Target:
         name, facts = machine_of(here.describe() | {"facts": quick_facts(here)})
         return Target(name, {**facts, **here.facts}, here=True)
     description = find_machine(machine)
-    return Target(description.name, description.for_nodes(nodes))
+    name = machine_of(this_machine().describe())[0] if machine == THIS else description.name
+    return Target(name, description.for_nodes(nodes))

@@ -73,7 +73,12 @@ def _warm_up(store: StudyStore, study: StudyFile, place: Place, prepared: Prepar
     if not study.sampler.warm_start or prepared.definition.replay or study.tradeoff is not None:
         return
     setting = setting_of(store.name, prepared.definition)
-    known = [one for one in measurements([place.url], setting.program) if one.setting.source != setting.source]
+    try:
+        told = measurements([place.url], setting.program)
+    except StorageError as error:
+        display.line(f"no warm start: {error}")
+        return
+    known = [one for one in told if one.setting.source != setting.source]
     found = warm_start(store, prepared.space, setting, known, display)
     store.start_with(found.proposals)
     store.guide_by(guide(prepared.space, setting, known))

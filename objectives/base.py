@@ -33,6 +33,10 @@ class Metric:
         """Whether it tells how good a result is, not how fast it came: it has no unit, and is no rate."""
         return self.kind == "other" and not self.unit
 
+    def compares_with(self, other: "Metric") -> bool:
+        """Whether values of both are of one scale: the same name, unit and direction."""
+        return (self.name, self.unit, self.direction) == (other.name, other.unit, other.direction)
+
     def cost(self, value: float) -> float:
         """Return a value, or a logarithm of one, so that a lower one is better."""
         return -value if self.direction == "maximize" else value

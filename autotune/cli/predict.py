@@ -20,6 +20,7 @@ from autotune.cli.common import (
 )
 from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
 from autotune.display import shown
+from autotune.errors import CannotRunHereError
 
 if TYPE_CHECKING:
     from autotune.performance.prediction import Interval, Prediction
@@ -95,8 +96,8 @@ def _print(found: "Prediction", size: str) -> None:
         output().print(f"what makes the first faster than the default, or slower: {told}", markup=False)
     about = "predicted, not measured" if found.proposals else "nothing can be proposed"
     output().print(
-        f"{about}: {size} valid configurations on {found.setting.machine}; intervals hold 90 % of such cases, as far "
-        "as the past tells (autotune model)",
+        f"{about}: {size} valid configurations on {found.setting.machine}; intervals are to hold as often as they say, "
+        "as far as the past tells (autotune model)",
         markup=False,
     )
 
@@ -113,6 +114,9 @@ def _script(asked: "Question", place: "Target", found: "Prediction", form: Scrip
     from launchers.mpi import script_flavour  # noqa: PLC0415
     from objectives.base import Context  # noqa: PLC0415
 
+    if not found.proposals:
+        msg = f"there is no job to write a script for: {'; '.join(found.doubts) or 'nothing can be proposed'}"
+        raise CannotRunHereError(msg)
     first = found.proposals[0]
     folder = scratch / "job"
     folder.mkdir()

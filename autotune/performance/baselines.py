@@ -107,8 +107,9 @@ def _table(cases: Cases) -> Table:
 
 
 def _valued(known: Sequence[Measured], setting: Setting) -> list[Measured]:
-    metric = setting.metric.name
-    return [one for one in known if one.value is not None and one.value > 0.0 and one.setting.metric.name == metric]
+    metric = setting.metric
+    valued = (one for one in known if one.value is not None and one.value > 0.0)
+    return [one for one in valued if one.setting.metric.compares_with(metric)]
 
 
 def _costs(told: Sequence[Measured]) -> FloatArray:

@@ -24,7 +24,7 @@ def doubts_of(known: Columns, cases: Cases) -> tuple[str, ...]:
     found = []
     for name, column in cases.configuration.items():
         there = known.get(name)
-        if there is None or there.dtype == object or column.dtype == object:
+        if there is None or "O" in {there.dtype.kind, column.dtype.kind}:
             continue
         for end in (np.nanmin, np.nanmax) if not np.isnan(column).all() else ():
             found += _number(name, float(end(column)), there)

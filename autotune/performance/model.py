@@ -57,6 +57,15 @@ class PerformanceModel:
         alike = (metric.unit, metric.direction)
         return [one for one, _ in counts.most_common() if one != metric and (one.unit, one.direction) == alike]
 
+    def _left_out(self, metric: Metric) -> list[str]:
+        """Say what was measured by a metric of the same name, but on another scale."""
+        others = Counter(one.setting.metric for one in self.measured if one.setting.metric.name == metric.name)
+        return [
+            f"left out: {count} measurements of {other.name} in {other.unit or 'no unit'}, to {other.direction}"
+            for other, count in others.items()
+            if not other.compares_with(metric)
+        ]
+
     def _best(self, space: Space, setting: Setting, top: int) -> Prediction:
         found = sources(space, setting, self.measured)
         rows = _candidates(space, found)
@@ -64,9 +73,10 @@ class PerformanceModel:
         known = tuple(dict.fromkeys(one.setting.place for one in found))
         grounds: tuple[str, ...] = ()
         if found:
-            grounds = (f"the same space was measured on {len(known)} machines: {', '.join(known)}",)
+            machines = "1 machine" if len(known) == 1 else f"{len(known)} machines"
+            grounds = (f"the same space was measured on {machines}: {', '.join(known)}",)
         grounds += (times.grounds,) if times is not None else ()
-        doubts = times.doubts if times is not None else ()
+        doubts = (*(times.doubts if times is not None else ()), *self._left_out(setting.metric))
         view = _View(space, setting, rows, times if times is not None and not times.abstains else None)
         if len(found) >= _TRANSFERRED or (found and view.times is None):
             return view.transferred(transfer(space, setting, found, rows, top), grounds, doubts)
@@ -98,18 +108,24 @@ class _View:
 
     def transferred(self, found: Transfer, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the prediction that follows from what other machines say of the same space."""
-        places = np.array(found.proposals)
+        if not found.proposals:
+            doubts += ("nothing is expected to be better than the default",)
+        places = np.array(found.proposals, dtype=np.intp)
         proposals = tuple(
             Proposal(configuration, value, found.speed_up(place))
             for configuration, value, place in zip(
                 self.space.decode(self.rows[places]), self._values(places), found.proposals, strict=True
             )
         )
-        promising = len(found.gains) > 1 and bool((found.gains > 0.0).all())
+        promising = bool(found.proposals) and len(found.gains) > 1 and bool((found.gains > 0.0).all())
         if len(found.gains) > 1:
             won = int((found.gains > 0.0).sum())
             text = f"predicted without its own data, the first proposal beat the default on {won} of {len(found.gains)}"
             grounds += (text,)
+        if found.is_floored:
+            doubts += (
+                "the default was ten times slower than the best somewhere, or failed: the speed-ups are at least so",
+            )
         (default,) = self._values(np.array([0]))
         return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts)
 

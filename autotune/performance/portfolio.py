@@ -17,6 +17,8 @@ _SHARE = 0.5
 _NOISE = 0.1
 _LENGTH = 1.0
 _JITTER = 1e-6
+# What adds nothing to those chosen before is told apart by how good it is itself.
+_TIE_BREAK = 1e-6
 
 
 def portfolio(
@@ -45,7 +47,7 @@ def _greedy(scenarios: npt.NDArray[np.float64], count: int) -> list[int]:
     best = np.zeros(len(scenarios))
     chosen: list[int] = []
     for _ in range(count):
-        gains = np.maximum(scenarios, best[:, None]).mean(axis=0)
+        gains = np.maximum(scenarios, best[:, None]).mean(axis=0) + _TIE_BREAK * scenarios.mean(axis=0)
         gains[chosen] = -1.0
         chosen.append(int(gains.argmax()))
         best = np.maximum(best, scenarios[:, chosen[-1]])

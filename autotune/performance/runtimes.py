@@ -274,7 +274,7 @@ class _Fit:
 
 def _is_of(row: Measured, setting: Setting) -> bool:
     known = row.setting
-    is_same = known.program == setting.program and known.metric.name == setting.metric.name
+    is_same = known.program == setting.program and known.metric.compares_with(setting.metric)
     return is_same and not row.failed and (row.value is None or row.value > 0.0)
 
 

@@ -82,7 +82,7 @@ def sources(space: Space, setting: Setting, measured: Sequence[Measured]) -> lis
     """
     by_key: dict[tuple[str, ...], list[Measured]] = defaultdict(list)
     for one in measured:
-        same = one.setting.program == setting.program and one.setting.metric.name == setting.metric.name
+        same = one.setting.program == setting.program and one.setting.metric.compares_with(setting.metric)
         if same:
             by_key[one.setting.key].append(one)
     found = (_source(space, rows) for rows in by_key.values())

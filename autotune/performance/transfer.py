@@ -36,7 +36,8 @@ class Transfer:
 
     The first of them is the default. `expected` are efficiencies, (n,); `surprises`, (m, n), how far m known machines
     were from what was expected of them without their data; `proposals` are places, the best first. `gains` are the
-    logarithms of the speed-ups over the default that the first proposal for each known machine had, made likewise.
+    logarithms of the speed-ups over the default that the first proposal for each known machine had, made likewise. It
+    `is_floored` where the default was too bad somewhere to tell how bad.
     """
 
     rows: Indices
@@ -44,6 +45,7 @@ class Transfer:
     surprises: FloatArray
     proposals: tuple[int, ...]
     gains: FloatArray
+    is_floored: bool
 
     def speed_up(self, place: int) -> Interval | None:
         """Return the speed-up of a configuration over the default; None with less than two machines to judge by.
@@ -58,7 +60,7 @@ class Transfer:
         logs = np.log(np.clip(surprised, _LEAST, 1.0))
         seen = logs[:, 0] - logs[:, 1]
         value = float(np.log(self.expected[place] / self.expected[0]))
-        ends = np.concatenate([seen, self.gains]) if place == self.proposals[0] else seen
+        ends = np.concatenate([seen, self.gains]) if place in self.proposals[:1] else seen
         low, high = min(value, float(ends.min())), max(value, float(ends.max()))
         return Interval(float(np.exp(value)), float(np.exp(low)), float(np.exp(high)), (m - 1) / (m + 1))
 
@@ -70,9 +72,15 @@ def transfer(space: Space, setting: Setting, found: Sequence[Source], rows: Indi
     learnt = evidence.at(_worth_learning(evidence, known))
     expected, surprises, gains = _judged(evidence, learnt)
     chosen = _candidates(expected, evidence.whole)
-    rng = np.random.default_rng(0)
-    picked = portfolio(expected[chosen], surprises[:, chosen], evidence.traits[chosen], count, rng)
-    return Transfer(rows, expected, surprises, tuple(int(chosen[place]) for place in picked), gains)
+    # The default is measured anyway; where nothing is expected to beat it there is nothing to propose.
+    chosen = chosen[chosen > 0]
+    picked: list[int] = []
+    if len(chosen) and expected[chosen].max() > expected[0]:
+        rng = np.random.default_rng(0)
+        picked = portfolio(expected[chosen], surprises[:, chosen], evidence.traits[chosen], count, rng)
+    proposals = tuple(int(chosen[place]) for place in picked)
+    floored = bool((evidence.whole[:, 0] <= np.log(FLOOR)).any())
+    return Transfer(rows, expected, surprises, proposals, gains, floored)
 
 
 def _evidence(space: Space, setting: Setting, found: Sequence[Source], rows: Indices) -> Evidence:

@@ -27,8 +27,10 @@ from sqlalchemy import (
     update,
 )
 
+from autotune.errors import StorageError
 from autotune.performance.measured import Measured
 from autotune.search.connection import connect, prepare_sqlite, storage_errors, tables_engine
+from autotune.storage_url import shown
 
 _METADATA = MetaData()
 _MEASUREMENTS = Table(
@@ -139,7 +141,15 @@ class Library:
         with storage_errors(self._url), self._engine.connect() as connection:
             if not self._has(_MEASUREMENTS.name):
                 return []
-            return [Measured.from_dict(record) for record in connection.scalars(wanted)]
+            records = list(connection.scalars(wanted))
+        try:
+            return [Measured.from_dict(record) for record in records]
+        except (KeyError, TypeError) as error:
+            msg = (
+                f"imported measurements in {shown(self._url)} are not as this version writes them ({error!r}): remove "
+                "them with `autotune import --remove SOURCE`, and import them again"
+            )
+            raise StorageError(msg) from error
 
     def sources(self) -> list[SourceRow]:
         """Return what is kept of each source, by name.

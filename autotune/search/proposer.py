@@ -161,6 +161,8 @@ class Proposer(BaseSampler):
         left = fresh(self._predicted, history.rows)
         told = [observation for observation in history.observations if not observation.pending]
         tried = min(len(told) - 1, len(self._predicted) - len(left))
+        if self._shows_nothing is not None:
+            left = left[[not self._shows_nothing(self._decode(row)) for row in left]]
         return left if tried < _PATIENCE or _improved(told, history.direction) else left[:0]
 
     def _counts(self, other: FrozenTrial, trial: FrozenTrial) -> bool:
