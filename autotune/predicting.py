@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from autotune.display import shown
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.machine import FACTS, this_machine
 from autotune.machines.catalogue import THIS, find_machine
@@ -18,8 +20,7 @@ from autotune.trial import run_job
 from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError
-from objectives.replay.domains import with_default
-from spaces import Constraint, Space, SpaceError
+from spaces import Configuration, Constraint, Parameter, Space, SpaceError, Value
 
 
 @dataclass(frozen=True)
@@ -104,24 +105,49 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
 
 
 def restricted(asked: Question, rules: Iterable[str]) -> Question:
-    """Return the question under further rules of the user, whose default is the nearest that keeps to them.
+    """Return the question under further rules of the user.
+
+    A default that breaks them gives way to the nearest configuration that keeps to them; a note says so.
 
     Raises:
         StudyFileError: a rule has an error, or nothing is left.
     """
-    more = [Constraint(f"asked for: {rule}", rule, "given on the command line") for rule in rules]
+    unique = dict.fromkeys(rules)
+    more = [Constraint(f"asked for: {rule}", rule, "given on the command line") for rule in unique]
     if not more:
         return asked
     space = asked.space
     try:
         narrower = Space(space.parameters, [*space.constraints, *more], space.facts)
-        nearest = narrower.nearest(space.default())
+        _ = narrower.size
     except SpaceError as error:
         msg = f"--where: {error}"
         raise StudyFileError(msg) from None
-    # A default that breaks the rules is no alternative: the nearest configuration that keeps to them is.
-    parameters = [with_default(parameter, nearest.get(parameter.name)) for parameter in space.parameters]
-    return replace(asked, space=Space(parameters, narrower.constraints, space.facts))
+    default = space.default()
+    if narrower.contains(default):
+        return replace(asked, space=narrower)
+    nearest = narrower.nearest(default)
+    note = (
+        f"the default configuration, {shown(default)}, breaks --where; in its place stands the nearest that keeps to "
+        f"it, {shown(nearest)}: speed-ups are over that"
+    )
+    plan = replace(asked.plan, notes=(*asked.plan.notes, note))
+    return replace(asked, plan=plan, space=_with_default(narrower, nearest))
+
+
+def _with_default(space: Space, configuration: Configuration) -> Space:
+    """Return a space whose default is a configuration of it."""
+    parameters = [
+        one if one.name not in configuration and not one.optional else _starting_at(one, configuration.get(one.name))
+        for one in space.parameters
+    ]
+    return Space(parameters, space.constraints, space.facts)
+
+
+def _starting_at(parameter: Parameter, value: Value | None) -> Parameter:
+    """Return a parameter with another default, a value of its own."""
+    changes: dict[str, Any] = {"default": value}
+    return replace(parameter, **changes)
 
 
 def target_of(machine: str, nodes: int) -> Target:

@@ -10,10 +10,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from autotune.cli.app import app
 from autotune.machines.description import load, sections
 from autotune.machines.facts import fact_name
 from autotune.performance.imports.mapping import MappingFile, MetricSection, WorkloadSection
+from autotune.search.library import Library
 from autotune.studyfile import StoppingSection, StudyFile
 from objectives.command import CommandOptions
 from objectives.qe.options import QeOptions
@@ -30,6 +33,7 @@ REFERENCE = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
 MACHINES = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
 REPLAY = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 IMPORT = (ROOT / "docs" / "import.md").read_text(encoding="utf-8")
+PREDICTION = (ROOT / "docs" / "prediction.md").read_text(encoding="utf-8")
 SECTIONS = ("budget", "sampler", "repeats", "verdict")
 QUICK = [
     word
@@ -187,8 +191,58 @@ def test_the_commands_and_the_mapping_of_the_import_document(tmp_path):
         assert ended.stdout
 
 
+PREDICTIONS = re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", PREDICTION, re.MULTILINE)
+
+
+def test_the_document_on_prediction_has_commands_of_both_kinds():
+    kinds = [command.split()[0] for command in PREDICTIONS]
+    assert (kinds.count("predict"), kinds.count("model"), len(kinds)) == (4, 2, 6)
+
+
+@pytest.mark.parametrize("command", [command for command in PREDICTIONS if command.startswith("model")])
+def test_a_command_on_the_model(tmp_path, command):
+    ended = autotune(tmp_path, shlex.split(command))
+    assert ended.returncode == 0, ended.stderr
+    assert "data-science" in ended.stdout or "summit" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("command", [command for command in PREDICTIONS if command.startswith("predict")])
+def test_a_command_that_predicts(tmp_path, command):
+    words = shlex.split(command)
+    ended = autotune(tmp_path, words)
+    assert ended.returncode == 0, ended.stderr
+    if "--json" in words:
+        assert json.loads(ended.stdout)["setting"]["program"] == "qe"
+    else:
+        assert "predicted, not measured" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.real
+def test_the_python_of_the_document_on_prediction(tmp_path):
+    (example,) = re.findall(r"```python\n(.*?)```", PREDICTION, re.DOTALL)
+    Library.create(f"sqlite:///{tmp_path / 'autotune.db'}")
+    ended = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("{'np': ")
+    assert "nothing was measured" in ended.stdout
+
+
+def test_the_document_on_prediction_names_options_that_there_are():
+    told = "".join(CliRunner().invoke(app, [name, "--help"]).stdout for name in ("predict", "model", "study"))
+    assert set(re.findall(r"--[a-z-]+", PREDICTION)) <= set(re.findall(r"--[a-z-]+", told))
+
+
 def test_the_reference_names_every_function():
     assert set(FUNCTIONS) <= set(re.findall(r"`(\w+)`", REFERENCE))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_links_of_the_documents_lead_somewhere(path):
+    for link in re.findall(r"\]\(\s*([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        assert link.startswith("http") or (path.parent / link).exists(), link
 
 
 def test_links_lead_somewhere():

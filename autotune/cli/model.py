@@ -43,6 +43,9 @@ def model(
 
     known = measurements(known_storages(storage, also or ()))
     if program is None:
+        if picture is not None:
+            msg = "a picture is drawn of one program: autotune model PROGRAM --picture FILE"
+            raise typer.BadParameter(msg, param_hint="--picture")
         _list(known, as_json=as_json)
         return
     own = [one for one in known if one.setting.program == program]
@@ -119,7 +122,7 @@ def _report(by: "By", rows: "Sequence[Held]") -> None:
         title=f"without the {by}'s own measurements: best / value of the first proposal, and of the best of five"
     )
     for title in (by, "settings", "values", "default", "model", *names):
-        table.add_column(title)
+        table.add_column(title, overflow="fold")
     times = Table(title=f"values predicted without the {by}'s own measurements")
     for title in (by, "error", "rank", "in 90 %", "width", "no answer"):
         times.add_column(title)
@@ -165,7 +168,11 @@ def _times(found: "Sequence[Times | None]") -> list[str]:
 def _row(held: "Held") -> dict[str, Any]:
     setting = held.setting
     named = {"machine": setting.place, "workload": setting.workload, "metric": setting.metric.name}
-    return named | {name: value for name, value in asdict(held).items() if name != "setting"}
+    row = named | {name: value for name, value in asdict(held).items() if name != "setting"}
+    if held.times is not None and isnan(held.times.correlation):
+        # JSON has no NaN.
+        row["times"]["correlation"] = None
+    return row
 
 
 def _points(rows: "Sequence[Held]") -> "dict[str, Sequence[Point]]":

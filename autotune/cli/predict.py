@@ -115,8 +115,7 @@ def _script(asked: "Question", place: "Target", found: "Prediction", form: Scrip
     from objectives.base import Context  # noqa: PLC0415
 
     if not found.proposals:
-        msg = f"there is no job to write a script for: {'; '.join(found.doubts) or 'nothing can be proposed'}"
-        raise CannotRunHereError(msg)
+        raise CannotRunHereError("\n".join(("nothing can be proposed, so there is no job script", *found.doubts)))
     first = found.proposals[0]
     folder = scratch / "job"
     folder.mkdir()

@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 
 from autotune.performance.baselines import BASELINES
 from autotune.performance.cases import Cases
+from autotune.performance.features import FloatArray
 from autotune.performance.measured import Measured, Setting
 from autotune.performance.model import PerformanceModel
 from autotune.performance.runtimes import RunTimes
@@ -38,8 +39,8 @@ class Choice:
 class Times:
     """How far predicted values were from measured ones.
 
-    `error` is the median of the absolute errors, relative; `correlation` Spearman's; `covered` the share of values in
-    their intervals, `width` the median factor from the middle of an interval to its end.
+    `error` is the median of the absolute errors, relative; `correlation` Spearman's, NaN where there is none; `covered`
+    the share of values in their intervals, `width` the median factor from the middle of an interval to its end.
     """
 
     error: float
@@ -81,7 +82,7 @@ def _group(setting: Setting, by: By) -> str:
 def _held(
     setting: Setting, own: Sequence[Measured], told: Sequence[Measured], known: Sequence[Measured], *, baselines: bool
 ) -> Held:
-    default = next((one for one in told if one.default), None)
+    default = next((one for one in own if one.default), None)
     space = tabled([one.configuration for one in own], default.configuration if default else None)
     costs = {_key(space, one.configuration): _cost(one) for one in told}
     best = min(costs.values())
@@ -102,7 +103,7 @@ def _held(
     return Held(
         setting,
         len(told),
-        float(np.exp(best - _cost(default))) if default else None,
+        float(np.exp(best - _cost(default))) if default is not None and default in told else None,
         chosen(proposals) if proposals else None,
         _times(told, known, setting),
         others,
@@ -119,7 +120,7 @@ def _times(told: Sequence[Measured], known: Sequence[Measured], setting: Setting
     away = np.abs(estimate.mean - true)
     return Times(
         error=float(np.median(np.abs(np.expm1(estimate.mean - true)))),
-        correlation=float(spearmanr(estimate.mean, true).statistic) if len(told) > 2 else float("nan"),
+        correlation=_correlation(estimate.mean, true),
         covered=float((away <= estimate.half).mean()),
         width=float(np.exp(np.median(estimate.half))),
         predicted=tuple(
@@ -132,6 +133,13 @@ def _times(told: Sequence[Measured], known: Sequence[Measured], setting: Setting
             )
         ),
     )
+
+
+def _correlation(predicted: FloatArray, true: FloatArray) -> float:
+    """Return Spearman's rank correlation, NaN where all of either, (n,), are the same."""
+    if np.ptp(predicted) == 0.0 or np.ptp(true) == 0.0:
+        return float("nan")
+    return float(spearmanr(predicted, true).statistic)
 
 
 def _cost(one: Measured) -> float:

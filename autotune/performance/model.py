@@ -79,7 +79,8 @@ class PerformanceModel:
         doubts = (*(times.doubts if times is not None else ()), *self._left_out(setting.metric))
         view = _View(space, setting, rows, times if times is not None and not times.abstains else None)
         if len(found) >= _TRANSFERRED or (found and view.times is None):
-            return view.transferred(transfer(space, setting, found, rows, top), grounds, doubts)
+            told = replace(view, rows=rows[view.differs_in(_varied(space, found))])
+            return told.transferred(transfer(space, setting, found, told.rows, top), grounds, doubts)
         if view.times is None:
             why = "too little was measured of it by this metric to say anything"
             return Prediction(setting, space.default(), None, (), doubts=doubts or (why,), grounds=grounds)
@@ -132,7 +133,7 @@ class _View:
     def timed(self, times: RunTimes, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the prediction that follows from predicted times alone."""
         sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
-        told = np.flatnonzero(self._differs_in(times.varied))
+        told = np.flatnonzero(self.differs_in(times.varied))
         cost = sign * times.estimate(Cases.candidates(self.space, self.rows[told], self.setting)).mean
         places = told[np.argsort(cost, kind="stable")[:top]]
         default_case = Cases.candidates(self.space, self.rows[:1], self.setting)
@@ -156,7 +157,7 @@ class _View:
         reasons = tuple((name, exp(-sign * part)) for name, part in why)
         return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts, reasons)
 
-    def _differs_in(self, varied: frozenset[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    def differs_in(self, varied: frozenset[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return which rows, (n,), are as the default but for parameters of which something is known."""
         others = [place for place, one in enumerate(self.space.parameters) if one.name not in varied]
         found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (self.rows[:, others] == self.rows[0, others]).all(axis=1)
@@ -170,6 +171,13 @@ class _View:
             Interval(exp(middle), exp(middle - wide), exp(middle + wide))
             for middle, wide in zip(told.mean.tolist(), told.half.tolist(), strict=True)
         ]
+
+
+def _varied(space: Space, found: Sequence[Source]) -> frozenset[str]:
+    """Return the parameters that somebody measured with several values."""
+    rows = np.concatenate([one.rows for one in found])
+    several = (rows != rows[0]).any(axis=0)
+    return frozenset(one.name for one, varied in zip(space.parameters, several, strict=True) if varied)
 
 
 def _candidates(space: Space, found: Sequence[Source]) -> Indices:

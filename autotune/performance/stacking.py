@@ -20,10 +20,11 @@ _SETTINGS = {
     "eta": 0.05,
     "subsample": 0.7,
     "colsample_bytree": 0.7,
-    "min_child_weight": 20,
     "nthread": 1,
     "verbosity": 0,
 }
+# The least weight of a leaf: of a few dozen configurations every one tells something.
+_ROWS_OF_A_LEAF, _LARGEST_LEAF = 1_000, 20.0
 _LEAST_EFFICIENCY = 0.05
 # Trees are steps: what is equal to them is told apart by the mean over machines.
 _TIE_BREAK = 1e-3
@@ -80,7 +81,8 @@ class Stack:
         data = xgboost.DMatrix(np.concatenate(xs), np.concatenate(ys), weight=np.concatenate(weights))
         count = xs[0].shape[1] - evidence.traits.shape[1]
         rising = (*[1] * count, *[0] * evidence.traits.shape[1])
-        settings = {**_SETTINGS, "monotone_constraints": rising}
+        leaf = float(np.clip(data.num_row() / _ROWS_OF_A_LEAF, 1.0, _LARGEST_LEAF))
+        settings = {**_SETTINGS, "monotone_constraints": rising, "min_child_weight": leaf}
         boosters = [xgboost.train({**settings, "seed": bag}, data, _ROUNDS) for bag in range(_BAGS)]
         return cls(tuple(sources), tuple(boosters))
 

@@ -1,0 +1,254 @@
+"""From a study file and a machine to proposals: a quick command, and measurements that nobody made."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from autotune.errors import CannotRunHereError, ExitCode, StudyFileError
+from autotune.machine import this_machine
+from autotune.machines.description import MachineError
+from autotune.performance.measured import Measured
+from autotune.performance.prediction import Interval, Prediction, Proposal
+from autotune.predicting import Target, predict, question, restricted, target_of
+from autotune.studyfile import StudyFile
+from launchers.local import local_launcher
+from objectives import registry
+from objectives.base import Metric
+
+TOOK = Metric("took_s", "s", kind="time")
+STUDY = StudyFile.model_validate(
+    {
+        "name": "solver",
+        "objective": "command",
+        "options": {
+            "argv": ["awk", "BEGIN {{ print {x}, {y} }}"],
+            "metrics": [{"name": "took_s", "unit": "s", "pattern": r"(\S+)", "kind": "time"}],
+        },
+        "space": {
+            "parameters": {
+                "x": {"type": "integer", "low": 1, "high": 16, "default": 16},
+                "y": {"type": "integer", "values": [1, 2, 4], "default": 1},
+                "z": {"type": "integer", "low": 1, "high": 3, "default": 2},
+            },
+            "constraints": [{"name": "few", "rule": "x * y <= cores", "reason": "a core each"}],
+        },
+    }
+)
+FACTS = {"cores": 16, "nodes": 1, "cores_per_node": 16, "sockets": 1, "memory_bytes": 2**34, "vendor": "a"}
+MARS = Target("mars", FACTS)
+
+
+def asked_of(target, folder, study=STUDY):
+    return question(study, target, local_launcher(), folder)
+
+
+@pytest.fixture
+def asked(tmp_path):
+    return asked_of(MARS, tmp_path)
+
+
+def law(x, y):
+    return 8.0 / x + 0.3 * y + x / 8.0
+
+
+def rows(asked, machine, scale=1.0, metric=TOOK, **facts):
+    place = replace(asked.setting, machine=machine, metric=metric, machine_facts={**FACTS, **facts})
+    tried = [{"x": x, "y": y, "z": 2} for x in range(1, 17) for y in (1, 2, 4) if x * y <= 16]
+    return [Measured(place, one, scale * law(one["x"], one["y"])) for one in tried]
+
+
+def two(asked):
+    return [*rows(asked, "earth"), *rows(asked, "moon", 2.0)]
+
+
+def many(asked):
+    return [row for number, name in enumerate("abcd", 1) for row in rows(asked, name, number)]
+
+
+def test_a_question_about_another_machine(asked):
+    assert asked.setting.program == "solver"
+    assert asked.setting.machine == "mars"
+    assert asked.setting.metric == TOOK
+    assert asked.setting.machine_facts == FACTS
+    assert asked.rules == ("x * y <= cores",)
+    assert asked.space.size.value == 3 * (16 + 8 + 4)
+
+
+def test_the_space_is_that_of_the_other_machine(tmp_path):
+    venus = Target("venus", {**FACTS, "cores": 64, "cores_per_node": 64})
+    assert asked_of(venus, tmp_path).space.size.value == 3 * (16 + 16 + 16)
+
+
+def test_a_machine_without_cores_is_refused(tmp_path):
+    with pytest.raises(CannotRunHereError, match="description of 'venus' does not say its cores"):
+        asked_of(Target("venus", {"sockets": 1}), tmp_path)
+
+
+def test_what_the_objective_refuses_is_told(tmp_path):
+    wrong = STUDY.model_copy(update={"options": {"arg": []}})
+    with pytest.raises(CannotRunHereError, match=r"options\.arg"):
+        asked_of(MARS, tmp_path, wrong)
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_only_here_does_the_installation_count(tmp_path, monkeypatch, here):
+    plan_of, seen = registry.plan, {}
+
+    def planned(*words, machine, **others):
+        seen.update(machine)
+        plan = plan_of(*words, machine=machine, **others)
+        return replace(plan, facts={"n": 9, "blas": "openblas"}, installation=("blas",))
+
+    monkeypatch.setattr(registry, "plan", planned)
+    setting = asked_of(Target("mars", FACTS, here=here), tmp_path).setting
+    assert seen["described"] is not here
+    assert "vendor" not in seen
+    assert setting.workload_facts == {"n": 9}
+    assert setting.machine == ("mars, openblas" if here else "mars")
+    assert ("blas" in setting.machine_facts) is here
+
+
+def test_this_machine_and_others_by_name():
+    here, gadi = target_of("this", 1), target_of("gadi", 2)
+    assert here.here
+    assert here.facts["cores"] == this_machine().cores
+    assert (gadi.machine, gadi.facts["cores"], gadi.facts["nodes"], gadi.here) == ("gadi", 96, 2, False)
+    with pytest.raises(MachineError, match="did you mean 'gadi'"):
+        target_of("gady", 1)
+
+
+def test_rules_of_the_user_narrow_the_space(asked):
+    known = two(asked)
+    narrower = restricted(asked, ["x >= 12", "y < 4", "x >= 12"])
+    assert narrower.space.size.value == 3 * 5
+    assert all(one["x"] >= 12 and one["y"] == 1 for one in narrower.space.configurations())
+    assert narrower.plan.notes == ()
+    assert all(one.configuration["x"] >= 12 for one in predict(narrower, known, 5).proposals)
+    assert restricted(asked, []) is asked
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("q <= 3", "unknown name 'q'"),
+        ("x <=", "cannot read this"),
+        ("x", "must be true or false"),
+        ("x > 99", "no configuration is valid"),
+    ],
+)
+def test_wrong_rules_are_told(asked, rule, said):
+    with pytest.raises(StudyFileError, match=said) as told:
+        restricted(asked, [rule])
+    assert str(told.value).startswith("--where: ")
+    assert rule in str(told.value)
+
+
+def test_a_default_that_breaks_a_rule_gives_way_to_the_nearest(asked):
+    narrower = restricted(asked, ["x <= 12"])
+    (note,) = narrower.plan.notes
+    assert "x=16 y=1 z=2, breaks --where" in note
+    assert "x=12 y=1 z=2" in note
+    found = predict(narrower, two(asked), 5)
+    assert found.default == narrower.space.default() == {"x": 12, "y": 1, "z": 2}
+    assert all(one.configuration["x"] <= 12 for one in found.proposals)
+
+
+def test_a_default_value_that_a_rule_forbids_may_become_none(tmp_path):
+    optional = {"type": "integer", "low": 1, "high": 16, "default": 16, "optional": True}
+    space = STUDY.space.model_copy(update={"parameters": {**STUDY.space.parameters, "x": optional}})
+    open_ended = asked_of(MARS, tmp_path, STUDY.model_copy(update={"space": space}))
+    narrower = restricted(open_ended, ["not is_set(x)"])
+    assert narrower.space.default() == {"y": 1, "z": 2}
+
+
+@pytest.mark.parametrize("known", [[], ["others"]])
+def test_of_a_program_that_was_never_measured_nothing_is_said(asked, known):
+    others = [replace(row, setting=replace(row.setting, program="others")) for row in rows(asked, "a")] if known else []
+    with pytest.raises(CannotRunHereError, match=r"nothing was measured of 'solver' anywhere.*autotune import") as told:
+        predict(asked, others, 5)
+    assert told.value.exit_code == ExitCode.CANNOT_RUN_HERE
+    assert f"(there is: {'others' if known else 'nothing'})" in str(told.value)
+
+
+def test_what_others_measured_of_other_programs_changes_nothing(asked):
+    others = [
+        replace(row, setting=replace(row.setting, program="others"), value=1e-9) for row in rows(asked, "mars", 1.0)
+    ]
+    assert predict(asked, two(asked) + others, 3) == predict(asked, two(asked), 3)
+
+
+@pytest.mark.parametrize("known", [two, many])
+def test_proposals_are_valid_distinct_and_leave_alone_what_nobody_varied(asked, known):
+    found = predict(asked, known(asked), 5)
+    told = [one.configuration for one in found.proposals]
+    assert len(told) == 5
+    assert len({tuple(one.items()) for one in told}) == 5
+    assert all(asked.space.contains(one) for one in told)
+    assert {one["z"] for one in told} == {2}
+    assert found.default == {"x": 16, "y": 1, "z": 2}
+
+
+def test_the_first_proposal_is_good(asked):
+    best = law(8, 1)
+    first = predict(asked, many(asked), 1).proposals[0]
+    assert law(first.configuration["x"], first.configuration["y"]) <= 1.15 * best
+    assert first.speed_up is not None
+    assert first.speed_up.low <= law(16, 1) / best <= 1.05 * first.speed_up.high
+
+
+def test_asking_for_more_than_there_is(asked):
+    narrower = restricted(asked, ["x >= 15", "z == 2"])
+    assert len(predict(narrower, many(asked), 50).proposals) == 2
+
+
+def test_judged_by_another_metric_of_the_same_unit(asked):
+    cpu, joules = Metric("cpu_s", "s", kind="time"), Metric("energy", "J")
+    known = [*rows(asked, "earth", metric=cpu), *rows(asked, "moon", 2.0, metric=cpu)]
+    found = predict(asked, known + rows(asked, "earth", metric=joules), 3)
+    assert found.setting.metric == cpu
+    assert found.doubts[0] == "little was measured by took_s: judged by cpu_s"
+    assert found.proposals
+    assert not found.promising
+    none = predict(asked, rows(asked, "earth", metric=joules), 3)
+    assert (none.proposals, none.default_value, none.promising) == ((), None, False)
+    assert none.doubts == ("too little was measured of it by this metric to say anything",)
+
+
+def test_doubts_are_in_words(tmp_path):
+    far = asked_of(Target("far", {**FACTS, "cores": 640, "cores_per_node": 640}), tmp_path)
+    doubts = predict(far, two(far), 3).doubts
+    assert "nothing was measured on far; nearest machine: earth" in doubts
+    assert "no measurement with more than 16 cores per node: 640 asked" in doubts
+
+
+def test_a_machine_like_none_gets_no_times(tmp_path):
+    alien = Target("alien", {name: 1000 * value for name, value in FACTS.items() if name != "vendor"} | {"vendor": "b"})
+    asked = asked_of(alien, tmp_path)
+    found = predict(asked, two(asked), 3)
+    assert found.default_value is None
+    assert all(one.value is None for one in found.proposals)
+    assert found.doubts
+
+
+@pytest.mark.parametrize("known", [two, many, lambda asked: two(asked)[:3]])
+def test_as_json(asked, known):
+    found = predict(asked, known(asked), 3)
+    again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [one["configuration"] for one in again["proposals"]] == [one.configuration for one in found.proposals]
+    assert again["doubts"] == list(found.doubts)
+    assert again["default"]["configuration"] == found.default
+    assert again["setting"]["metric"]["name"] == "took_s"
+    assert again["promising"] is found.promising
+
+
+def test_the_json_form_of_what_is_unknown(asked):
+    found = Prediction(asked.setting, {"x": 1}, None, (Proposal({"x": 2}, Interval(2.0, 1.0, 4.0)),))
+    (told,) = found.to_dict()["proposals"]
+    assert told["value"] == {"value": 2.0, "low": 1.0, "high": 4.0, "confidence": 0.9}
+    assert told["speed_up"] is None
+    assert str(found.proposals[0].value) == "2 (1 to 4, 90%)"
+
+
+def test_the_same_data_give_the_same_prediction(asked):
+    assert predict(asked, many(asked), 5) == predict(asked, many(asked), 5)
