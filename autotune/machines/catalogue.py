@@ -19,11 +19,6 @@ def machine_files() -> dict[str, Path]:
     return _files(shipped) | _files(config_folder() / "machines")
 
 
-def machine_names() -> tuple[str, ...]:
-    """Return the names of the described machines, in order."""
-    return tuple(sorted(machine_files()))
-
-
 def find_machine(name_or_path: str) -> MachineDescription:
     """Return a machine by name (`gadi`), by the path of its description (`./mine.toml`), or `this` one.
 

@@ -4,7 +4,6 @@ Numbers that are all positive count by logarithm (a doubling is a step, a power 
 are; each word is a column; a column that says so stands beside what may be without a value.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -125,16 +124,3 @@ def _count(columns: Columns) -> int:
 def taken(columns: Columns, chosen: npt.NDArray[np.intp]) -> Columns:
     """Return the cases at the places `chosen`, (m,)."""
     return {name: column[chosen] for name, column in columns.items()}
-
-
-def groups(labels: npt.NDArray[np.object_], most: int) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield up to `most` masks, (n,), of cases to leave out together: whole labels, as even in size as can be."""
-    sizes = {label: int((labels == label).sum()) for label in dict.fromkeys(labels.tolist())}
-    folds: list[list[object]] = [[] for _ in range(min(most, len(sizes)))]
-    loads = [0] * len(folds)
-    for label, size in sorted(sizes.items(), key=lambda item: -item[1]):
-        lightest = loads.index(min(loads))
-        folds[lightest].append(label)
-        loads[lightest] += size
-    for fold in folds:
-        yield np.isin(labels, np.array(fold, dtype=object))
