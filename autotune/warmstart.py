@@ -108,9 +108,9 @@ def _asked(space: Space, setting: Setting, known: Sequence[Measured]) -> WarmSta
 def _judged(found: "Prediction") -> WarmStart:
     first = found.proposals[0].speed_up if found.proposals else None
     if first is None or not found.promising:
-        what = "nobody can say how fast they are here" if first is None else f"the best is expected to be {first}"
-        doubts = f" ({'; '.join(found.doubts)})" if found.doubts else ""
-        return WarmStart(why=f"no prediction beats the default by more than its uncertainty: {what}{doubts}")
+        told = [f"{first} times its speed is expected"] if first is not None else []
+        why = "; ".join([*told, *found.doubts[:1]]) or "too little was measured"
+        return WarmStart(why=f"no prediction beats the default by more than its uncertainty: {why}")
     proposals = tuple(proposal.configuration for proposal in found.proposals)
     return WarmStart(proposals, (first.value, first.low, first.high))
 
