@@ -23,7 +23,7 @@ from spaces import Space
 from spaces.valid import Indices
 
 # All of a valid set up to this size is looked at; of a larger one a sample, and what was measured of it.
-_LISTED = 100_000
+_LISTED = 200_000
 _SAMPLED = 20_000
 # With fewer settings of the same space their efficiencies are no better guide than run times.
 _TRANSFERRED = 3
