@@ -54,7 +54,7 @@ def draw_calibration(found: Mapping[str, Mapping[str, Sequence[Point]]], path: P
     """
     from matplotlib.figure import Figure  # noqa: PLC0415  takes a second to import
 
-    figure = Figure(figsize=(6 * max(1, len(found)), 6), layout="constrained")
+    figure = Figure(figsize=(9 * max(1, len(found)), 6), layout="constrained")
     for place, (title, settings) in enumerate(found.items(), start=1):
         axes = figure.add_subplot(1, len(found), place)
         for name, points in settings.items():
@@ -70,7 +70,7 @@ def draw_calibration(found: Mapping[str, Mapping[str, Sequence[Point]]], path: P
             axes.set_yscale("log")
             values = [value for points in settings.values() for point in points for value in point[:2]]
             axes.plot([min(values), max(values)], [min(values), max(values)], color="black", lw=0.8, ls=":")
-            axes.legend(fontsize=7)
+            axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
         axes.set_xlabel("measured")
         axes.set_ylabel("predicted, with its 90 % interval")
         axes.set_title(title, fontsize=10)

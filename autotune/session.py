@@ -60,8 +60,8 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
     check_sampler(study.sampler)
     with _opened(study, place, display) as (store, prepared, facts):
         store.use(sampler_of(prepared.space, study.sampler))
-        _warm_up(store, study, place, prepared, display)
         if not _is_done(store, study, prepared):
+            _warm_up(store, study, place, prepared, display)
             with _bench(study, place, prepared, facts, display) as bench:
                 _tune(store, bench, study, prepared)
                 _judge(store, bench, study, prepared)
@@ -79,7 +79,11 @@ def _warm_up(store: StudyStore, study: StudyFile, place: Place, prepared: Prepar
         display.line(f"no warm start: {error}")
         return
     known = [one for one in told if one.setting.source != setting.source]
-    found = warm_start(store, prepared.space, setting, known, display)
+    try:
+        found = warm_start(store, prepared.space, setting, known, display)
+    except Exception as error:  # noqa: BLE001  whatever a model stumbles over, a study can do without it
+        display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
+        return
     store.start_with(found.proposals)
     store.guide_by(guide(prepared.space, setting, known))
 
