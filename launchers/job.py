@@ -69,6 +69,7 @@ class EndReason(StrEnum):
     OUTPUT_LIMIT = "output limit"
     CANCELLED = "cancelled"
     NOT_STARTED = "not started"
+    PREEMPTED = "preempted"
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,10 @@ from launchers.base import STDERR, STDOUT, LaunchError
 from launchers.cpus import CPUS, one_thread_per_core, parse_cpu_list
 from launchers.detect import detect
 from launchers.environment import inherited, job_environment
-from launchers.job import EndReason, Job, JobState, JobStatus, Usage
+from launchers.job import Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_argv, mpi_environment, notes
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
+from launchers.status import read_status
 
 _SUPERVISOR = [sys.executable, "-I", "-S", "-E", supervisor.__file__]
 _GRACE_S = 5.0
@@ -267,30 +268,16 @@ def _pid(answer: bytes, spec: Mapping[str, Any]) -> int:
 
 
 def _status(job: _JobId) -> JobStatus:
-    status = _read_status(job.folder)
+    status = read_status(job.folder)
     if status is None and job.is_alive():
         return JobStatus(JobState.RUNNING)
     # It may have ended between the two looks.
-    status = status or _read_status(job.folder)
+    status = status or read_status(job.folder)
     _forget(str(job))
     if status is not None:
         return status
     kill_marked(JOB_VARIABLE, lambda mark: mark == job.mark)
     return JobStatus(JobState.LOST, message=_why_lost(job.folder))
-
-
-def _read_status(folder: Path) -> JobStatus | None:
-    try:
-        stored = json.loads((folder / supervisor.STATUS_FILE).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return JobStatus(
-        state=JobState(stored["state"]),
-        reason=EndReason(stored["reason"]),
-        exit_code=stored["exit_code"],
-        usage=Usage(stored["elapsed_s"], stored["cpu_s"], stored["peak_memory_bytes"]),
-        message=stored["message"],
-    )
 
 
 def _why_lost(folder: Path) -> str:
@@ -310,7 +297,7 @@ def _end(jobs: Sequence[_JobId], number: signal.Signals, patience_s: float) -> N
     give_up_at = time.monotonic() + patience_s
     while any(job.is_alive() for job in jobs) and time.monotonic() < give_up_at:
         time.sleep(_PAUSE_S)
-    marks = {job.mark for job in jobs if job.is_alive() or _read_status(job.folder) is None}
+    marks = {job.mark for job in jobs if job.is_alive() or read_status(job.folder) is None}
     if marks:
         kill_marked(JOB_VARIABLE, lambda mark: mark in marks)
 

@@ -57,11 +57,9 @@ class Supervisor:
     def __init__(self, spec: dict[str, Any]) -> None:
         self._spec = spec
         self._program = 0
-        self._reason = "exited"
-        self._message = ""
+        self._reason, self._message = "exited", ""
         self._exit_code: int | None = None
-        self._started = 0.0
-        self._elapsed_s = 0.0
+        self._started = self._elapsed_s = 0.0
         self._peak_bytes = 0
         self._stop_at = _FOREVER
         self._oom_kills = _oom_kills()
@@ -69,6 +67,8 @@ class Supervisor:
         self._folder_fd = self._lock_fd = self._wake_fd = -1
         self._folder_mode = 0
         self._outputs: list[int] = []
+        # A batch job does not end with its submitter, and has no pipe to it.
+        self._lifeline = [] if spec["launcher_pid"] is None else [0]
 
     def start(self) -> None:
         """Start the program.
@@ -141,9 +141,9 @@ class Supervisor:
 
         The pipe tells at once; but a process that the launching one forked may hold the pipe's other end as well.
         """
-        if 0 in select.select([0], [], [], 0)[0] and not os.read(0, 4096):
+        if select.select(self._lifeline, [], [], 0)[0] and not os.read(0, 4096):
             return False
-        return bool(start_time(self._spec["launcher_pid"]) == self._spec["launcher_start_time"])
+        return not self._lifeline or bool(start_time(self._spec["launcher_pid"]) == self._spec["launcher_start_time"])
 
     def _heed_signals(self, now: float) -> None:
         if _END_NOW in self._signals:
@@ -162,7 +162,7 @@ class Supervisor:
         _signal_all(descendants(os.getpid()), signal.SIGTERM)
 
     def _wait(self, timeout_s: float) -> None:
-        select.select([0, self._wake_fd], [], [], min(max(timeout_s, 0.0), _SAMPLE_S))
+        select.select([*self._lifeline, self._wake_fd], [], [], min(max(timeout_s, 0.0), _SAMPLE_S))
         with contextlib.suppress(BlockingIOError):
             while os.read(self._wake_fd, 512):
                 pass

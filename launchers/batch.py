@@ -1,0 +1,326 @@
+"""Jobs of a batch system: each is a job script in its run's folder, and outlives the process that submitted it.
+
+What is run on the node is the supervisor of local jobs, so that the time limit, the usage and the end of a job are the
+same thing everywhere. Its status file says that a job has ended; the scheduler is asked for what a file cannot say.
+"""
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from launchers import node
+from launchers.base import STDERR, STDOUT, LaunchError
+from launchers.commands import Commands, run_command
+from launchers.environment import job_environment
+from launchers.job import EndReason, Job, JobState, JobStatus
+from launchers.mpi import CannotStartRanksError, mpi_argv, mpi_environment, notes
+from launchers.schedulers.base import QUEUE_LOG, Scheduler, Seen, request, script
+from launchers.site import Site
+from launchers.status import read_status
+from launchers.supervisor import STATUS_FILE
+
+SCRIPT_FILE = ".autotune-job.sh"
+ANSWER_FILE = ".autotune-submitted"
+
+_GRACE_S = 3.0
+_OUTPUT_LIMIT_BYTES = 2 * 2**30
+# Shared file systems show a file that another machine wrote only after a while.
+_PATIENCE_S = 60.0
+_LONGEST_PAUSE_S = 600.0
+# Command lines have a limit, and schedulers a patience.
+_AT_ONCE = 500
+_CANCEL_PATIENCE_S = 120.0
+_PAUSE_S = 0.05
+# What a job needs of the environment that its study was started in, where no modules are loaded for it.
+_CARRIED = (
+    *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "MKLROOT"),
+    *("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ"),
+)
+
+
+class QueueFullError(LaunchError):
+    """The scheduler takes no further job now; it will later."""
+
+
+@dataclass
+class _Known:
+    """What this process knows of a job: when it was first asked for, and what the scheduler said, and when."""
+
+    since: float
+    seen: Seen | None = None
+    asked_at: float | None = None
+    gone_since: float | None = None
+    cancelled: bool = False
+    ended: JobStatus | None = None
+
+
+class BatchLauncher:
+    """Submits jobs to the scheduler of a site. Several processes may poll and cancel the same jobs."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        site: Site,
+        commands: Commands = run_command,
+        clock: Callable[[], float] = time.monotonic,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        """Use `commands` to reach the scheduler; a job nobody knows of is given up after `patience_s`."""
+        self.site = site
+        self.flavour = site.mpi
+        self._scheduler = scheduler
+        self._commands = commands
+        self._clock = clock
+        self._patience_s = patience_s
+        self._jobs: dict[str, _Known] = {}
+        self._ask_at = clock()
+        self._pause_s = site.poll_s
+        self.trouble = ""
+        """Why the scheduler cannot be asked at present; empty while it answers."""
+
+    def submit(self, job: Job) -> str:
+        """Submit `job`.
+
+        Raises:
+            QueueFullError: the scheduler will take it later.
+            LaunchError: it refuses the job, or the job's folder cannot be used.
+        """
+        self._write(job)
+        argv = self._scheduler.submit(job.folder / SCRIPT_FILE)
+        answer = self._commands(argv, job.folder, job.folder / ANSWER_FILE)
+        number = self._scheduler.job_id(answer.stdout) if answer.code == 0 else None
+        if number is None:
+            msg = f"{argv[0]} does not take the job: {answer.complaint}"
+            if self._scheduler.can_wait(answer.complaint) or answer.code == 124:
+                raise QueueFullError(msg)
+            raise LaunchError(msg)
+        return self._id(number, job.folder)
+
+    def submitted(self, folder: Path) -> str | None:
+        """Return the id of the job that was last submitted in a run's folder; None if none was.
+
+        This is for a submission whose process was killed before it could tell the id to anybody.
+        """
+        with suppress(OSError):
+            number = self._scheduler.job_id((folder / ANSWER_FILE).read_text(encoding="utf-8", errors="replace"))
+            return None if number is None else self._id(number, folder)
+        return None
+
+    def poll(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+        """Return the status of every id; the scheduler is asked once for all of them, and not too often."""
+        found = {job_id: self._read(job_id) for job_id in ids}
+        self._ask([job_id for job_id, status in found.items() if status is None])
+        return {job_id: status or self._judged(job_id) for job_id, status in found.items()}
+
+    def end(self, ids: Iterable[str]) -> None:
+        """Ask the scheduler to end jobs; `poll` tells when they have."""
+        wanted = [job_id for job_id in ids if self._read(job_id) is None]
+        for job_id in wanted:
+            self._known(job_id).cancelled = True
+        for some in _parts(wanted):
+            self._commands(self._scheduler.cancel([self._number(job_id) for job_id in some]))
+        self._ask_at = self._clock()
+
+    def cancel(self, job_id: str) -> None:
+        """End a job, and return when it has ended.
+
+        Raises:
+            LaunchError: it goes on, whatever is said to the scheduler.
+        """
+        self.end([job_id])
+        give_up_at = self._clock() + _CANCEL_PATIENCE_S
+        while self.poll([job_id])[job_id].state in {JobState.QUEUED, JobState.RUNNING}:
+            if self._clock() >= give_up_at:
+                msg = f"job {self._number(job_id)} could not be cancelled within {_CANCEL_PATIENCE_S:g} s"
+                raise LaunchError(f"{msg}: {self.trouble}" if self.trouble else msg)
+            self._ask_at = min(self._ask_at, self._clock() + 10 * _PAUSE_S)
+            time.sleep(_PAUSE_S)
+
+    def command(self, job: Job) -> list[str]:
+        """Return the whole command line of `job` on its node.
+
+        Raises:
+            LaunchError: there is none, or what starts ranks at this site cannot start them so.
+        """
+        if not job.argv:
+            msg = f"{job.name} has no command"
+            raise LaunchError(msg)
+        try:
+            return mpi_argv(self.flavour, job)
+        except CannotStartRanksError as error:
+            raise LaunchError(str(error)) from error
+
+    def script(self, job: Job) -> str:
+        """Return the job script of `job`."""
+        head = self._scheduler.head(request(job, self.site), self.site)
+        return script(head, self.site, [self.site.python, "-I", node.__file__, os.fspath(job.folder)])
+
+    def shown(self, job: Job) -> str:
+        """Return what would be submitted, and what it runs, as lines for a person."""
+        own = job_environment({}, self._added(job))
+        words = [*(f"{name}={value}" for name, value in sorted(own.items())), *self.command(job)]
+        return f"{self.script(job)}# runs: env {shlex.join(words)}"
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a user should know about how jobs are started here."""
+        said = [
+            f"each run is a job of {self._scheduler.name} at {self.site.name}",
+            *notes(self.flavour, user_id=os.geteuid())[:1],
+        ]
+        if not self.site.exclusive:
+            said.append(
+                "runs of less than a node may share it with other people's jobs, whose noise they then measure "
+                "(exclusive = true in the site file asks for whole nodes)"
+            )
+        return tuple(said)
+
+    def _write(self, job: Job) -> None:
+        if not job.folder.is_dir():
+            msg = f"the job's folder {job.folder} is not there, or not a folder; make it first"
+            raise LaunchError(msg)
+        argv, environment = self.command(job), self._environment(job)
+        for word in (*argv, *environment, *environment.values()):
+            if "\0" in word:
+                msg = f"{word!r} holds a zero byte, which no command line and no environment can"
+                raise LaunchError(msg)
+        spec = {
+            "argv": argv,
+            "environment": environment,
+            "folder": os.fspath(job.folder.resolve()),
+            "stdout": STDOUT,
+            "stderr": STDERR,
+            "cpus": [],
+            "time_limit_s": job.time_limit_s,
+            "grace_s": _GRACE_S,
+            "output_limit_bytes": _OUTPUT_LIMIT_BYTES,
+        }
+        try:
+            for name in (STATUS_FILE, ANSWER_FILE, QUEUE_LOG, STDOUT, STDERR):
+                (job.folder / name).unlink(missing_ok=True)
+            (job.folder / node.JOB_FILE).write_text(json.dumps(spec), encoding="utf-8")
+            (job.folder / SCRIPT_FILE).write_text(self.script(job), encoding="utf-8")
+        except OSError as error:
+            msg = f"the job's folder {job.folder} cannot be written to: {error.strerror}"
+            raise LaunchError(msg) from error
+
+    def _environment(self, job: Job) -> dict[str, str]:
+        """Return what is set on the node beside what its modules set."""
+        carried = {} if self.site.modules else {name: os.environ[name] for name in _CARRIED if name in os.environ}
+        return job_environment({}, carried | self._added(job))
+
+    def _added(self, job: Job) -> dict[str, str]:
+        added = mpi_environment(self.flavour, user_id=os.geteuid()) if job.mpi is not None else {}
+        return added | dict(job.environment)
+
+    def _id(self, number: str, folder: Path) -> str:
+        return f"{self._scheduler.name}:{number}:{folder}"
+
+    def _number(self, job_id: str) -> str:
+        return self._parsed(job_id)[0]
+
+    def _parsed(self, job_id: str) -> tuple[str, Path]:
+        kind, _, rest = job_id.partition(":")
+        number, colon, folder = rest.partition(":")
+        if kind != self._scheduler.name or not colon:
+            msg = f"{job_id!r} is not the id of a job of {self._scheduler.name}, which looks like {kind}:NUMBER:FOLDER"
+            raise ValueError(msg)
+        return number, Path(folder)
+
+    def _known(self, job_id: str) -> _Known:
+        return self._jobs.setdefault(job_id, _Known(self._clock()))
+
+    def _read(self, job_id: str) -> JobStatus | None:
+        """Return how a job ended, if its own files say all there is to know."""
+        known = self._known(job_id)
+        if known.ended is None:
+            status = read_status(self._parsed(job_id)[1])
+            # Who ended it, and why, only the scheduler knows.
+            if status is not None and (known.cancelled or status.reason is not EndReason.CANCELLED):
+                known.ended = status
+        return known.ended
+
+    def _ask(self, ids: Sequence[str]) -> None:
+        now = self._clock()
+        if not ids or now < self._ask_at:
+            return
+        self._pause_s, self.trouble, complaint = self.site.poll_s, "", ""
+        for some in _parts(ids):
+            answer = self._commands(self._scheduler.status([self._number(job_id) for job_id in some]))
+            told = (
+                None if answer.code in {124, 127} else self._scheduler.states(answer.stdout, answer.stderr, answer.code)
+            )
+            if told is None:
+                complaint = answer.complaint
+                continue
+            for job_id in some:
+                self._heard(job_id, told.get(self._number(job_id)), now)
+        if complaint:
+            self.trouble = complaint
+            self._pause_s = min(2 * max(self._pause_s, 1.0), _LONGEST_PAUSE_S)
+        self._ask_at = now + self._pause_s
+
+    def _heard(self, job_id: str, seen: Seen | None, now: float) -> None:
+        known = self._known(job_id)
+        known.asked_at = now
+        if seen is not None:
+            known.seen = seen
+        is_over = seen is None or seen.state in {JobState.ENDED, JobState.LOST}
+        known.gone_since = (known.gone_since or now) if is_over else None
+
+    def _judged(self, job_id: str) -> JobStatus:
+        """Return the status of a job of which no file says all."""
+        known, folder = self._known(job_id), self._parsed(job_id)[1]
+        status, seen = read_status(folder), known.seen
+        if known.gone_since is None:
+            running = status is not None or (folder / STDOUT).exists()
+            return (
+                JobStatus(JobState.RUNNING)
+                if running
+                else JobStatus(JobState.QUEUED, message=seen.message if seen else "")
+            )
+        over = seen is not None and seen.state in {JobState.ENDED, JobState.LOST}
+        if status is not None:
+            known.ended = _merged(status, seen) if over and seen is not None else status
+        elif over and seen is not None and (seen.reason in _WITHOUT_STATUS or self._waited(known)):
+            known.ended = _without_status(seen, folder)
+        elif self._waited(known):
+            message = f"the scheduler knows nothing of job {self._number(job_id)}, and it left no status in {folder}"
+            known.ended = JobStatus(JobState.LOST, message=message)
+        return known.ended or JobStatus(JobState.RUNNING)
+
+    def _waited(self, known: _Known) -> bool:
+        """Whether a status file that was written on another machine would be seen here by now."""
+        return known.gone_since is not None and self._clock() - known.gone_since >= self._patience_s
+
+
+_WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.TIMED_OUT})
+
+
+def _merged(status: JobStatus, seen: Seen) -> JobStatus:
+    """Return the end of a job that was asked to end, with the scheduler's reason for it."""
+    if seen.state is JobState.LOST:
+        return JobStatus(JobState.LOST, seen.reason, usage=status.usage, message=seen.message)
+    return replace(status, reason=seen.reason or status.reason, message=seen.message or status.message)
+
+
+def _without_status(seen: Seen, folder: Path) -> JobStatus:
+    """Return the end of a job whose supervisor wrote nothing: it was killed, or did not even start."""
+    if seen.state is JobState.LOST or seen.reason in _WITHOUT_STATUS or seen.exit_code not in {0, None}:
+        return JobStatus(seen.state, seen.reason, seen.exit_code, message=seen.message)
+    return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_log(folder)}")
+
+
+def _log(folder: Path) -> str:
+    with suppress(OSError):
+        lines = (folder / QUEUE_LOG).read_text(encoding="utf-8", errors="replace").split("\n")
+        return " ".join(" ".join(lines[-5:]).split())[-400:] or f"it said nothing in {QUEUE_LOG}"
+    return f"there is no {QUEUE_LOG}"
+
+
+def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
+    return [ids[first : first + _AT_ONCE] for first in range(0, len(ids), _AT_ONCE)]

@@ -1,0 +1,78 @@
+"""Running the short commands of a scheduler."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+# A busy scheduler answers after a while; one that does not answer at all must not hold the tuner up.
+_PATIENCE_S = 60.0
+# What the commands need of their caller: who it is, and which scheduler is meant. Nothing else of it reaches a job.
+_NAMES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "KRB5CCNAME", "LD_LIBRARY_PATH")
+_OF_SCHEDULERS = (
+    *("SLURM_CONF", "SLURM_CLUSTERS", "PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
+    *("LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR", "FLUX_URI", "FLUX_CONNECTOR_PATH"),
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command printed, and its exit code; 127 for one that is not there, 124 for one that did not answer."""
+
+    code: int
+    stdout: str = ""
+    stderr: str = ""
+
+    @property
+    def complaint(self) -> str:
+        """What it said went wrong, in one line."""
+        return " ".join((self.stderr.strip() or self.stdout.strip() or f"exit code {self.code}").split())
+
+
+class Commands(Protocol):
+    """Runs commands."""
+
+    def __call__(self, argv: Sequence[str], folder: Path | None = None, answer_file: Path | None = None) -> Answer:
+        """Run `argv` in `folder` and return its answer.
+
+        With `answer_file` its output goes there at once, where it is found also when this process is killed meanwhile.
+        """
+
+
+def run_command(argv: Sequence[str], folder: Path | None = None, answer_file: Path | None = None) -> Answer:
+    """Run a command; one that is missing or does not answer is an answer as well."""
+    try:
+        if answer_file is None:
+            done = _run(argv, folder, subprocess.PIPE)
+            return Answer(done.returncode, done.stdout, done.stderr)
+        with answer_file.open("w", encoding="utf-8") as file:
+            done = _run(argv, folder, file.fileno())
+        return Answer(done.returncode, answer_file.read_text(encoding="utf-8", errors="replace"), done.stderr)
+    except subprocess.TimeoutExpired:
+        return Answer(124, stderr=f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
+    except OSError as error:
+        return Answer(127, stderr=f"{argv[0]}: {error.strerror or error}")
+
+
+def _run(argv: Sequence[str], folder: Path | None, stdout: int) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        argv,
+        cwd=folder,
+        env=environment(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        timeout=_PATIENCE_S,
+        check=False,
+        # Ctrl-C is meant for the tuner: a submission that was begun must be finished, and known.
+        start_new_session=True,
+    )
+
+
+def environment(caller: Mapping[str, str]) -> dict[str, str]:
+    """Return what a scheduler's command sees of its caller's environment."""
+    return {name: value for name, value in caller.items() if name in _NAMES or name in _OF_SCHEDULERS}

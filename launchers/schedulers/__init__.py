@@ -1,0 +1,1 @@
+"""The schedulers of clusters, each as pure text functions."""

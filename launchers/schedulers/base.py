@@ -1,0 +1,129 @@
+"""What autotune knows of a scheduler: text in, text out. Nothing here asks one."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+from launchers.job import EndReason, Job, JobState
+from launchers.site import Site
+
+QUEUE_LOG = ".autotune-queue.log"
+"""Where a job's shell and its scheduler write, in the job's folder: why a job did not even start stands there."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a job asks of the scheduler: `tasks` processes of `cores_per_task` cores on `nodes` nodes.
+
+    `memory_bytes` is for all of them together, None to leave it to the site's default.
+    """
+
+    name: str
+    nodes: int
+    tasks: int
+    cores_per_task: int
+    gpus: int
+    memory_bytes: int | None
+    walltime_s: int
+
+    @property
+    def cores(self) -> int:
+        """The cores of all nodes."""
+        return self.tasks * self.cores_per_task
+
+    @property
+    def tasks_per_node(self) -> int:
+        """The processes of a node that has as many as any."""
+        return ceil(self.tasks / self.nodes)
+
+    @property
+    def walltime(self) -> str:
+        """The wall time as `hours:minutes:seconds`."""
+        seconds = self.walltime_s
+        return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+    @property
+    def memory_mib(self) -> int | None:
+        """The memory in MiB, rounded up."""
+        return None if self.memory_bytes is None else ceil(self.memory_bytes / 2**20)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a scheduler says of a job.
+
+    `reason` and `exit_code` are those of an ended one, where it says them; a job that was taken away for another one,
+    or whose node failed, is `LOST`. `message` is in words: why it waits, or what became of it.
+    """
+
+    state: JobState
+    reason: EndReason | None = None
+    exit_code: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A scheduler as text functions.
+
+    `head` gives the lines for the scheduler at the top of a script, `submit` the command that submits one (it runs in
+    the job's folder), `job_id` reads its answer. `status` is the command that asks for all of some jobs at once,
+    `states` reads its answer, whatever its exit code: jobs that it does not mention are gone from the queue. `None` is
+    no answer: the scheduler could not be reached. `cancel` ends jobs. `can_wait` tells by the message of a refused
+    submission whether the same will be taken later: a limit of the queue, a scheduler that is busy.
+    """
+
+    name: str
+    head: Callable[[Request, Site], list[str]]
+    submit: Callable[[Path], list[str]]
+    job_id: Callable[[str], str | None]
+    status: Callable[[Sequence[str]], list[str]]
+    states: Callable[[str, str, int], Mapping[str, Seen] | None]
+    cancel: Callable[[Sequence[str]], list[str]]
+    can_wait: Callable[[str], bool]
+
+
+# Starting and ending take their time, and a busy file system more: a run must not be ended by its scheduler first.
+_WALLTIME_MARGIN_S = 120.0
+_MINUTE_S = 60
+
+
+def request(job: Job, site: Site) -> Request:
+    """Return what a job needs of the scheduler at a site.
+
+    A job gets its share of a node's memory; its wall time is its own limit with a margin, the site's without one.
+    """
+    ranks = job.mpi.ranks if job.mpi is not None else 1
+    nodes = job.resources.nodes
+    # Ranks that share cores are a matter between them and the cores.
+    tasks = min(ranks, max(1, job.resources.cores))
+    cores_per_task = max(1, job.resources.cores // tasks)
+    per_node = ceil(tasks * cores_per_task / nodes)
+    whole = site.exclusive or per_node >= site.cores_per_node
+    share = 1.0 if whole else per_node / site.cores_per_node
+    limit_s = (
+        site.walltime_s if job.time_limit_s is None else min(site.walltime_s, job.time_limit_s + _WALLTIME_MARGIN_S)
+    )
+    return Request(
+        name=job.name,
+        nodes=nodes,
+        tasks=tasks,
+        cores_per_task=cores_per_task,
+        gpus=job.resources.gpus,
+        memory_bytes=None if site.memory_bytes is None else int(nodes * share * site.memory_bytes),
+        walltime_s=_MINUTE_S * ceil(limit_s / _MINUTE_S),
+    )
+
+
+def script(head: Sequence[str], site: Site, command: Sequence[str]) -> str:
+    """Return a job script: the scheduler's lines, the site's modules and setup, and one command."""
+    lines = [
+        "#!/bin/bash -l",
+        *head,
+        *(f"module load {shlex.quote(module)}" for module in site.modules),
+        *site.setup,
+        f"exec {shlex.join(command)}",
+    ]
+    return "\n".join(lines) + "\n"

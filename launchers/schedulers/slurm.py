@@ -1,0 +1,116 @@
+"""Slurm: sbatch, squeue and scancel (manual pages of Slurm 22.05)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from launchers.job import EndReason, JobState
+from launchers.schedulers.base import QUEUE_LOG, Request, Scheduler, Seen
+from launchers.site import Site
+
+_SEPARATOR = "|"
+_FIELDS = _SEPARATOR.join(("%i", "%T", "%r"))
+
+# squeue(1), "JOB STATE CODES"; a state that is not known here is one that a job passes through.
+_STATES: Mapping[str, Seen] = {
+    "PENDING": Seen(JobState.QUEUED),
+    "REQUEUED": Seen(JobState.QUEUED),
+    "REQUEUE_HOLD": Seen(JobState.QUEUED, message="is held by the scheduler"),
+    "COMPLETED": Seen(JobState.ENDED, EndReason.EXITED, 0),
+    "FAILED": Seen(JobState.ENDED, EndReason.EXITED),
+    "CANCELLED": Seen(JobState.ENDED, EndReason.CANCELLED, message="was cancelled with scancel, not by autotune"),
+    "REVOKED": Seen(JobState.ENDED, EndReason.CANCELLED, message="was revoked by the scheduler"),
+    "TIMEOUT": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over"),
+    "DEADLINE": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was over"),
+    "OUT_OF_MEMORY": Seen(JobState.ENDED, EndReason.EXITED, -9, "was killed for lack of memory by the scheduler"),
+    "PREEMPTED": Seen(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
+    "NODE_FAIL": Seen(JobState.LOST, message="a node of its job failed"),
+    "BOOT_FAIL": Seen(JobState.LOST, message="a node of its job did not boot"),
+}
+_RUNNING = Seen(JobState.RUNNING)
+
+# Submissions that will be taken later: limits on the number of jobs, and a controller that is away or overloaded.
+_LATER = re.compile(
+    r"MaxSubmitJob|submit limit|AssocGrpSubmitJobsLimit|QOSMaxSubmit|job limit reached|MaxJobCount|"
+    r"Slurm temporarily unable to accept job|Unable to contact slurm controller|Socket timed out|"
+    r"Connection refused|Zero Bytes were transmitted|Resource temporarily unavailable",
+    re.IGNORECASE,
+)
+_AWAY = re.compile(r"Unable to contact slurm controller|Socket timed out|slurm_load_jobs error: (?!Invalid job id)")
+
+
+def head(request: Request, site: Site) -> list[str]:
+    """Return the lines for sbatch(1)."""
+    options = [
+        f"--job-name={request.name}",
+        *([f"--account={site.account}"] if site.account else []),
+        *([f"--partition={site.queue}"] if site.queue else []),
+        *([f"--qos={site.qos}"] if site.qos else []),
+        f"--nodes={request.nodes}",
+        f"--ntasks={request.tasks}",
+        f"--cpus-per-task={request.cores_per_task}",
+        *([f"--gpus={request.gpus}"] if request.gpus else []),
+        *([f"--mem={-(-request.memory_mib // request.nodes)}M"] if request.memory_mib is not None else []),
+        f"--time={request.walltime}",
+        *([f"--licenses={','.join(site.licences)}"] if site.licences else []),
+        *(["--exclusive"] if site.exclusive else []),
+        f"--output={QUEUE_LOG}",
+        # A run is made again by autotune, in an empty folder, not by Slurm in the one it was interrupted in.
+        "--no-requeue",
+        # What was set in the shell that tunes must not change what is measured.
+        "--export=NIL",
+        *site.directives,
+    ]
+    return [f"#SBATCH {option}" for option in options]
+
+
+def submit(path: Path) -> list[str]:
+    """Return the command that submits a script."""
+    return ["sbatch", "--parsable", str(path)]
+
+
+def job_id(answer: str) -> str | None:
+    """Read what `sbatch --parsable` printed: `ID`, or `ID;CLUSTER`."""
+    match = re.search(r"^(\d+)(;\S+)?\s*$", answer, re.MULTILINE)
+    return match[1] if match else None
+
+
+def status(ids: Sequence[str]) -> list[str]:
+    """Return the command that asks for jobs, those included that ended within the last minutes."""
+    return ["squeue", "--noheader", "--states=all", f"--format={_FIELDS}", f"--jobs={','.join(ids)}"]
+
+
+def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
+    """Read what squeue printed.
+
+    It fails when it is asked for one job that it has forgotten, and not when that is one of several.
+    """
+    if code != 0 and _AWAY.search(complaint):
+        return None
+    found = {}
+    for line in answer.splitlines():
+        fields = line.strip().split(_SEPARATOR, 2)
+        if len(fields) == 3:
+            number, state, reason = fields
+            found[number] = _seen(state, reason)
+    return found
+
+
+def _seen(state: str, reason: str) -> Seen:
+    known = _STATES.get(state, _RUNNING)
+    if known.state is JobState.QUEUED and reason not in {"", "None"}:
+        return Seen(JobState.QUEUED, message=f"waits: {reason}")
+    return known
+
+
+def cancel(ids: Sequence[str]) -> list[str]:
+    """Return the command that ends jobs."""
+    return ["scancel", *ids]
+
+
+def can_wait(complaint: str) -> bool:
+    """Whether a refused submission will be taken later."""
+    return _LATER.search(complaint) is not None
+
+
+SLURM = Scheduler("slurm", head, submit, job_id, status, states, cancel, can_wait)

@@ -1,0 +1,44 @@
+"""A site: what a job script of everybody there begins with."""
+
+import sys
+from dataclasses import dataclass, field
+
+from launchers.mpi import MpiFlavour, MpiKind
+
+GIBIBYTE = 2**30
+
+
+@dataclass(frozen=True)
+class Site:
+    """The settings of a cluster, as its users know them from their own job scripts.
+
+    `queue` is what Slurm calls a partition; `licences` are those that the scheduler counts. `directives` are further
+    lines for the scheduler, without their `#SBATCH` or `#PBS`; `modules` are loaded and the `setup` lines run by the
+    job's shell before the program. A job gets at most `nodes` nodes of `cores_per_node` cores, `gpus_per_node` GPUs and
+    `memory_bytes` each, and at most `walltime_s`. With `exclusive` it shares its nodes with nobody.
+
+    At most `max_jobs` are in the queue at a time, and it is asked every `poll_s` at most. `mpi` starts the ranks, and
+    `python` is the interpreter on the nodes: autotune's own by default, in a folder that they share. With
+    `by_chunks` PBS is asked with `-l select=`, which its older and some sites' own forms do not know.
+    """
+
+    scheduler: str
+    name: str = "site"
+    account: str = ""
+    queue: str = ""
+    qos: str = ""
+    licences: tuple[str, ...] = ()
+    directives: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    nodes: int = 1
+    cores_per_node: int = 1
+    gpus_per_node: int = 0
+    memory_bytes: int | None = None
+    walltime_s: float = 3600.0
+    exclusive: bool = False
+    max_jobs: int = 100
+    poll_s: float = 30.0
+    mpi: MpiFlavour = field(default_factory=lambda: MpiFlavour(MpiKind.OPEN_MPI))
+    python: str = sys.executable
+    by_chunks: bool = True

@@ -1,0 +1,22 @@
+"""How a job ended, as its supervisor wrote it down in the job's folder."""
+
+import json
+from pathlib import Path
+
+from launchers.job import EndReason, JobState, JobStatus, Usage
+from launchers.supervisor import STATUS_FILE
+
+
+def read_status(folder: Path) -> JobStatus | None:
+    """Return what the supervisor wrote at the end of the job; None before that."""
+    try:
+        stored = json.loads((folder / STATUS_FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return JobStatus(
+        state=JobState(stored["state"]),
+        reason=EndReason(stored["reason"]),
+        exit_code=stored["exit_code"],
+        usage=Usage(stored["elapsed_s"], stored["cpu_s"], stored["peak_memory_bytes"]),
+        message=stored["message"],
+    )
