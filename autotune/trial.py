@@ -14,7 +14,7 @@ from autotune.legs import Leg, LegWatch
 from autotune.outcome import Outcome
 from autotune.provenance import at_start
 from autotune.records import STOPPED
-from launchers import STDERR, STDOUT, EndReason, Job, Launcher, LaunchError, MpiStart, Resources
+from launchers import STDERR, STDOUT, EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Resources
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLine, run
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
@@ -23,6 +23,9 @@ from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Met
 _KEPT_BYTES = 4 * 2**20
 _STORED_BYTES = 2**20
 _OUTPUT_BYTES = 64 * 2**20
+
+PREEMPTED = "preempted"
+"""The code of a run whose job had to make way for another one: nothing went wrong."""
 
 
 @dataclass(frozen=True)
@@ -43,29 +46,63 @@ class Task:
     attempt: int = 1
 
 
+class Watched:
+    """A run whose job goes on: it is told the lines of its output, and at the end how the job ended."""
+
+    def __init__(self, task: Task, *, from_start: bool = True) -> None:
+        """Start the clock of `task`, whose job starts now; if not `from_start`, when lines came is not known."""
+        if not from_start and task.cap is not None:
+            task = replace(task, cap=replace(task.cap, pace=None))
+        self.task = task
+        self._from_start = from_start
+        self._conditions = at_start(task.job.resources.cpus) if task.job.resources.cpus else {}
+        self._ahead = LegWatch(task.leg) if task.leg else None
+        self._watch = Watch(task.objective.progress_reader(), task.cap, on_progress=self._ahead)
+
+    def __call__(self, line: str) -> bool:
+        """Read a line of output; True when the run should be stopped."""
+        return self._watch(line)
+
+    def outcome(self, status: JobStatus) -> Outcome:
+        """Return how the run ended, and clean its folder up."""
+        folder = self.task.job.folder
+        output = Output(_text(folder / STDOUT), _text(folder / STDERR), status, folder)
+        try:
+            found = self._read(output)
+        finally:
+            clean(folder)
+        return replace(
+            found,
+            timeline=self._watch.timeline if self._from_start else (),
+            conditions=self._conditions,
+            usage=status.usage,
+            attempts=self.task.attempt,
+        )
+
+    def _read(self, output: Output) -> Outcome:
+        if output.status.reason is EndReason.PREEMPTED:
+            return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=output.status.message)
+        if self._ahead is None:
+            return outcome_of(self.task, output, self._watch)
+        return _stepped(self.task, output, self._watch, self._ahead)
+
+
 def run_task(task: Task, launcher: Launcher) -> Outcome:
     """Run the job and read its output. A failed or a capped run is an outcome, not an exception."""
-    conditions = at_start(task.job.resources.cpus)
-    ahead = LegWatch(task.leg) if task.leg else None
-    watch = Watch(task.objective.progress_reader(), task.cap, on_progress=ahead)
+    watched = Watched(task)
     try:
-        output = run_job(limited(task.job, task.cap), launcher, watch)
+        status = run(launcher, limited(task.job, task.cap), watched)
     except LaunchError as error:
-        # What the start command cannot do is the configuration's fault, a missing program the machine's.
-        refused = isinstance(error.__cause__, CannotStartRanksError)
-        kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
-        return Outcome(failure=kind, code="not-started", message=str(error), attempts=task.attempt)
-    try:
-        outcome = outcome_of(task, output, watch) if ahead is None else _stepped(task, output, watch, ahead)
-    finally:
-        clean(task.job.folder)
-    return replace(
-        outcome,
-        timeline=watch.timeline,
-        conditions=conditions,
-        usage=output.status.usage,
-        attempts=task.attempt,
-    )
+        return not_started(task, error)
+    return watched.outcome(status)
+
+
+def not_started(task: Task, error: LaunchError) -> Outcome:
+    """Return the outcome of a run that could not be started."""
+    # What the start command cannot do is the configuration's fault, a missing program the machine's.
+    refused = isinstance(error.__cause__, CannotStartRanksError)
+    kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
+    return Outcome(failure=kind, code="not-started", message=str(error), attempts=task.attempt)
 
 
 def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:

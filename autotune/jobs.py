@@ -1,0 +1,135 @@
+"""The executor of batch systems: many jobs are followed by one process, which may die and leave them to the next."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from autotune.capping import limited
+from autotune.outcome import Outcome
+from autotune.trial import Task, Watched, not_started
+from launchers import STDOUT, JobState, JobStatus, LaunchError, LineReader
+from launchers.batch import BatchLauncher, QueueFullError
+
+# Files on a shared file system are looked at that often, and less often when there are many jobs.
+_LOOK_S = 0.25
+_LOOK_S_A_JOB = 0.001
+_LATER_S = 30.0
+_OVER = frozenset({JobState.ENDED, JobState.LOST})
+
+
+@dataclass
+class _Followed:
+    """A job in the queue or running. `watched` is its run, from when it was first seen to run."""
+
+    task: Task
+    lines: LineReader
+    watched: Watched | None = None
+    stopped: bool = False
+
+    def look(self, status: JobStatus) -> bool:
+        """Read what is new; True when the run should be stopped, which is said once."""
+        ended = status.state in _OVER
+        if self.watched is None:
+            if not ended and status.state is not JobState.RUNNING:
+                return False
+            self.watched = Watched(self.task, from_start=not ended)
+        while not self.stopped and (new := self.lines.new_lines(ended=ended)):
+            self.stopped = any(self.watched(line) for line in new)
+        return self.stopped and not ended
+
+    def outcome(self, status: JobStatus) -> Outcome:
+        """Return how the run ended."""
+        return (self.watched or Watched(self.task, from_start=False)).outcome(status)
+
+
+class JobExecutor:
+    """Runs tasks as jobs of a batch system.
+
+    `note` is told the id of each job by the name of its run as soon as it is known, `say` what keeps the user waiting.
+    """
+
+    def __init__(
+        self,
+        launcher: BatchLauncher,
+        note: Callable[[str, str], None],
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Submit through `launcher`; nothing is submitted before the first task."""
+        self._launcher = launcher
+        self._note = note
+        self._say = say
+        self._clock = clock
+        self._sleep = sleep
+        self._followed: dict[str, _Followed] = {}
+        self._waiting: list[Task] = []
+        self._refused: list[tuple[Task, Outcome]] = []
+        self._submit_at = clock()
+        self._said = ""
+
+    def submit(self, task: Task) -> None:
+        """Submit a task's job; one that the queue has no room for is submitted later."""
+        self._waiting.append(task)
+        self._submit_waiting()
+
+    def attach(self, task: Task, job_id: str) -> None:
+        """Follow a job that was submitted before, by this process or another one."""
+        followed = _Followed(task, LineReader(task.job.folder / STDOUT))
+        if (task.job.folder / STDOUT).exists():
+            followed.watched = Watched(task, from_start=False)
+        self._followed[job_id] = followed
+
+    def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
+        """Return the tasks that ended since the last call, after at most `timeout_s`."""
+        give_up_at = self._clock() + timeout_s
+        while True:
+            self._submit_waiting()
+            ended = [*self._refused, *self._look()]
+            self._refused.clear()
+            left_s = give_up_at - self._clock()
+            if ended or left_s <= 0.0:
+                return ended
+            self._sleep(min(left_s, max(_LOOK_S, _LOOK_S_A_JOB * len(self._followed))))
+
+    def cancel_all(self) -> None:
+        """End all jobs; nothing is reported of them."""
+        self._launcher.end(self._followed)
+        self.leave()
+
+    def leave(self) -> None:
+        """Leave the jobs to whoever goes on with the study: they outlive this process."""
+        self._followed.clear()
+        self._waiting.clear()
+
+    def _submit_waiting(self) -> None:
+        while self._waiting and self._clock() >= self._submit_at:
+            task = self._waiting[0]
+            try:
+                job_id = self._launcher.submit(limited(task.job, task.cap))
+            except QueueFullError as error:
+                self._submit_at = self._clock() + _LATER_S
+                self._tell(f"{error}; tried again in {_LATER_S:.0f} s")
+                return
+            except LaunchError as error:
+                self._refused.append((task, not_started(task, error)))
+            else:
+                self._note(task.job.name, job_id)
+                self._followed[job_id] = _Followed(task, LineReader(task.job.folder / STDOUT))
+            self._waiting.pop(0)
+
+    def _look(self) -> list[tuple[Task, Outcome]]:
+        statuses = self._launcher.poll(list(self._followed))
+        trouble = self._launcher.trouble
+        if trouble or not self._waiting:
+            self._tell(f"the scheduler cannot be asked: {trouble}; jobs go on meanwhile" if trouble else "")
+        self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status)])
+        over = [(job_id, status) for job_id, status in statuses.items() if status.state in _OVER]
+        followed = [(self._followed.pop(job_id), status) for job_id, status in over]
+        return [(one.task, one.outcome(status)) for one, status in followed]
+
+    def _tell(self, text: str) -> None:
+        """Say what keeps the study waiting, once."""
+        if text and text != self._said:
+            self._say(text)
+        self._said = text

@@ -1,0 +1,220 @@
+"""The site file: what a cluster's users write at the top of every job script, said once."""
+
+import importlib.resources
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from autotune.errors import AutotuneError, CannotRunHereError
+from autotune.machines.catalogue import find_machine
+from autotune.machines.description import MachineDescription, MachineError
+from autotune.machines.identity import config_folder
+from autotune.studyfile import NAME, explain, suggestion
+from launchers.mpi import MpiFlavour, MpiKind
+from launchers.site import Site
+
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_STARTS = {MpiKind.SRUN: "srun", MpiKind.INTEL_MPI: "mpiexec.hydra", MpiKind.MPICH: "mpiexec"}
+Line = Annotated[str, Field(pattern=r"^[^\n\r\x00]+$")]
+Word = Annotated[str, Field(pattern=r"^[^\s\x00]+$")]
+
+
+class SiteError(AutotuneError):
+    """A site is not known, or its file is wrong: the message lists every error with its path."""
+
+
+class SiteFile(BaseModel):
+    """The settings of a site; `base` names another site, whose settings count where this file says nothing.
+
+    `launchers.site.Site` says what they are for. `machine` is the description of its nodes (`autotune machine`), of
+    which a job gets `nodes` at most; `mpi` is what starts ranks, such as `Open MPI 4.1.2`, by the command `start`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str = Field(pattern=NAME)
+    scheduler: Literal["slurm", "pbs", "lsf", "flux"]
+    machine: str
+    nodes: int = Field(default=1, ge=1)
+    account: Word | None = None
+    queue: Word | None = None
+    qos: Word | None = None
+    licences: tuple[Word, ...] = ()
+    directives: tuple[Line, ...] = ()
+    modules: tuple[Word, ...] = ()
+    setup: tuple[Line, ...] = ()
+    memory_per_node_gib: float | None = Field(default=None, gt=0)
+    walltime: str = "1h"
+    exclusive: bool = False
+    max_jobs: int = Field(default=100, ge=1)
+    poll_s: float = Field(default=30.0, gt=0)
+    mpi: str = "Open MPI"
+    start: Word | None = None
+    python: Word | None = None
+    by_chunks: bool = True
+
+    @field_validator("licences", "directives", "modules", "setup", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("walltime")
+    @classmethod
+    def _lasts(cls, value: str) -> str:
+        if not _seconds(value):
+            msg = "must be a duration such as 90m or 2h30m"
+            raise ValueError(msg)
+        return value
+
+    @field_validator("mpi")
+    @classmethod
+    def _starts(cls, value: str) -> str:
+        if _flavour(value, None) is None:
+            kinds = ", ".join(MpiKind)
+            msg = f"must be one of {kinds}, with a version if it is known (Open MPI 4.1.2)"
+            raise ValueError(msg)
+        return value
+
+
+class Cluster(NamedTuple):
+    """A site with the description of its nodes."""
+
+    site: Site
+    machine: MachineDescription
+
+
+def user_file() -> Path:
+    """Return where a user's own site is described."""
+    return config_folder() / "site.toml"
+
+
+def site_files() -> dict[str, Path]:
+    """Return the sites that ship with autotune: name -> file."""
+    folder = importlib.resources.files("studies") / "sites"
+    files = (Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return {file.stem: file for file in sorted(files)}
+
+
+def find_cluster(name_or_path: str | None, scheduler: str | None = None) -> Cluster:
+    """Return a site by the path of its file, by the name of a shipped one, or the user's own without either.
+
+    Raises:
+        SiteError: there is none, its file has errors, or it has another scheduler than was asked for.
+    """
+    path = _path(name_or_path)
+    cluster = _cluster(_checked(_table(path, ()), path), path)
+    if scheduler is not None and cluster.site.scheduler != scheduler:
+        has = f"site {cluster.site.name!r} ({path}) has {cluster.site.scheduler}"
+        msg = f"{has}, asked for was {scheduler}; leave --launcher out, or give another --site"
+        raise SiteError(msg)
+    return cluster
+
+
+def _path(name_or_path: str | None) -> Path:
+    known = site_files()
+    if name_or_path is None:
+        if user_file().is_file():
+            return user_file()
+        msg = (
+            f'a batch system needs a site file; write {user_file()} (`base = "slurm"` and your account and queue), '
+            f"or give one with --site; shipped as examples: {', '.join(known)}"
+        )
+        raise CannotRunHereError(msg)
+    if name_or_path in known:
+        return known[name_or_path]
+    path = Path(name_or_path)
+    if path.suffix == ".toml" or "/" in name_or_path:
+        return path
+    msg = (
+        f"no site is called {name_or_path!r}{suggestion(name_or_path, known)}; known: {', '.join(known)}; "
+        f"a file of your own is given by its path, ./{name_or_path}.toml"
+    )
+    raise SiteError(msg)
+
+
+def _table(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+    """Return the table of a file over that of its base."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"cannot read the site file {path}: {error.strerror}"
+        raise SiteError(msg) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f"{path} is not a TOML file: {error}"
+        raise SiteError(msg) from error
+    base = table.pop("base", None)
+    if base is None:
+        return {"name": path.stem, **table}
+    below = _path(str(base))
+    if below in (path, *above):
+        msg = f"{path}: it is its own base, by way of {below} @ base"
+        raise SiteError(msg)
+    name = {} if path == user_file() else {"name": path.stem}
+    return {**_table(below, (path, *above)), **name, **table}
+
+
+def _checked(table: Mapping[str, Any], path: Path) -> SiteFile:
+    try:
+        return SiteFile.model_validate(table)
+    except ValidationError as error:
+        lines = [explain(item, SiteFile) for item in error.errors(include_url=False)]
+        plural = "error" if len(lines) == 1 else "errors"
+        msg = "\n".join([f"{path}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
+        raise SiteError(msg) from None
+
+
+def _cluster(file: SiteFile, path: Path) -> Cluster:
+    try:
+        machine = find_machine(file.machine)
+        machine.for_nodes(file.nodes)
+    except MachineError as error:
+        msg = f"{path}: {error} @ machine"
+        raise SiteError(msg) from error
+    cores = machine.cpu.cores_per_node
+    if cores is None:
+        msg = f"{path}: the description of {file.machine!r} does not say its cores (cpu.cores_per_node) @ machine"
+        raise SiteError(msg)
+    memory = machine.memory.bytes if file.memory_per_node_gib is None else int(file.memory_per_node_gib * 2**30)
+    site = Site(
+        scheduler=file.scheduler,
+        name=file.name,
+        account=file.account or "",
+        queue=file.queue or "",
+        qos=file.qos or "",
+        licences=file.licences,
+        directives=file.directives,
+        modules=file.modules,
+        setup=file.setup,
+        nodes=file.nodes,
+        cores_per_node=cores,
+        gpus_per_node=machine.gpu.count or 0,
+        memory_bytes=memory,
+        walltime_s=_seconds(file.walltime),
+        exclusive=file.exclusive,
+        max_jobs=file.max_jobs,
+        poll_s=file.poll_s,
+        mpi=_flavour(file.mpi, file.start) or MpiFlavour(MpiKind.OPEN_MPI),
+        by_chunks=file.by_chunks,
+        **({"python": os.path.expanduser(file.python)} if file.python else {}),  # noqa: PTH111  a word for another machine
+    )
+    return Cluster(site, machine)
+
+
+def _flavour(text: str, start: str | None) -> MpiFlavour | None:
+    for kind in MpiKind:
+        name, _, version = text.partition(kind.value)
+        if name == "" and re.fullmatch(r"(\s+\d+(\.\d+)*)?", version):
+            numbers = tuple(int(part) for part in version.split(".")) if version.strip() else ()
+            return MpiFlavour(kind, numbers, start or _STARTS.get(kind, "mpirun"))
+    return None
+
+
+def _seconds(text: str) -> float:
+    match = _DURATION.fullmatch(text.strip())
+    parts = [int(part or 0) for part in match.groups()] if match else [0]
+    return float(sum(part * unit for part, unit in zip(parts, (86400, 3600, 60, 1), strict=False)))

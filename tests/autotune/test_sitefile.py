@@ -1,0 +1,94 @@
+"""Site files: what a user writes once, and every mistake in it said at once."""
+
+from pathlib import Path
+
+import pytest
+
+from autotune.errors import CannotRunHereError
+from autotune.sitefile import SiteError, find_cluster, site_files
+from launchers.mpi import MpiKind
+
+
+@pytest.fixture(autouse=True)
+def _own_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def user_site(text: str, folder: Path) -> Path:
+    path = folder / "config" / "autotune" / "site.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", sorted(site_files()))
+def test_shipped_sites_can_be_used(name):
+    cluster = find_cluster(name)
+    assert cluster.site.cores_per_node == cluster.machine.cpu.cores_per_node
+
+
+def test_gadi_is_the_machine_of_the_competitions_scripts():
+    site, machine = find_cluster("gadi", "pbs")
+    assert (site.account, site.licences, site.directives) == ("jx00", ("qe",), ("-l wd",))
+    assert (site.nodes * site.cores_per_node, machine.name) == (1536, "gadi")
+    assert (site.mpi.kind, site.mpi.version, site.mpi.path) == (MpiKind.OPEN_MPI, (4, 1, 2), "mpirun")
+    assert not site.by_chunks
+
+
+def test_a_users_file_changes_what_it_says_of_its_base(tmp_path):
+    user_site('base = "gadi"\naccount = "ab12"\nwalltime = "1h30m"\nmodules = []\n', tmp_path)
+    site, _ = find_cluster(None)
+    assert (site.name, site.account, site.queue, site.walltime_s, site.modules) == ("gadi", "ab12", "normal", 5400, ())
+
+
+def test_a_file_of_ones_own_is_given_by_its_path(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('base = "gadi"\nmpi = "Slurm srun"\npython = "~/env/bin/python"\n', encoding="utf-8")
+    site, _ = find_cluster(str(file))
+    assert (site.name, site.mpi.path) == ("mine", "srun")
+    assert site.python.endswith("/env/bin/python")
+    assert not site.python.startswith("~")
+
+
+def test_all_mistakes_are_said_at_once_each_with_its_place(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'base = "gadi"\nacount = "x"\nwalltime = "long"\nmpi = "OpenMPI"\nqueue = "a b"\nnodes = 0\n'
+        'setup = ["one\\ntwo"]\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(SiteError) as caught:
+        find_cluster(str(file))
+    said = str(caught.value)
+    assert "6 errors" in said
+    for place in ("@ acount", "@ walltime", "@ mpi", "@ queue", "@ nodes", "@ setup.0"):
+        assert place in said
+    assert "did you mean 'account'" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('base = "no-such"', "no site is called 'no-such'"),
+        ('base = "./mine.toml"', "its own base"),
+        ("base = ", "not a TOML file"),
+        ('base = "gadi"\nmachine = "gadii"', "did you mean 'gadi'"),
+        ('base = "gadi"\nnodes = 4000', "3074 nodes"),
+        ('base = "gadi"\nmachine = "nvidia-a100"', "@ machine"),
+    ],
+)
+def test_what_cannot_be_used_is_said(tmp_path, monkeypatch, text, says):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(SiteError, match=says):
+        find_cluster("./mine.toml")
+
+
+def test_without_a_site_the_user_is_told_how_to_make_one():
+    with pytest.raises(CannotRunHereError, match=r"site.toml.*shipped as examples: gadi, slurm"):
+        find_cluster(None)
+
+
+def test_another_scheduler_than_the_sites_is_refused():
+    with pytest.raises(SiteError, match="has pbs, asked for was slurm"):
+        find_cluster("gadi", "slurm")
