@@ -36,7 +36,8 @@ class Bench:
     """Everything that runs need but the study's storage and budget; knows the runs in flight by their keys.
 
     `whole` is how far a program goes that works in steps, when it is not a matter of promotion. `clock` tells the time
-    in which runs take place: that of a simulation is not ours.
+    in which runs take place: that of a simulation is not ours. `width` is how many of the runs that are compared with
+    each other may go on side by side: more than one only where each has nodes of its own.
     """
 
     objective: Objective
@@ -51,6 +52,7 @@ class Bench:
     alike: Alike | None = None
     whole: Leg | None = None
     clock: Callable[[], float] = time.monotonic
+    width: int = 1
 
     def prepare(  # noqa: PLR0913  by keyword
         self,

@@ -6,13 +6,13 @@ Experimenters, 2005, chapter 4). Every run is stored when it ends, so that inter
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
-from autotune.bench import Bench
+from autotune.bench import Bench, Launched
 from autotune.display import Status, quantity
 from autotune.errors import CannotRunHereError
 from autotune.legs import continued
@@ -20,6 +20,7 @@ from autotune.outcome import Outcome
 from autotune.records import Purpose, Run, TrialRecord
 from autotune.search.store import StudyStore
 from autotune.standings import Standings
+from autotune.trial import Task
 from objectives.base import Answer
 from spaces import Configuration
 
@@ -120,18 +121,37 @@ class Rounds:
         Raises:
             CannotRunHereError: runs fail for reasons that are not the configurations'.
         """
-        before = table = self.table()
-        for number in range(count):
-            for side in self._order(number):
-                if (number, side) in table.runs or not table.is_reliable(side):
+        table = self.table()
+        todo = [place for place in self._places(count) if place not in table.runs]
+        flying: dict[int, tuple[tuple[int, int], Launched]] = {}
+        while True:
+            todo = [(number, side) for number, side in todo if table.is_reliable(side)]
+            while todo and len(flying) < self._width(table):
+                flying[self._key(todo[0])] = todo[0], self._launch(todo[0], table)
+                del todo[0]
+            if not flying:
+                return table
+            self.bench.display.update(self._status(min(number for (number, _), _ in flying.values()), count))
+            for task, outcome in self._wait():
+                place, launched = flying.pop(task.key)
+                run = self.bench.ended(launched, continued(None, outcome, task.leg) if task.leg else outcome)
+                if run.outcome.retryable:
+                    flying[task.key] = place, self._again(launched, run)
                     continue
-                self.bench.display.update(self._status(number, count))
-                run = self._run(number, self.sides[side], self._reference(table))
                 self.store.add_run(run)
-                table = Table(self.sides, {**table.runs, (number, side): run}, table.metric)
-            if any((number, side) not in before.runs for side in range(len(self.sides))):
-                self.bench.display.line(f"{self.phase}, round {number + 1}: {self._said(number, table)}")
-        return table
+                table = Table(self.sides, {**table.runs, place: run}, table.metric)
+                if not any(number == place[0] for number, _ in (*todo, *(other for other, _ in flying.values()))):
+                    self.bench.display.line(f"{self.phase}, round {place[0] + 1}: {self._said(place[0], table)}")
+
+    def _places(self, count: int) -> list[tuple[int, int]]:
+        return [(number, side) for number in range(count) for side in self._order(number)]
+
+    def _key(self, place: tuple[int, int]) -> int:
+        return place[0] * len(self.sides) + place[1]
+
+    def _width(self, table: Table) -> int:
+        """Return how many runs may go on at a time: one while the answer that others must agree with is not known."""
+        return self.bench.width if self._reference(table) is not None or not self.other_workload else 1
 
     def _order(self, number: int) -> list[int]:
         if self.other_workload and number == 0:
@@ -145,24 +165,27 @@ class Rounds:
         baseline = self.standings.baseline
         return baseline.answer if baseline else None
 
-    def _run(self, number: int, side: Side, reference: Answer | None) -> Run:
-        purpose = Purpose(side.configuration, side.trial, self.series, number)
-        place = f"{self.series}-{number:02d}-{self.sides.index(side)}".replace(":", "-").replace(",", "-")
-        task = self.bench.prepare(0, side.configuration, place, reference=reference, seed=self._seed(number))
-        while True:
-            launched = self.bench.start(task, purpose)
-            if launched is None:
-                msg = "nothing else runs while configurations are compared, yet the cores are taken"
-                raise RuntimeError(msg)
-            outcome = self._wait()
-            run = self.bench.ended(launched, continued(None, outcome, task.leg) if task.leg else outcome)
-            if not run.outcome.retryable:
-                return run
-            again = self.bench.again(launched)
-            if again is None:
-                msg = f"{self.phase} cannot go on: {run.outcome.message}\nmend that, then use the same command again"
-                raise CannotRunHereError(msg)
-            task = again
+    def _launch(self, place: tuple[int, int], table: Table) -> Launched:
+        number, side = place
+        chosen = self.sides[side]
+        folder = f"{self.series}-{number:02d}-{side}".replace(":", "-").replace(",", "-")
+        reference, seed = self._reference(table), self._seed(number)
+        task = self.bench.prepare(self._key(place), chosen.configuration, folder, reference=reference, seed=seed)
+        return self._start(task, Purpose(chosen.configuration, chosen.trial, self.series, number))
+
+    def _again(self, launched: Launched, run: Run) -> Launched:
+        again = self.bench.again(launched)
+        if again is None:
+            msg = f"{self.phase} cannot go on: {run.outcome.message}\nmend that, then use the same command again"
+            raise CannotRunHereError(msg)
+        return self._start(again, launched.purpose)
+
+    def _start(self, task: Task, purpose: Purpose) -> Launched:
+        launched = self.bench.start(task, purpose)
+        if launched is None:
+            msg = "nothing else runs while configurations are compared, yet the cores are taken"
+            raise RuntimeError(msg)
+        return launched
 
     def _seed(self, number: int) -> int:
         """Return the random numbers of a round: those of both sides are the same, those of other rounds others.
@@ -171,10 +194,10 @@ class Rounds:
         """
         return 1 + zlib.crc32(f"{self.series} {number}".encode())
 
-    def _wait(self) -> Outcome:
+    def _wait(self) -> Sequence[tuple[Task, Outcome]]:
         while True:
-            for _, outcome in self.bench.executor.wait(_TICK_S):
-                return outcome
+            if ended := self.bench.executor.wait(_TICK_S):
+                return ended
 
     def _said(self, number: int, table: Table) -> str:
         metric = self.standings.metric

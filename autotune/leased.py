@@ -1,0 +1,58 @@
+"""Leased: what storage keeps of a run in flight, so that another process can collect it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from autotune.capping import Cap
+from autotune.legs import Leg
+from autotune.records import Purpose, Run
+from autotune.trial import Task, job_from_description
+from objectives.base import Answer, Metric, Objective
+
+
+@dataclass(frozen=True)
+class Leased:
+    """A run in flight: what it is for, what it was made with, when it was launched, and where it has lost.
+
+    A leg is told again by who goes on with it, and the pace of the incumbent is of no use: when the lines of output
+    came is not known.
+    """
+
+    purpose: Purpose
+    job: Mapping[str, Any]
+    name: str
+    time_limit_s: float | None
+    started: str
+    cap: Cap | None
+    seed: int
+    attempt: int
+
+    @classmethod
+    def of(cls, task: Task, purpose: Purpose, job: Mapping[str, Any], started: str) -> Self:
+        """Return a run that is launched now; `job` is its description."""
+        cap = None if task.cap is None else replace(task.cap, pace=None)
+        return cls(purpose, job, task.job.name, task.job.time_limit_s, started, cap, task.seed, task.attempt)
+
+    def task(self, key: int, objective: Objective, *, reference: Answer | None = None, leg: Leg | None = None) -> Task:
+        """Return the task of the run, for a coordinator that goes on with it."""
+        job = replace(job_from_description(self.job), name=self.name, time_limit_s=self.time_limit_s)
+        return Task(key, job, objective, reference, self.cap, leg, self.seed, self.attempt)
+
+    def is_stored(self, run: Run) -> bool:
+        """Whether `run` is how this one ended: it was stored, and its lease was not yet given up."""
+        return run.started == self.started and run.job.get("folder") == self.job["folder"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the stored form."""
+        cap = stored["cap"]
+        changes = {
+            "purpose": Purpose(**stored["purpose"]),
+            "cap": Cap(**{**cap, "metric": Metric(**cap["metric"])}) if cap else None,
+        }
+        return cls(**{**stored, **changes})
