@@ -1,6 +1,7 @@
 import pytest
 
 from autotune.confirm import changes, confirm
+from autotune.cores import CorePool
 from autotune.errors import CannotRunHereError
 from autotune.summary import summarise
 from objectives.base import FailureKind
@@ -68,6 +69,23 @@ def test_an_interrupted_comparison_goes_on_and_a_finished_one_runs_nothing(store
     again = PaperExecutor(noisy())
     assert confirm(store, bench(tmp_path, again), STUDY) == verdict
     assert again.launched == []
+
+
+def test_where_each_run_has_a_node_of_its_own_they_are_compared_side_by_side(store, tmp_path):
+    class Queue(PaperExecutor):
+        most = 0
+
+        def wait(self, timeout_s):
+            self.most = max(self.most, len(self._ended))
+            return super().wait(timeout_s)[::-1]
+
+    add(store, (DEFAULT, 2.0), (WINNER, 0.8), (SIMPLE, 0.8))
+    cluster, executor = bench(tmp_path, Queue(noisy())), Queue(noisy())
+    cluster.executor, cluster.pool, cluster.width = executor, CorePool(range(100)), 5
+    verdict = confirm(store, cluster, STUDY)
+    assert executor.most == 5
+    assert verdict.significant(SECONDS)
+    assert len(executor.launched) == 3 * 3 + 2 * len(verdict.pairs)
 
 
 def test_a_better_trial_found_since_is_compared_anew(store, tmp_path):
