@@ -5,12 +5,15 @@ Within a study a pool hands them out; between studies of one user on one machine
 
 import fcntl
 import os
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from autotune.errors import BusyError
+
+_POLL_S = 0.5
 
 
 def user_folder() -> Path:
@@ -55,13 +58,29 @@ class CoreClaim:
         self._descriptors = list(descriptors)
 
     @classmethod
-    def claim(cls, cpus: Iterable[int], folder: Path | None = None) -> Self:
-        """Lock all of `cpus`.
+    def claim(
+        cls, cpus: Iterable[int], folder: Path | None = None, wait_by: Callable[[str], None] | None = None
+    ) -> Self:
+        """Lock all of `cpus`; with `wait_by`, wait until they are free, and tell it for whom.
 
         Raises:
             BusyError: another study uses one of them.
         """
-        folder = folder or user_folder()
+        wanted = tuple(cpus)
+        told = ""
+        while True:
+            try:
+                return cls._claim_now(wanted, folder or user_folder())
+            except BusyError as error:
+                if wait_by is None:
+                    raise
+                if str(error) != told:
+                    wait_by(f"waiting (Ctrl-C leaves): {error}")
+                    told = str(error)
+            time.sleep(_POLL_S)
+
+    @classmethod
+    def _claim_now(cls, cpus: Iterable[int], folder: Path) -> Self:
         descriptors: list[int] = []
         for cpu in cpus:
             descriptor = os.open(folder / f"cpu{cpu}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -73,7 +92,7 @@ class CoreClaim:
                 cls(descriptors).release()
                 msg = (
                     f"core {cpu} is in use by {holder}: two studies on the same cores would spoil each other's "
-                    "measurements; wait for it, or give each its own cores with --cores"
+                    "measurements; wait for it (--wait does), or give each its own cores with --cores"
                 )
                 raise BusyError(msg) from None
             with suppress(OSError):

@@ -1,14 +1,57 @@
-"""The lock of a study: one coordinator at a time."""
+"""The lock of a study: one coordinator at a time; how to wait for it, and how to take it over."""
 
 import fcntl
 import os
+import re
+import signal
 import socket
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import Self
+from typing import NoReturn, Self
 
 from autotune.errors import BusyError, StorageError
+
+LET_GO_S = 120.0
+"""How long a holder that was asked to stop has for that: its runs in flight get some seconds, then they are killed."""
+_POLL_S = 0.5
+_GLANCES = 6
+_HOLDER = re.compile(r"process (\d+) on (\S+) since (.+)")
+
+
+class IfHeld(StrEnum):
+    """What to do when somebody else holds the study."""
+
+    LEAVE = "leave"
+    WAIT = "wait"
+    TAKE_OVER = "take over"
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds a study, as it wrote itself into the lock file."""
+
+    pid: int
+    host: str
+    since: str
+
+    @classmethod
+    def this(cls) -> Self:
+        """Return this process."""
+        return cls(os.getpid(), socket.gethostname(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """Read what `str` writes; None for anything else."""
+        found = _HOLDER.fullmatch(text.strip())
+        return cls(int(found[1]), found[2], found[3]) if found else None
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} since {self.since}"
 
 
 class StudyLock:
@@ -19,11 +62,20 @@ class StudyLock:
         self._descriptor = descriptor
 
     @classmethod
-    def acquire(cls, path: Path, study: str) -> Self:
-        """Take the lock file `path` of `study`.
+    def acquire(
+        cls,
+        path: Path,
+        study: str,
+        if_held: IfHeld = IfHeld.LEAVE,
+        say: Callable[[str], None] = lambda _: None,
+        let_go_s: float = LET_GO_S,
+    ) -> Self:
+        """Take the lock file `path` of `study`; tell `say` for whom this waits.
+
+        Who is asked to stop has `let_go_s` seconds to store what ended and to let go.
 
         Raises:
-            BusyError: another process works on the study; says which.
+            BusyError: another process works on the study, and did not let go; says which, and what to do.
             StorageError: the lock file cannot be written.
         """
         try:
@@ -33,26 +85,142 @@ class StudyLock:
             msg = f"cannot write {path}: {error.strerror}; use --storage to keep the study elsewhere"
             raise StorageError(msg) from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(descriptor, 500).decode(errors="replace").strip() or "another process"
+            if not _locked(descriptor, path):
+                match if_held:
+                    case IfHeld.LEAVE:
+                        _refuse(descriptor, study)
+                    case IfHeld.WAIT:
+                        _wait(descriptor, path, study, say)
+                    case IfHeld.TAKE_OVER:
+                        _take_over(descriptor, path, study, say, let_go_s)
+        except BaseException:  # Ctrl-C while it waits, too
             os.close(descriptor)
-            msg = (
-                f"study {study!r} is being worked on by {holder}; wait until that ends or stop it "
-                "(Ctrl-C there, or `kill PID`), then use the same command again"
-            )
-            raise BusyError(msg) from None
-        except OSError as error:
-            os.close(descriptor)
-            msg = f"{path} cannot be locked ({error.strerror}); use --storage on a file system with locks"
-            raise StorageError(msg) from error
+            raise
         # Who holds it is a courtesy: a full disk must not keep a study from going on.
         with suppress(OSError):
             os.truncate(descriptor, 0)
-            now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {now}".encode(), 0)
+            os.pwrite(descriptor, str(Holder.this()).encode(), 0)
         return cls(descriptor)
 
     def release(self) -> None:
         """Give the study up."""
         os.close(self._descriptor)
+
+
+def _locked(descriptor: int, path: Path) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        msg = f"{path} cannot be locked ({error.strerror}); use --storage on a file system with locks"
+        raise StorageError(msg) from error
+    return True
+
+
+def _holder(descriptor: int) -> Holder | None:
+    return Holder.read(os.pread(descriptor, 500, 0).decode(errors="replace"))
+
+
+def _refuse(descriptor: int, study: str) -> NoReturn:
+    holder = _holder(descriptor)
+    elsewhere = holder is not None and holder.host != socket.gethostname()
+    where = f" on {holder.host}" if holder and elsewhere else ""
+    msg = (
+        f"study {study!r} is being worked on by {holder or 'another process'}: wait for it with --wait, or stop it and "
+        f"go on from what it has finished with --take-over{where}"
+    )
+    raise BusyError(msg)
+
+
+def _wait(descriptor: int, path: Path, study: str, say: Callable[[str], None]) -> None:
+    told: Holder | str | None = ""
+    while not _locked(descriptor, path):
+        holder = _holder(descriptor)
+        if holder != told:
+            say(f"study {study!r} is being worked on by {holder or 'another process'}: waiting for it (Ctrl-C leaves)")
+            told = holder
+        time.sleep(_POLL_S)
+
+
+def _take_over(descriptor: int, path: Path, study: str, say: Callable[[str], None], let_go_s: float) -> None:
+    """Ask whoever holds the lock to stop, and wait until it is free."""
+    asked: Holder | None = None
+    deadline_s, glances = 0.0, 0
+    while not _locked(descriptor, path):
+        holder = _holder(descriptor)
+        if holder is not None and holder == asked:
+            if time.monotonic() > deadline_s:
+                msg = (
+                    f"{holder} was asked to stop and still holds study {study!r} after {let_go_s:g} s: look what keeps "
+                    f"it, or end it with `kill -9 {holder.pid}` (what it has finished stays, its runs in flight are "
+                    "lost), then use the same command again"
+                )
+                raise BusyError(msg)
+        elif holder is not None and _asked_to_stop(holder, os.fstat(descriptor), study):
+            asked, deadline_s = holder, time.monotonic() + let_go_s
+            say(f"asked {holder} to stop; waiting until it has stored what ended and lets go of study {study!r}")
+        else:
+            # It may have ended this moment, or may be just writing its name.
+            glances += 1
+            if glances == _GLANCES:
+                msg = (
+                    f"study {study!r} is being worked on, but not by {holder or 'whoever wrote'} in {path}: find out "
+                    f"who has that file open (`fuser -v {path}`, on every host and in every container that shares it), "
+                    "stop that, and use the same command again; or use --wait"
+                )
+                raise BusyError(msg)
+        time.sleep(_POLL_S)
+
+
+def _asked_to_stop(holder: Holder, lock: os.stat_result, study: str) -> bool:
+    """Send SIGTERM to the process of that number; False if it is not the one that has the lock file open.
+
+    Raises:
+        BusyError: it cannot be asked from here: it is on another host, or another user's.
+    """
+    if holder.host != socket.gethostname():
+        msg = (
+            f"study {study!r} is being worked on by {holder}, which cannot be asked from {socket.gethostname()}: on "
+            f"{holder.host} use the same command with --take-over, or `kill {holder.pid}`; here, --wait goes on then"
+        )
+        raise BusyError(msg)
+    with _process(holder.pid) as process:
+        if process is None:
+            return False
+        try:
+            if os.geteuid() not in {0, Path(f"/proc/{holder.pid}").stat().st_uid}:
+                msg = (
+                    f"study {study!r} is being worked on by {holder}, of another user: ask them to stop it; "
+                    "--wait goes on then"
+                )
+                raise BusyError(msg)
+            # By now the number may be that of another process; as long as `process` is open it stays the same.
+            if not _has_open(holder.pid, lock):
+                return False
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+        except (ProcessLookupError, FileNotFoundError):
+            return False
+    return True
+
+
+@contextmanager
+def _process(pid: int) -> Iterator[int | None]:
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _has_open(pid: int, lock: os.stat_result) -> bool:
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            found = entry.stat()
+            if (found.st_dev, found.st_ino) == (lock.st_dev, lock.st_ino):
+                return True
+    return False

@@ -13,7 +13,7 @@ from autotune.cores import CoreClaim, CorePool
 from autotune.display import Display
 from autotune.errors import StorageError, StudyFileError
 from autotune.legs import Leg
-from autotune.lock import StudyLock
+from autotune.lock import IfHeld, StudyLock
 from autotune.machine import Machine
 from autotune.performance.gather import measurements, setting_of
 from autotune.prepare import Prepared, prepare
@@ -36,7 +36,10 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class Place:
-    """Where a study is kept and run. `runs` is the folder for the folders of its runs, `file` the study file."""
+    """Where a study is kept and run, and what is done if somebody else holds it there.
+
+    `runs` is the folder for the folders of its runs, `file` the study file.
+    """
 
     url: str
     name: str
@@ -44,6 +47,7 @@ class Place:
     machine: Machine
     launcher: LocalLauncher
     file: Path | None = None
+    if_held: IfHeld = IfHeld.LEAVE
 
 
 def default_runs(url: str, name: str) -> Path:
@@ -145,7 +149,7 @@ def stored_study(url: str, name: str) -> StudyFile:
 @contextmanager
 def _opened(study: StudyFile, place: Place, display: Display) -> Iterator[tuple[StudyStore, Prepared, SessionFacts]]:
     replay = study.objective == REPLAY
-    with _held(place, claim=not replay):
+    with _held(place, display, claim=not replay):
         sweep(place.runs)
         display.line(REPLAY_NOTICE if replay else f"machine: {place.machine}")
         facts = session_facts(place.machine, place.launcher.flavour, place.file)
@@ -192,10 +196,11 @@ def _bench(
 
 
 @contextmanager
-def _held(place: Place, *, claim: bool) -> Iterator[None]:
-    lock = StudyLock.acquire(lock_path(place.url, place.name), place.name)
+def _held(place: Place, display: Display, *, claim: bool) -> Iterator[None]:
+    lock = StudyLock.acquire(lock_path(place.url, place.name), place.name, place.if_held, display.line)
     try:
-        cores = CoreClaim.claim(place.machine.cpus if claim else ())
+        wait_by = display.line if place.if_held is IfHeld.WAIT else None
+        cores = CoreClaim.claim(place.machine.cpus if claim else (), wait_by=wait_by)
         try:
             yield
         finally:

@@ -1,14 +1,27 @@
 """Storage addresses: a file name, or any address that Optuna takes."""
 
+import re
 from pathlib import Path
 
 DEFAULT = "autotune.db"
 _SQLITE = "sqlite:///"
+_POSTGRESQL = "postgresql+psycopg"
+_POSTGRESQL_TOO = frozenset({"postgres", "postgresql"})
+_SECRET = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 
 
 def storage_url(text: str) -> str:
     """Return the address for what a user typed: `results.db` is a SQLite file, anything with `://` is an address."""
-    return text if "://" in text else f"{_SQLITE}{text}"
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return f"{_SQLITE}{text}"
+    # PostgreSQL's own programs write it so; which driver SQLAlchemy then takes depends on its version.
+    return f"{_POSTGRESQL}://{rest}" if scheme in _POSTGRESQL_TOO else text
+
+
+def is_postgresql(url: str) -> bool:
+    """Return whether it is the address of a PostgreSQL database, whatever the driver."""
+    return url.partition("://")[0].partition("+")[0] == "postgresql"
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -20,10 +33,9 @@ def shown(url: str) -> str:
     """Return the address without its password, for messages."""
     scheme, separator, rest = url.partition("://")
     credentials, at, host = rest.rpartition("@")
-    if not at:
-        return url
-    user = credentials.partition(":")[0]
-    return f"{scheme}{separator}{user}:***@{host}"
+    user, colon, _ = credentials.partition(":")
+    hidden = f"{user}:***{at}{host}" if colon else rest
+    return scheme + separator + _SECRET.sub(r"\1***", hidden)
 
 
 def lock_path(url: str, study: str) -> Path:

@@ -1,11 +1,68 @@
 """What holds for every test: none depends on how fast the machine is, or on how the tests were started."""
 
+import itertools
 import signal
+from contextlib import contextmanager
 
+import pytest
 from hypothesis import HealthCheck, settings
+from sqlalchemy import Pool, event
+
+from tests import postgres
 
 # Started in the background of a script they would hand on that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+_NUMBERS = itertools.count()
+
+
+@contextmanager
+def connections_closed():
+    """Close the connections of pools that nobody closes: the driver warns of those that are forgotten."""
+    opened = []
+
+    def note(connection, record):
+        opened.append(connection)
+
+    event.listen(Pool, "connect", note)
+    try:
+        yield
+    finally:
+        event.remove(Pool, "connect", note)
+        for connection in opened:
+            connection.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server():
+    """Provide a PostgreSQL server for all tests."""
+    why = postgres.missing()
+    if why is not None:
+        pytest.skip(why)
+    with postgres.server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql(postgresql_server):
+    """Return the address of a fresh PostgreSQL database."""
+    name = f"test{next(_NUMBERS)}"
+    postgresql_server.execute(f"CREATE DATABASE {name}")
+    with connections_closed():
+        yield postgresql_server.url(name)
+    postgresql_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def sqlite(tmp_path):
+    """Return the address of a SQLite file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'autotune.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request):
+    """Return the address of a fresh storage: one test for each kind."""
+    return request.getfixturevalue(request.param)

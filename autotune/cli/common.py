@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -15,6 +16,7 @@ from rich.console import Console
 from autotune import storage_url
 from autotune.display import Display, display_for
 from autotune.errors import ExitCode
+from autotune.lock import IfHeld
 from autotune.pictures import FORMATS
 from autotune.records import Definition, State, TrialRecord
 from autotune.standings import Standings
@@ -29,6 +31,15 @@ Storage = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another program.")]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="If somebody else holds the study, or the cores, go on when they are done.")
+]
+TakeOverOption = Annotated[
+    bool,
+    typer.Option(
+        "--take-over", help="If somebody else holds the study, ask them to stop, and go on from what is there."
+    ),
+]
 StudyName = Annotated[str, typer.Argument(help="The study's name; `autotune list` shows them.")]
 
 DEFAULT_STORAGE = storage_url.DEFAULT
@@ -62,6 +73,8 @@ _STOPPED = "stopped: every finished run is stored, the runs in flight were ended
 def displayed(stopped: str = _STOPPED) -> Iterator[Display]:
     """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it."""
     display = display_for(errors())
+    # A batch system, `kill` or --take-over asks so: the same as Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield display
     except KeyboardInterrupt:
@@ -70,6 +83,18 @@ def displayed(stopped: str = _STOPPED) -> Iterator[Display]:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     finally:
         display.close()
+
+
+def if_held(wait: bool, take_over: bool) -> IfHeld:
+    """Return what `--wait` and `--take-over` ask for.
+
+    Raises:
+        typer.BadParameter: both are given.
+    """
+    if wait and take_over:
+        msg = "waits for who holds the study, --take-over asks them to stop: give one of the two"
+        raise typer.BadParameter(msg, param_hint="--wait")
+    return IfHeld.WAIT if wait else IfHeld.TAKE_OVER if take_over else IfHeld.LEAVE
 
 
 def print_json(value: object) -> None:

@@ -8,9 +8,22 @@ from rich.table import Column, Table
 
 from autotune.ablation import Ablation, OptionEffect
 from autotune.bars import bars, lines
-from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, StudyName, displayed, drawable, output, print_json
+from autotune.cli.common import (
+    DEFAULT_STORAGE,
+    AsJson,
+    Storage,
+    StudyName,
+    TakeOverOption,
+    WaitOption,
+    displayed,
+    drawable,
+    if_held,
+    output,
+    print_json,
+)
 from autotune.cli.study import CoresOption, restrict
 from autotune.display import shown, written
+from autotune.lock import IfHeld
 from autotune.machine import this_machine
 from autotune.pictures import draw_bars
 from autotune.storage_url import storage_url
@@ -36,15 +49,16 @@ def confirm(
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
+    wait: WaitOption = False,
+    take_over: TakeOverOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare the best few of a study with its default in fresh interleaved runs; earlier ones count."""
     from autotune.session import confirm_study  # noqa: PLC0415  Ray and Optuna take a second to import
 
     asked = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
-    study, place = _stored(
-        name, storage, runs, cores, {key: value for key, value in asked.items() if value is not None}
-    )
+    given = {key: value for key, value in asked.items() if value is not None}
+    study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), given)
     with displayed() as display:
         summary = confirm_study(study, place, display)
     if as_json:
@@ -65,6 +79,8 @@ def ablate(
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
+    wait: WaitOption = False,
+    take_over: TakeOverOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Take the winner apart: what each changed option is worth alone, and in the winner; drop those that do nothing."""
@@ -72,7 +88,7 @@ def ablate(
     from autotune.search.store import StudyStore  # noqa: PLC0415
     from autotune.session import ablate_study  # noqa: PLC0415
 
-    study, place = _stored(name, storage, runs, cores, {"pairs": rounds} if rounds else {})
+    study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
     with displayed() as display:
         found = ablate_study(study, place, display, study.verdict.pairs)
     if as_json:
@@ -101,12 +117,14 @@ def scaling(
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
+    wait: WaitOption = False,
+    take_over: TakeOverOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the winner with one process, two, and so on: tables of strong and weak scaling."""
     from autotune.session import scale_study  # noqa: PLC0415  Ray and Optuna take a second to import
 
-    study, place = _stored(name, storage, runs, cores, {})
+    study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {})
     with displayed() as display:
         found = scale_study(study, place, display, rounds)
     if as_json:
@@ -136,7 +154,7 @@ def _scaling_table(points: "list[Point]", title: str) -> Table:
 
 
 def _stored(
-    name: str, storage: str, runs: Path | None, cores: str | None, verdict: dict[str, Any]
+    name: str, storage: str, runs: Path | None, cores: str | None, held: IfHeld, verdict: dict[str, Any]
 ) -> "tuple[StudyFile, Place]":
     from autotune.session import Place, default_runs, stored_study  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415
@@ -150,7 +168,7 @@ def _stored(
     )
     study = parse(table | {"verdict": section}, source="the options")
     machine = restrict(this_machine(), cores)
-    return study, Place(url, name, runs or default_runs(url, name), machine, local_launcher())
+    return study, Place(url, name, runs or default_runs(url, name), machine, local_launcher(), if_held=held)
 
 
 def _table(found: Ablation) -> Table:

@@ -16,9 +16,12 @@ from autotune.cli.common import (
     DEFAULT_STORAGE,
     AsJson,
     Storage,
+    TakeOverOption,
+    WaitOption,
     displayed,
     duration_s,
     errors,
+    if_held,
     output,
     print_json,
 )
@@ -26,6 +29,7 @@ from autotune.display import shown
 from autotune.errors import StudyFileError
 from autotune.machine import Machine, this_machine
 from autotune.records import REPLAY, REPLAY_NOTICE
+from autotune.storage_url import shown as without_password
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile
 from launchers.cpus import parse_cpu_list
@@ -96,6 +100,8 @@ def study(
         Path | None, typer.Option("--runs", help="Folder for the runs' folders, if not beside the storage.")
     ] = None,
     cores: CoresOption = None,
+    wait: WaitOption = False,
+    take_over: TakeOverOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the commands that would be run, and run none.")
     ] = False,
@@ -110,6 +116,7 @@ def study(
         "sampler.seed": seed,
         "sampler.warm_start": None if warm_start is None else str(warm_start is Switch.ON).lower(),
     }
+    held = if_held(wait, take_over)
     chosen = choose(name, changes, input_file, overrides)
     machine = restrict(this_machine(), cores)
     file = studyfile.find(name)
@@ -125,7 +132,7 @@ def study(
     if not re.fullmatch(studyfile.NAME, stored_name):
         msg = f"--name {stored_name!r}: a study's name has letters, digits, '.', '_' and '-' only"
         raise StudyFileError(msg)
-    place = Place(url, stored_name, runs or default_runs(url, stored_name), machine, local_launcher(), file)
+    place = Place(url, stored_name, runs or default_runs(url, stored_name), machine, local_launcher(), file, held)
     with displayed() as display:
         summary = run_study(chosen, place, display)
     if as_json:
@@ -134,7 +141,7 @@ def study(
     output().print(summary.best_text(), markup=False)
     if chosen.objective == REPLAY:
         return
-    again = "" if storage == DEFAULT_STORAGE else f" --storage {shlex.quote(storage)}"
+    again = "" if storage == DEFAULT_STORAGE else f" --storage {shlex.quote(without_password(storage))}"
     output().print(f"job script: autotune best {stored_name}{again} --script pbs|slurm|sh", markup=False)
 
 

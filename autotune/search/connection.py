@@ -1,6 +1,7 @@
 """Connections to storages: Optuna's, and to the tables that lie beside them; what goes wrong there, in words."""
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -8,12 +9,15 @@ import optuna
 import sqlalchemy
 import sqlalchemy.exc
 from optuna.storages import RDBStorage
-from sqlalchemy import Engine
+from sqlalchemy import Engine, NullPool, func, select
 
 from autotune.errors import StorageError
-from autotune.storage_url import shown, sqlite_path
+from autotune.storage_url import is_postgresql, shown, sqlite_path
 
 _BUSY_TIMEOUT_S = 60
+_CONNECT_TIMEOUT_S = 20
+_STUDIES = "studies"  # a table of Optuna's
+_SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
 
 def prepare_sqlite(url: str) -> None:
@@ -26,17 +30,33 @@ def prepare_sqlite(url: str) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
 
 
+@contextmanager
+def set_up_alone(url: str) -> Iterator[None]:
+    """Make tables while nobody else does: of two that make the same in PostgreSQL at the same time, one would fail."""
+    if not is_postgresql(url):
+        yield
+        return
+    engine = sqlalchemy.create_engine(url, poolclass=NullPool, **_engine_arguments(url))
+    with engine.begin() as connection:
+        # Given back with the transaction, also when this process is killed in it.
+        connection.execute(select(func.pg_advisory_xact_lock(_SET_UP)))
+        yield
+
+
 def connect(url: str, *, read_only: bool = False) -> RDBStorage:
     """Return Optuna's storage at an address.
 
     Raises:
-        StorageError: it is a file that is to be read, and is not there.
+        StorageError: it is to be read, and is not there.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    arguments = _engine_arguments(url)
+    arguments = _engine_arguments(url, read_only=read_only)
+    if read_only:
+        _check_studies(url)
     address = _readable(url) if read_only else url
-    is_file = sqlite_path(url) is not None
-    return RDBStorage(address, engine_kwargs=arguments, skip_table_creation=read_only and is_file)
+    # Optuna formats the address.
+    template = address.replace("{", "{{").replace("}", "}}")
+    return RDBStorage(template, engine_kwargs=arguments, skip_table_creation=read_only)
 
 
 def tables_engine(url: str) -> Engine:
@@ -45,7 +65,7 @@ def tables_engine(url: str) -> Engine:
     Raises:
         StorageError: it is a file that is not there.
     """
-    return sqlalchemy.create_engine(_readable(url), **_engine_arguments(url))
+    return sqlalchemy.create_engine(_readable(url), **_engine_arguments(url, read_only=True))
 
 
 @contextmanager
@@ -57,21 +77,49 @@ def storage_errors(url: str) -> Iterator[None]:
         sqlalchemy.exc.SQLAlchemyError,
         sqlite3.Error,
         optuna.exceptions.StorageInternalError,
-        ImportError,
     ) as error:
         cause = error.__cause__ or error
         reason = str(getattr(cause, "orig", None) or cause).splitlines()[0]
+        ask = "disk full? read-only? another program's file?"
+        if sqlite_path(url) is None:
+            ask = "is the server there? does it know this user, the password and the database?"
         msg = (
             f"storage {shown(url)} cannot be used: {reason}; what was finished before is safe, "
-            "mend it (disk full? read-only? another program's file?) and use the same command again"
+            f"mend it ({ask}) and use the same command again"
+        )
+        raise StorageError(msg) from error
+    except ImportError as error:
+        package = "'psycopg[binary]'" if is_postgresql(url) else "the driver that the address names"
+        msg = (
+            f"storage {shown(url)} cannot be used: the driver for it is not installed ({error.__cause__ or error}); "
+            f"install it: {sys.executable} -m pip install {package}"
         )
         raise StorageError(msg) from error
 
 
-def _engine_arguments(url: str) -> dict[str, object]:
-    if sqlite_path(url) is None:
+def _check_studies(url: str) -> None:
+    engine = tables_engine(url)
+    try:
+        if sqlalchemy.inspect(engine).has_table(_STUDIES):
+            return
+    finally:
+        engine.dispose()
+    msg = (
+        f"no studies in {shown(url)}; `autotune study` makes them, --storage or AUTOTUNE_STORAGE names another storage"
+    )
+    raise StorageError(msg)
+
+
+def _engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:
+    if sqlite_path(url) is not None:
+        return {"connect_args": {"timeout": _BUSY_TIMEOUT_S}}
+    if not is_postgresql(url):
         return {"pool_pre_ping": True}
-    return {"connect_args": {"timeout": _BUSY_TIMEOUT_S}}
+    return {
+        "pool_pre_ping": True,
+        "connect_args": {"connect_timeout": _CONNECT_TIMEOUT_S},
+        "execution_options": {"postgresql_readonly": True} if read_only else {},
+    }
 
 
 def _readable(url: str) -> str:

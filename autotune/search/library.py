@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import sqlalchemy
 from sqlalchemy import (
-    JSON,
     Column,
     Engine,
     Integer,
@@ -29,7 +28,8 @@ from sqlalchemy import (
 
 from autotune.errors import StorageError
 from autotune.performance.measured import Measured
-from autotune.search.connection import connect, prepare_sqlite, storage_errors, tables_engine
+from autotune.search.columns import Record
+from autotune.search.connection import connect, prepare_sqlite, set_up_alone, storage_errors, tables_engine
 from autotune.storage_url import shown
 
 _METADATA = MetaData()
@@ -40,7 +40,7 @@ _MEASUREMENTS = Table(
     Column("source", Text, nullable=False),
     Column("program", Text, nullable=False),
     Column("digest", String(64), nullable=False, unique=True),
-    Column("record", JSON, nullable=False),
+    Column("record", Record, nullable=False),
 )
 _STUDIES = "studies"  # Optuna's own table
 
@@ -80,8 +80,9 @@ class Library:
         """
         with storage_errors(url):
             prepare_sqlite(url)
-            engine = connect(url).engine
-            _METADATA.create_all(engine)
+            with set_up_alone(url):
+                engine = connect(url).engine
+                _METADATA.create_all(engine)
             return cls(url, engine)
 
     @classmethod

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import JSON, Column, Engine, Integer, MetaData, String, Table, insert, select
+from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, insert, select
 
 from autotune.outcome import Outcome
 from autotune.records import Run
+from autotune.search.columns import Record
 
 _METADATA = MetaData()
 _RUNS = Table(
@@ -17,7 +18,7 @@ _RUNS = Table(
     Column("trial", Integer),
     Column("series", String(200), nullable=False),
     Column("round", Integer, nullable=False),
-    Column("record", JSON, nullable=False),
+    Column("record", Record, nullable=False),
 )
 
 

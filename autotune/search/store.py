@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
-from autotune.search.connection import connect, prepare_sqlite, storage_errors
+from autotune.search.connection import connect, prepare_sqlite, set_up_alone, storage_errors
 from autotune.search.distributions import distributions_of
 from autotune.search.guide import Guide
 from autotune.search.observation import ABANDONED, BOUND, Observation
@@ -59,8 +59,9 @@ class StudyStore:
         """
         with storage_errors(url):
             prepare_sqlite(url)
-            storage = connect(url)
-            SqlRunLog.create_table(storage.engine)
+            with set_up_alone(url):
+                storage = connect(url)
+                SqlRunLog.create_table(storage.engine)
             study = optuna.create_study(
                 storage=storage,
                 study_name=name,

@@ -89,7 +89,7 @@ def test_a_replay_is_a_whole_study_and_says_what_it_is(tmp_path):
 
 def test_a_replay_starts_neither_ray_nor_a_claim_on_cores(tmp_path, monkeypatch):
     claimed = []
-    monkeypatch.setattr(session.CoreClaim, "claim", classmethod(lambda cls, cpus: claimed.extend(cpus) or cls([])))
+    monkeypatch.setattr(session.CoreClaim, "claim", classmethod(lambda cls, cpus, **_: claimed.extend(cpus) or cls([])))
     monkeypatch.setitem(sys.modules, "autotune.cluster", None)
     assert replayed(tmp_path).finished == 12
     assert claimed == []

@@ -11,7 +11,9 @@ from autotune.storage_url import shown, sqlite_path, state_folder, storage_url
         ("autotune.db", "sqlite:///autotune.db"),
         ("/data/all.db", "sqlite:////data/all.db"),
         ("sqlite:///x.db", "sqlite:///x.db"),
-        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("postgresql://me@host/db", "postgresql+psycopg://me@host/db"),
+        ("postgres://me@host/db", "postgresql+psycopg://me@host/db"),
+        ("postgresql+psycopg2://me@host/db", "postgresql+psycopg2://me@host/db"),
     ],
 )
 def test_a_file_name_is_an_sqlite_file(typed, url):
@@ -26,5 +28,7 @@ def test_state_lies_beside_the_file():
 
 def test_passwords_are_not_shown():
     assert "secret" not in shown("postgresql://me:secret@host/db")
-    assert shown("postgresql://me:secret@host/db").endswith("@host/db")
+    assert shown("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
+    assert shown("postgresql://me@host/db") == "postgresql://me@host/db"
+    assert shown("postgresql://host/db?user=me&password=secret&x=1") == "postgresql://host/db?user=me&password=***&x=1"
     assert shown("sqlite:///x.db") == "sqlite:///x.db"

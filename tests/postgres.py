@@ -1,0 +1,150 @@
+"""A PostgreSQL server of the tests' own: in a temporary folder, on a free port of 127.0.0.1, gone with the test run.
+
+The kernel tells the server when its parent dies, so that it ends with a test run that is killed; what then stays of its
+folder the next server removes.
+"""
+
+import fcntl
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+_PREFIX = "autotune-postgres-"
+# A socket's path is short, and user postgres must reach it: TMPDIR may be neither. In memory it is much quicker.
+_MEMORY, _DISK = Path("/dev/shm"), Path("/tmp")
+_USER = "autotune"
+_OWNER = "postgres"  # root may not run a server
+_AUTHENTICATION = ("--auth-local=trust", "--auth-host=scram-sha-256")
+# Nothing here outlives a crash of the machine, and tests are to be quick.
+_SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=60", "shared_buffers=16MB")
+
+
+def missing() -> str | None:
+    """Return why there can be no server here, None if there can."""
+    if _binaries() is None or shutil.which("setpriv") is None:
+        return "no PostgreSQL server, or no setpriv: apt-get install postgresql util-linux"
+    return None if find_spec("psycopg") else "no driver: pip install 'psycopg[binary]'"
+
+
+@dataclass
+class Server:
+    """A server whose files are in `folder`, which has a socket without a password, too."""
+
+    folder: Path
+    password: str = field(default_factory=lambda: secrets.token_hex(8))
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    def url(self, database: str = "postgres", *, password: str | None = None, user: str = _USER) -> str:
+        """Return the address of a database."""
+        return f"postgresql+psycopg://{user}:{password or self.password}@127.0.0.1:{self.port}/{database}"
+
+    def execute(self, statement: str, database: str = "postgres") -> None:
+        """Execute a statement outside of a transaction."""
+        import psycopg  # noqa: PLC0415  not everywhere
+
+        where = f"host={self.folder} port={self.port} user={_USER} dbname={database}"
+        with psycopg.connect(where, autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def make(self) -> None:
+        """Make the server's files."""
+        password = self.folder / "password"
+        password.write_text(self.password)
+        if os.geteuid() == 0:
+            for path in (self.folder, password):
+                shutil.chown(path, _OWNER, _OWNER)
+        options = ("-U", _USER, f"--pwfile={password}", "--no-sync", "--locale=C", "--encoding=UTF8", *_AUTHENTICATION)
+        command = [*_started("initdb"), "-D", str(self.folder / "data"), *options]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
+
+    def start(self) -> None:
+        """Start it, on the same port as before if it ran before."""
+        for _ in range(3):
+            self.port = self.port or _free_port()
+            settings = (*_SETTINGS, "listen_addresses=127.0.0.1", f"port={self.port}")
+            options = [word for one in settings for word in ("-c", one)]
+            command = [*_started("postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder), *options]
+            with (self.folder / "log").open("ab") as log:
+                self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+            while self.process.poll() is None:
+                if self._answers():
+                    return
+                time.sleep(0.02)
+            self.port = 0  # somebody was faster
+        raise RuntimeError((self.folder / "log").read_text(errors="replace")[-2000:])
+
+    def _answers(self) -> bool:
+        import psycopg  # noqa: PLC0415  not everywhere
+
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """Stop it at once, as a crash would."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait()
+            self.process = None
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    """Provide a server of one's own; it is gone when the context ends."""
+    for folder in (*_MEMORY.glob(f"{_PREFIX}*"), *_DISK.glob(f"{_PREFIX}*")):
+        _remove_if_left(folder)
+    in_memory = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2**31
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_MEMORY if in_memory else _DISK))
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    made = Server(folder)
+    try:
+        made.make()
+        made.start()
+        yield made
+    finally:
+        made.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Remove what a test run of this user left that was killed."""
+    try:
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return  # somebody else's, or not yet locked
+    with os.fdopen(lock), suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _started(program: str) -> list[str]:
+    """Return how a program of the server is started: not by root, and ended with this process."""
+    owner = [f"--reuid={_OWNER}", f"--regid={_OWNER}", "--init-groups"] if os.geteuid() == 0 else []
+    return ["setpriv", "--pdeathsig=QUIT", *owner, f"{_binaries()}/{program}"]
+
+
+def _binaries() -> Path | None:
+    found = shutil.which("postgres")
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    return Path(found).parent if found else installed[-1].parent if installed else None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
