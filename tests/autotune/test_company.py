@@ -1,0 +1,111 @@
+"""Several coordinators of one study, and what the dead leave to the living."""
+
+import os
+import subprocess
+
+import pytest
+
+from autotune.company import SILENT_S, Company, new_holder
+from autotune.search.leases import MemoryLeaseBook
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def meet(clock):
+    """Return a function that makes coordinators of one study, on hosts of their own."""
+    first = MemoryLeaseBook("a:1:x", clock)
+
+    def make(holder: str, *, alone: bool = False) -> Company:
+        company = Company(first.seen_by(holder), holder, alone, clock)
+        company.join()
+        return company
+
+    return make
+
+
+def run_of(trial: int, series: str = "") -> dict:
+    return {"purpose": {"trial": trial, "series": series}}
+
+
+def test_each_sees_what_the_others_are_at(meet):
+    a, b = meet("a:1:x"), meet("b:1:x")
+    assert a.take("00003", run_of(3))
+    assert a.take("verdict-00-0", run_of(2, "verdict"))
+    b.look()
+    assert (b.others, b.busy) == ({"a:1:x"}, {3})
+    assert not b.take("00003", run_of(3))
+    a.look()
+    assert (a.others, a.busy) == ({"b:1:x"}, frozenset())
+
+
+def test_what_a_silent_one_had_is_taken_over_by_one_of_the_others(meet, clock):
+    a, b, c = meet("a:1:x"), meet("b:1:x"), meet("c:1:x")
+    a.take("00003", run_of(3))
+    a.note_job("00003", "slurm:7:/x")
+    clock.now = SILENT_S - 1.0
+    b.look()
+    c.look()
+    assert b.inherit() == []
+    clock.now = SILENT_S + 1.0
+    b.look()
+    c.look()
+    assert b.others == {"c:1:x"}
+    (lease,) = b.inherit()
+    assert (lease.place, lease.job_id) == ("00003", "slurm:7:/x")
+    assert c.inherit() == []
+    c.look()
+    assert c.busy == {3}
+
+
+def test_who_leaves_lets_the_others_go_on_at_once(meet):
+    a, b = meet("a:1:x"), meet("b:1:x")
+    a.take("00003", run_of(3))
+    a.leave()
+    b.look()
+    assert (b.others, [lease.place for lease in b.inherit()]) == (frozenset(), ["00003"])
+
+
+def test_who_is_alone_inherits_everything_at_once(meet):
+    meet("a:1:x", alone=True).take("00003", run_of(3))
+    after = meet("a:2:x", alone=True)
+    assert (after.others, after.busy) == (frozenset(), frozenset())
+    assert [lease.place for lease in after.inherit()] == ["00003"]
+    assert after.inherit() == []
+
+
+def test_a_process_of_this_host_that_ended_is_dead_at_once(meet):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    here = new_holder().split(":")[0]
+    dead, alive = meet(f"{here}:{ended.pid}:x"), meet(f"{here}:{os.getpid()}:y")
+    dead.take("00003", run_of(3))
+    alive.look()
+    assert (alive.others, [lease.place for lease in alive.inherit()]) == (frozenset(), ["00003"])
+
+
+def test_a_part_is_played_by_one(meet, clock):
+    a, b = meet("a:1:x"), meet("b:2:x")
+    assert a.play("verdict") is None
+    assert a.play("verdict") is None
+    assert b.play("verdict") == "process 1 on a"
+    clock.now = SILENT_S + 1.0
+    assert b.play("verdict") is None
+    assert a.play("verdict") == "process 2 on b"
+
+
+def test_a_look_is_taken_now_and_then(meet, clock):
+    a = meet("a:1:x")
+    assert not a.look(when_due=True)
+    clock.now = 6.0
+    assert a.look(when_due=True)
