@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import Pool, event
 
 from tests import postgres
+from tests.realslurm import RealSlurm, why_not
 
 # Started in the background of a script they would hand on that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -66,3 +67,22 @@ def sqlite(tmp_path):
 def address(request):
     """Return the address of a fresh storage: one test for each kind."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def session_slurm():
+    """Provide a Slurm for all tests."""
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    with RealSlurm() as slurm:
+        yield slurm
+
+
+@pytest.fixture
+def slurm(session_slurm, monkeypatch):
+    """A real Slurm without jobs, the one that its commands talk to during this test. It is started once."""
+    for name, value in session_slurm.environment.items():
+        monkeypatch.setenv(name, value)
+    yield session_slurm
+    session_slurm.clear()

@@ -1,0 +1,115 @@
+"""The Slurm that tests start: it is a real one, private, and leaves nothing behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from launchers.supervisor import descendants
+from tests.launchers.jobs import kill, left_in, wait_for
+from tests.realslurm import RealSlurm
+
+pytestmark = pytest.mark.real
+
+# Leaves its session and its parent: Slurm itself does not find it any more.
+ORPHAN = "#!/bin/sh\n(setsid sleep 1000 &)\n"
+
+
+@pytest.fixture
+def folder(tmp_path, slurm):
+    yield tmp_path
+    slurm.clear()
+    wait_for(lambda: not left_in(tmp_path))
+
+
+def submit(slurm: RealSlurm, folder: Path, script: str, *options: str) -> str:
+    file = folder / "job.sh"
+    file.write_text(script)
+    argv = ("sbatch", "--parsable", f"--chdir={folder}", "--output=job.out", *options, str(file))
+    return slurm.call(*argv).stdout.strip()
+
+
+def test_a_job_runs_and_its_end_is_told(slurm, folder):
+    good = submit(slurm, folder, "#!/bin/sh\npwd\n")
+    assert slurm.wait_for_state(good, "COMPLETED", "FAILED") == "COMPLETED"
+    assert (folder / "job.out").read_text() == f"{folder}\n"
+    bad = submit(slurm, folder, "#!/bin/sh\nexit 3\n")
+    assert slurm.wait_for_state(bad, "COMPLETED", "FAILED") == "FAILED"
+
+
+def test_scancel_ends_a_job_that_runs_and_one_that_waits(slurm, folder):
+    sleeper = "#!/bin/sh\nexec sleep 1000\n"
+    runs = submit(slurm, folder, sleeper, "--ntasks=2")
+    waits = submit(slurm, folder, sleeper)
+    slurm.wait_for_state(runs, "RUNNING")
+    assert slurm.states()[waits] == "PENDING"
+    slurm.call("scancel", runs, waits)
+    assert slurm.wait_for_state(runs, "CANCELLED") == slurm.wait_for_state(waits, "CANCELLED")
+
+
+def test_a_job_of_a_better_partition_takes_the_cores_of_another(slurm, folder):
+    sleeper = "#!/bin/sh\nexec sleep 1000\n"
+    victim = submit(slurm, folder, sleeper, "--partition=scavenge", "--ntasks=2")
+    slurm.wait_for_state(victim, "RUNNING")
+    better = submit(slurm, folder, "#!/bin/sh\n:\n")
+    assert slurm.wait_for_state(victim, "PREEMPTED", "CANCELLED", "COMPLETED") == "PREEMPTED"
+    slurm.wait_for_state(better, "COMPLETED")
+
+
+def test_the_next_test_finds_no_job_and_a_node_that_serves(slurm, folder):
+    running = submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n")
+    slurm.wait_for_state(running, "RUNNING")
+    slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DRAIN", "Reason=test")
+    slurm.clear()
+    assert slurm.states()[running] == "CANCELLED"
+    assert slurm.wait_for_state(submit(slurm, folder, "#!/bin/sh\n:\n"), "COMPLETED") == "COMPLETED"
+
+
+def test_commands_find_this_slurm_and_no_other(slurm, folder):
+    job = submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n")
+    seen = subprocess.run(["squeue", "--noheader", "--format=%i"], capture_output=True, text=True, check=True)
+    assert seen.stdout.split() == [job]
+    with RealSlurm() as other:
+        assert other.states() == {}
+        assert submit(other, folder, "#!/bin/sh\n:\n") == "1"
+    assert job in slurm.states()
+
+
+def test_jobs_outlive_the_controller(slurm, folder):
+    job = submit(slurm, folder, "#!/bin/sh\nwhile ! [ -e go ]; do sleep 0.1; done\n")
+    slurm.wait_for_state(job, "RUNNING")
+    slurm.stop("slurmctld")
+    assert slurm.call("scontrol", "ping", check=False).returncode == 1
+    slurm.start("slurmctld")
+    (folder / "go").touch()
+    assert slurm.wait_for_state(job, "COMPLETED", "FAILED", "NODE_FAIL") == "COMPLETED"
+
+
+def test_nothing_is_left_of_it_when_it_ends(slurm, folder):
+    with RealSlurm() as other:
+        place = Path(other.environment["SLURM_CONF"]).parent
+        other.wait_for_state(submit(other, folder, ORPHAN), "COMPLETED")
+        assert left_in(folder) != []
+    assert left_in(folder) == []
+    assert not place.exists()
+
+
+def test_nothing_is_left_of_it_when_the_tests_are_killed(slurm, folder):
+    code = f"""
+import pathlib, time
+from tests.launchers.test_real_slurm import ORPHAN, submit
+from tests.realslurm import RealSlurm
+with RealSlurm() as slurm:
+    slurm.wait_for_state(submit(slurm, pathlib.Path({str(folder)!r}), ORPHAN), "COMPLETED")
+    print(slurm.environment["SLURM_CONF"], flush=True)
+    time.sleep(1000)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as tests:
+        place = Path(tests.stdout.readline().strip()).parent
+        processes = descendants(tests.pid)
+        assert len(processes) >= 4  # the keeper, munged, slurmctld, slurmd
+        kill(tests.pid)
+    wait_for(lambda: not place.exists())
+    assert left_in(folder) == []
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes))
