@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from math import inf, log
 from statistics import median
+from typing import ClassVar
 
 from autotune.capping import Cap, Pace, cap
 from autotune.legs import Leg
@@ -44,6 +45,8 @@ class Agenda:
     repeats: RepeatsSection
     second: Metric | None = None
     block: int = 0
+    apart: ClassVar[bool] = True
+    """What a trial tells depends on its own runs alone."""
     _warm_ups: int = 0
     _baselines: int = 0
     _since_baseline: int = 0
@@ -61,10 +64,9 @@ class Agenda:
             if default.number in busy:
                 return None
             return Step(default, WARM_UP if self._warm_ups < self.repeats.warm_up_runs else "")
-        for trial in standings.trials.values():
-            if trial.settled or not self._may_run(trial, busy):
-                continue
-            return Step(self._for_race(trial, standings, busy))
+        number = next((one for one in standings.open if one not in busy and one not in self._left_alone), None)
+        if number is not None:
+            return Step(self._for_race(standings.trials[number], standings, busy))
         if default is not None and self._baseline_is_due(default) and default.number not in busy:
             return Step(default)
         again = next((trial for trial in self.deserving(standings) if self._may_run(trial, busy)), None)
@@ -82,11 +84,8 @@ class Agenda:
         value = standings.effects.center(best.number)
         return young + [
             trial
-            for trial in standings.trials.values()
-            if trial.state is State.CAPPED
-            and len(trial.runs) < self.rules.max_runs
-            and trial.outcomes[-1].code != RECORDED_CAP
-            and standings.to_log(standings.bound(trial)) < value
+            for trial in standings.capped_below(value)
+            if len(trial.runs) < self.rules.max_runs and trial.outcomes[-1].code != RECORDED_CAP
         ]
 
     def ready(self, standings: Standings) -> bool:
@@ -200,14 +199,7 @@ def observation(trial: TrialRecord, standings: Standings) -> Observation:
 
 def _pace(rival: TrialRecord, standings: Standings) -> Pace | None:
     """Return the incumbent's pace, if every run to its end took as many steps: else a step is no measure of work."""
-    ends = {
-        outcome.timeline[-1][0]
-        for trial in standings.trials.values()
-        for outcome in trial.outcomes
-        if outcome.complete and outcome.timeline
-    }
-    complete = sum(trial.complete for trial in standings.trials.values())
     outcome = next((outcome for outcome in reversed(rival.outcomes) if outcome.complete and outcome.timeline), None)
-    if len(ends) != 1 or complete < 2 or outcome is None:
+    if standings.steps is None or outcome is None:
         return None
     return Pace(outcome.timeline, outcome.usage.elapsed_s, outcome.metrics[standings.metric.name])

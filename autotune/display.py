@@ -28,7 +28,10 @@ class Running:
 
 @dataclass(frozen=True)
 class Status:
-    """A study at one moment. An `open_ended` one may stop before its budget, nobody knows when."""
+    """A study at one moment. An `open_ended` one may stop before its budget, nobody knows when.
+
+    `running` are those in flight that are shown, `more` is the number of the others.
+    """
 
     standings: Standings
     budget: int
@@ -37,6 +40,7 @@ class Status:
     left_s: float | None = None
     phase: str = "tuning"
     open_ended: bool = False
+    more: int = 0
 
 
 class Display(Protocol):
@@ -110,6 +114,8 @@ def panel(status: Status) -> Group:
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.standings.counts).most_common())
         lines.append(Text(f"no value: {kinds}", style="yellow"))
     lines.extend(Text(_running_line(run), style="dim") for run in status.running)
+    if status.more:
+        lines.append(Text(f"running: {status.more} more", style="dim"))
     return Group(head, *lines)
 
 

@@ -15,7 +15,6 @@ look too noisy to decide.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import sqrt
 from statistics import fmean, median
 from typing import Literal
@@ -61,40 +60,62 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class Effects:
-    """What was estimated. `drift` is the standard deviation of the blocks' effects, `offsets` are those effects."""
+class Spread:
+    """How runs of one configuration differ: within a block of time, and between blocks."""
 
-    samples: tuple[Sample, ...]
-    statistic: Statistic
     noise: float
     degrees: float
     drift: float = 0.0
     offsets: Mapping[int, float] = field(default_factory=dict)
     drifts: bool = False
 
-    @cached_property
-    def _runs(self) -> Mapping[int, list[Sample]]:
-        runs: dict[int, list[Sample]] = defaultdict(list)
-        for sample in self.samples:
-            runs[sample.configuration].append(sample)
-        return runs
 
-    @cached_property
-    def _centers(self) -> Mapping[int, float]:
-        return {configuration: center(self.values(configuration), self.statistic) for configuration in self._runs}
+@dataclass(frozen=True)
+class Effects:
+    """What was estimated: the `runs` of configurations, the `centers` of their values, and how far to trust these."""
+
+    runs: Mapping[int, Sequence[Sample]]
+    centers: Mapping[int, float]
+    statistic: Statistic
+    spread: Spread
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of one run."""
+        return self.spread.noise
+
+    @property
+    def degrees(self) -> float:
+        """The degrees of freedom of the noise."""
+        return self.spread.degrees
+
+    @property
+    def drift(self) -> float:
+        """The standard deviation of the blocks' effects."""
+        return self.spread.drift
+
+    @property
+    def offsets(self) -> Mapping[int, float]:
+        """The effects of the blocks."""
+        return self.spread.offsets
+
+    @property
+    def drifts(self) -> bool:
+        """Whether there is evidence that the machine drifts."""
+        return self.spread.drifts
 
     def count(self, configuration: int) -> int:
         """Return how many runs a configuration has."""
-        return len(self._runs.get(configuration, ()))
+        return len(self.runs.get(configuration, ()))
 
     def values(self, configuration: int, block: int | None = None) -> list[float]:
         """Return the values of a configuration's runs, those of one block only if that is given."""
-        runs = self._runs.get(configuration, ())
+        runs = self.runs.get(configuration, ())
         return [sample.value for sample in runs if block is None or sample.block == block]
 
     def center(self, configuration: int) -> float:
         """Return the estimate of a configuration's value (a logarithm)."""
-        return self._centers[configuration]
+        return self.centers[configuration]
 
     def variance(self, runs: int) -> float:
         """Return the variance of the estimate of a configuration with that many runs in one block."""
@@ -117,7 +138,7 @@ class Effects:
         return Contrast(0.0, error, self.degrees)
 
     def _blocks(self, configuration: int) -> list[int]:
-        return [sample.block for sample in self._runs.get(configuration, ())]
+        return [sample.block for sample in self.runs.get(configuration, ())]
 
     def _error_across(self, first: Sequence[int], second: Sequence[int]) -> float:
         weights: dict[int, float] = defaultdict(float)
@@ -145,14 +166,19 @@ def center(values: Sequence[float], statistic: Statistic) -> float:
 
 
 def fit(samples: Sequence[Sample], statistic: Statistic = "median") -> Effects:
-    """Estimate effects and noise from runs; configurations that ran once say nothing about either."""
-    counts: dict[int, int] = defaultdict(int)
+    """Estimate effects and noise from runs."""
+    runs: dict[int, list[Sample]] = defaultdict(list)
     for sample in samples:
-        counts[sample.configuration] += 1
-    repeated = [sample for sample in samples if counts[sample.configuration] > 1]
-    blocks = sorted({sample.block for sample in repeated})
+        runs[sample.configuration].append(sample)
+    centers = {configuration: center([one.value for one in of], statistic) for configuration, of in runs.items()}
+    return Effects(runs, centers, statistic, spread_of([one for one in samples if len(runs[one.configuration]) > 1]))
+
+
+def spread_of(repeated: Sequence[Sample]) -> Spread:
+    """Estimate how runs differ; configurations that ran once say nothing about that, and are to be left out."""
     if not repeated:
-        return Effects(tuple(samples), statistic, _PRIOR_NOISE, _PRIOR_DEGREES)
+        return Spread(_PRIOR_NOISE, _PRIOR_DEGREES)
+    blocks = sorted({sample.block for sample in repeated})
     design = _Design(repeated, blocks)
     values = np.array([sample.value for sample in repeated])
     clipped = values
@@ -163,15 +189,8 @@ def fit(samples: Sequence[Sample], statistic: Statistic = "median") -> Effects:
         if np.allclose(pulled, clipped, rtol=0.0, atol=1e-4 * solved.noise):
             break
         clipped = pulled
-    return Effects(
-        tuple(samples),
-        statistic,
-        solved.noise,
-        solved.degrees,
-        solved.drift,
-        dict(zip(blocks, solved.offsets.tolist(), strict=True)),
-        solved.drifts,
-    )
+    offsets = dict(zip(blocks, solved.offsets.tolist(), strict=True))
+    return Spread(solved.noise, solved.degrees, solved.drift, offsets, solved.drifts)
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,11 @@ class Run(Purpose):
         return STOPPED in self.outcome.details or (self.steps < self.of and ENDED not in self.outcome.details)
 
     @property
+    def lean(self) -> Self:
+        """The run without the text of its input files, which storage has: for who keeps many runs in memory."""
+        return replace(self, job={name: value for name, value in self.job.items() if name != "files"})
+
+    @property
     def core_s(self) -> float:
         """The core-seconds that the run held: its cores, for as long as its job took."""
         return self.cores * self.outcome.usage.elapsed_s
@@ -204,6 +209,12 @@ class TrialRecord:
         return replace(self, runs=(run,), earlier=(*self.earlier, *self.runs))
 
     @property
+    def lean(self) -> "TrialRecord":
+        """The trial with lean runs."""
+        runs, earlier = (tuple(run.lean for run in some) for some in (self.runs, self.earlier))
+        return replace(self, runs=runs, earlier=earlier)
+
+    @property
     def outcomes(self) -> list[Outcome]:
         """How its runs ended."""
         return [run.outcome for run in self.runs]
@@ -251,14 +262,6 @@ class TrialRecord:
     def measured(self, name: str) -> list[float]:
         """Return the values of a metric of its complete runs, those of which tell it."""
         return [outcome.metrics[name] for outcome in self.outcomes if name in outcome.metrics]
-
-
-def default_trial(trials: Iterable[TrialRecord]) -> TrialRecord | None:
-    """Return the trial of the default configuration, which is proposed first.
-
-    Not always number 0: one that was killed before its launch leaves its number unused.
-    """
-    return min(trials, key=lambda trial: trial.number, default=None)
 
 
 def speed_up(value: float, reference: float, metric: Metric) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from statistics import median
+from typing import ClassVar
 
 from autotune.agenda import Step, observation
 from autotune.capping import Cap
@@ -46,6 +47,8 @@ class Staging:
     metric: Metric
     brackets: Sequence[Bracket]
     block: int = 0
+    apart: ClassVar[bool] = False
+    """What a paused trial tells depends on the others."""
     _left_alone: set[int] = field(default_factory=set)
     _no_more: bool = False
 

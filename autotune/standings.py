@@ -1,73 +1,151 @@
 """Standings: what all runs of a study say together: every trial's value, the baseline, the incumbent, the noise."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp, expm1, log, sqrt
-from statistics import median
+from typing import TypeVar
 
-from autotune.effects import Effects, Sample, Statistic, center, fit
+from autotune.effects import Effects, Sample, Statistic, center
 from autotune.outcome import Outcome
-from autotune.records import State, TrialRecord, default_trial, speed_up
+from autotune.records import State, TrialRecord, speed_up
+from autotune.samples import Samples
 from objectives.base import Metric
 
+_Place = TypeVar("_Place", int, float, tuple[float, int])
 
-@dataclass(frozen=True)
+# One alone does not tell that runs are equally long.
+_LEAST_COMPLETE = 2
+
+
 class Standings:
-    """A view of the trials at one moment; make a new one when a run has ended."""
+    """A view of the trials as they are now. What follows from one trial is worked out once, when that changes."""
 
-    trials: Mapping[int, TrialRecord]
-    metric: Metric
-    statistic: Statistic = "median"
+    def __init__(self, trials: Mapping[int, TrialRecord], metric: Metric, statistic: Statistic = "median") -> None:
+        """Take stock of trials, by number."""
+        self.metric = metric
+        self.statistic = statistic
+        self._trials: dict[int, TrialRecord] = {}
+        self._first: int | None = None
+        self._samples = Samples(statistic)
+        # All of these are in ascending order: values (logarithms, lower is better) with the trials' numbers, ...
+        self._complete: list[tuple[float, int]] = []
+        self._leading: list[tuple[float, int]] = []
+        self._capped: list[tuple[float, int]] = []
+        self._open: list[int] = []
+        self._overheads_s: list[float] = []
+        self._counts: Counter[str] = Counter()
+        self._ends: Counter[int] = Counter()
+        self._ran = 0
+        self._spent_s = 0.0
+        for trial in trials.values():
+            self.update(trial)
 
     @classmethod
     def of(cls, trials: Iterable[TrialRecord], metric: Metric, statistic: Statistic = "median") -> "Standings":
         """Take stock of trials."""
         return cls({trial.number: trial for trial in trials}, metric, statistic)
 
-    @cached_property
-    def effects(self) -> Effects:
-        """The effects of configurations and blocks, from the runs of complete trials, by the trials' numbers.
+    def update(self, trial: TrialRecord) -> None:
+        """Take note of a trial that is new, or no more as it was."""
+        before = self._trials.get(trial.number)
+        if before is not None:
+            self._count(before, -1)
+        elif self._first is None or trial.number < self._first:
+            self._first = trial.number
+        self._trials[trial.number] = trial
+        self._samples.put(trial.number, self._samples_of(trial))
+        self._count(trial, 1)
+
+    def _count(self, trial: TrialRecord, by: int) -> None:
+        """Add what a trial says, or take it back: `by` is 1 or -1."""
+        number, change = trial.number, _add if by > 0 else _remove
+        if trial.complete:
+            place = self._samples.center(number), number
+            change(self._complete, place)
+            if trial.settled:
+                change(self._leading, place)
+        elif trial.state is State.CAPPED:
+            change(self._capped, (self.to_log(self.bound(trial)), number))
+        if not trial.settled:
+            change(self._open, number)
+        else:
+            self._spent_s += by * sum(outcome.usage.elapsed_s for outcome in trial.outcomes)
+        self._ran += by * bool(trial.runs)
+        kind = _kind(trial)
+        if kind is not None:
+            self._counts[kind] += by
+        for outcome in trial.outcomes:
+            if outcome.complete:
+                change(self._overheads_s, outcome.usage.elapsed_s - outcome.metrics[self.metric.name])
+                if outcome.timeline:
+                    self._ends[outcome.timeline[-1][0]] += by
+
+    def _samples_of(self, trial: TrialRecord) -> list[Sample]:
+        """Return the runs that count for the value of a trial.
 
         A run that was capped before its trial was given another chance counts with its bound: leaving it out would
         leave the lucky runs.
         """
-        samples = [
+        if not trial.complete:
+            return []
+        return [
             Sample(trial.number, run.block, self.to_log(self._known(run.outcome)))
-            for trial in self.trials.values()
-            if trial.complete
             for run in trial.runs
             if run.outcome.failure is None
         ]
-        return fit(samples, self.statistic)
 
     def _known(self, outcome: Outcome) -> float:
         return outcome.metrics[self.metric.name] if outcome.bound is None else outcome.bound
 
-    @cached_property
+    @property
+    def trials(self) -> Mapping[int, TrialRecord]:
+        """The trials by number, in the order in which they came to be known."""
+        return self._trials
+
+    @property
+    def effects(self) -> Effects:
+        """The effects of configurations and blocks, from the runs of complete trials, by the trials' numbers."""
+        return self._samples.effects
+
+    @property
+    def open(self) -> Sequence[int]:
+        """The numbers of the trials that are not settled, in ascending order."""
+        return self._open
+
+    @property
     def default(self) -> TrialRecord | None:
-        """The trial of the default configuration."""
-        return default_trial(self.trials.values())
+        """The trial of the default configuration, which is proposed first.
+
+        Not always number 0: one that was killed before its launch leaves its number unused.
+        """
+        return self._trials[self._first] if self._first is not None else None
 
     @property
     def baseline(self) -> TrialRecord | None:
         """The trial of the default configuration if it gave a measurement."""
-        return self.default if self.default is not None and self.default.complete else None
+        default = self.default
+        return default if default is not None and default.complete else None
 
-    @cached_property
+    @property
     def ranking(self) -> list[TrialRecord]:
         """The complete trials, best first; of equals the earlier one."""
-        complete = [trial for trial in self.trials.values() if trial.complete]
-        return sorted(complete, key=lambda trial: (self.effects.center(trial.number), trial.number))
+        return [self._trials[number] for _, number in self._complete]
 
-    @cached_property
+    @property
     def incumbent(self) -> TrialRecord | None:
         """The best complete trial whose race is over; while there is none, the best complete one."""
-        return next((trial for trial in self.ranking if trial.settled), next(iter(self.ranking), None))
+        best = self._leading or self._complete
+        return self._trials[best[0][1]] if best else None
+
+    def capped_below(self, logarithm: float) -> list[TrialRecord]:
+        """Return the capped trials whose bound is better than a value, in the order of their numbers."""
+        found = self._capped[: bisect_left(self._capped, (logarithm, -1))]
+        return [self._trials[number] for _, number in sorted(found, key=lambda one: one[1])]
 
     def value(self, trial: TrialRecord) -> float:
         """Return the value of a complete trial: the statistic of its runs."""
-        return self.from_log(self.effects.center(trial.number))
+        return self.from_log(self._samples.center(trial.number))
 
     def bound(self, trial: TrialRecord) -> float:
         """Return what the value of a capped trial is not better than."""
@@ -81,12 +159,12 @@ class Standings:
             return None
         return speed_up(self.value(trial), self.value(reference), self.metric)
 
-    @cached_property
+    @property
     def noise(self) -> float:
         """The relative standard deviation of runs of the same configuration."""
         return exp(self.effects.noise) - 1.0
 
-    @cached_property
+    @property
     def resolution(self) -> float:
         """The relative standard error of a comparison with the incumbent: less cannot be told from nothing."""
         best, other = self.incumbent, self.baseline
@@ -96,28 +174,40 @@ class Standings:
             return expm1(sqrt(2.0 * self.effects.variance(self.effects.count(best.number))))
         return expm1(self.effects.contrast(best.number, other.number).standard_error)
 
-    @cached_property
+    @property
     def counts(self) -> Mapping[str, int]:
         """How many trials failed, by kind, or were capped."""
-        found: dict[str, int] = {}
-        for trial in self.trials.values():
-            kind = trial.failure.failure.value if trial.failure and trial.failure.failure else None
-            if trial.state is State.CAPPED:
-                kind = State.CAPPED.value
-            if kind is not None:
-                found[kind] = found.get(kind, 0) + 1
-        return found
+        return {kind: count for kind, count in self._counts.items() if count}
 
-    @cached_property
+    @property
+    def nothing_worked(self) -> int:
+        """How many trials ran, if all of them failed; else 0."""
+        failed = sum(self._counts.values()) - len(self._capped)
+        return self._ran if failed == self._ran else 0
+
+    @property
+    def settled(self) -> int:
+        """How many trials are settled."""
+        return len(self._trials) - len(self._open)
+
+    @property
+    def spent_s(self) -> float:
+        """How long the runs of settled trials took, one after the other."""
+        return self._spent_s
+
+    @property
     def overhead_s(self) -> float:
         """What a job takes beside the time that the target metric measures: the median over complete runs."""
-        differences = [
-            outcome.usage.elapsed_s - outcome.metrics[self.metric.name]
-            for trial in self.trials.values()
-            for outcome in trial.outcomes
-            if outcome.complete
-        ]
-        return max(0.0, median(differences)) if differences else 0.0
+        count = len(self._overheads_s)
+        if not count:
+            return 0.0
+        return max(0.0, (self._overheads_s[(count - 1) // 2] + self._overheads_s[count // 2]) / 2)
+
+    @property
+    def steps(self) -> int | None:
+        """How many steps a whole run takes, if all did that tell of steps, of two or more trials; else None."""
+        ends = [steps for steps, count in self._ends.items() if count]
+        return ends[0] if len(ends) == 1 and len(self._complete) >= _LEAST_COMPLETE else None
 
     def to_log(self, value: float) -> float:
         """Return a value of the target metric as a logarithm that is lower for a better one."""
@@ -126,3 +216,17 @@ class Standings:
     def from_log(self, logarithm: float) -> float:
         """Return the value of a logarithm."""
         return exp(self.metric.cost(logarithm))
+
+
+def _kind(trial: TrialRecord) -> str | None:
+    if trial.state is State.CAPPED:
+        return State.CAPPED.value
+    return trial.failure.failure.value if trial.failure and trial.failure.failure else None
+
+
+def _add(places: list[_Place], place: _Place) -> None:
+    insort(places, place)
+
+
+def _remove(places: list[_Place], place: _Place) -> None:
+    del places[bisect_left(places, place)]

@@ -8,15 +8,16 @@ from contextlib import closing, contextmanager
 import optuna
 import sqlalchemy
 import sqlalchemy.exc
-from optuna.storages import RDBStorage
-from sqlalchemy import Engine, NullPool, func, select
+from optuna.storages import BaseStorage, RDBStorage
+from sqlalchemy import Engine, NullPool, column, func, select, table
 
 from autotune.errors import StorageError
 from autotune.storage_url import is_postgresql, shown, sqlite_path
 
 _BUSY_TIMEOUT_S = 60
 _CONNECT_TIMEOUT_S = 20
-_STUDIES = "studies"  # a table of Optuna's
+_STUDIES = "studies"  # a table of Optuna's, as is the next
+_TRIALS = table("trials", column("trial_id"), column("number"))
 _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
 
@@ -56,7 +57,35 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
     address = _readable(url) if read_only else url
     # Optuna formats the address.
     template = address.replace("{", "{{").replace("}", "}}")
-    return RDBStorage(template, engine_kwargs=arguments, skip_table_creation=read_only)
+    storage = RDBStorage(template, engine_kwargs=arguments, skip_table_creation=read_only)
+    if sqlite_path(url) is not None:
+        sqlalchemy.event.listen(storage.engine, "connect", _without_syncs)
+        storage.engine.dispose()  # the connections that were made before
+    return storage
+
+
+def log_engine(url: str, storage: RDBStorage) -> Engine:
+    """Return the engine for what must be on disk whatever happens, beside a storage: its commits wait for the disk."""
+    return storage.engine if sqlite_path(url) is None else sqlalchemy.create_engine(url, **_engine_arguments(url))
+
+
+def number_of(storage: BaseStorage, trial_id: int) -> int:
+    """Return the number of a trial; of a database Optuna would read the whole trial for it."""
+    if not isinstance(storage, RDBStorage):
+        return storage.get_trial_number_from_id(trial_id)
+    with storage.engine.connect() as connection:
+        return int(connection.execute(select(_TRIALS.c.number).where(_TRIALS.c.trial_id == trial_id)).scalar_one())
+
+
+def _without_syncs(connection: sqlite3.Connection, record: object) -> None:
+    """Let commits return before the disk has them.
+
+    A killed process loses nothing by that. When the machine itself goes down, the newest commits are lost, and the file
+    is as it was before them (https://www.sqlite.org/pragma.html#pragma_synchronous, NORMAL with a write-ahead log). A
+    commit of the log engine puts all that were before it on disk, too: they are in the same log.
+    """
+    del record
+    connection.execute("PRAGMA synchronous=NORMAL")
 
 
 def tables_engine(url: str) -> Engine:

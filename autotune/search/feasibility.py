@@ -7,12 +7,15 @@ a run is expected to work, among failures it is not, and no region is given up, 
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autotune.search.surrogate import Array, correlation
 
 _TRUST = 1.0
 _EXPECTED = 0.9
 _LENGTH_SCALE = 0.2
+# So many who worked, and so many who failed, speak for all where there are more.
+_HEARD = 500
 
 
 def chance_to_work(candidates: Array, tried: Array, worked: Array) -> Array:
@@ -20,6 +23,18 @@ def chance_to_work(candidates: Array, tried: Array, worked: Array) -> Array:
     if worked.all():
         return np.ones(len(candidates))
     dimensions = tried.shape[1]
-    weights = correlation(candidates, tried, np.full(dimensions, _LENGTH_SCALE * sqrt(dimensions)))
-    chances: Array = (_TRUST * _EXPECTED + weights @ worked) / (_TRUST + weights.sum(1))
+    places, counts = _witnesses(worked)
+    scales = np.full(dimensions, _LENGTH_SCALE * sqrt(dimensions))
+    weights = correlation(candidates, tried[places], scales) * counts
+    chances: Array = (_TRUST * _EXPECTED + weights @ worked[places]) / (_TRUST + weights.sum(1))
     return chances
+
+
+def _witnesses(worked: Array) -> tuple[NDArray[np.intp], Array]:
+    """Return the places of those who are heard, and for how many each of them speaks: all while they are not many."""
+    if len(worked) <= 2 * _HEARD:
+        return np.arange(len(worked)), np.ones(len(worked))
+    sides = [np.flatnonzero(worked == said) for said in (0.0, 1.0)]
+    heard = [side[np.linspace(0, len(side) - 1, min(len(side), _HEARD)).astype(np.intp)] for side in sides]
+    counts = [np.full(len(some), len(side) / len(some)) for some, side in zip(heard, sides, strict=True) if len(some)]
+    return np.concatenate(heard), np.concatenate(counts)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ _PATIENCE = 2
 
 # Up to this size a uniform draw is one of the whole valid set.
 _SHUFFLED = 2_000
+# With more trials than that only a few are drawn at first.
+_DRAWN = 300
 
 
 class SpaceExhaustedError(Exception):
@@ -45,11 +47,20 @@ class SpaceExhaustedError(Exception):
 
 @dataclass(frozen=True)
 class History:
-    """The other trials in the order of their numbers: value indexes `rows`, (n, p), and n `observations`."""
+    """The other trials in the order of their numbers: value indexes `rows`, (n, p), and n `observations`.
+
+    `nameless` trials are there, too, of which no parameters are known yet.
+    """
 
     rows: Rows
     observations: Sequence[Observation]
     direction: StudyDirection
+    nameless: int = 0
+
+    @property
+    def trials(self) -> int:
+        """How many trials there are."""
+        return len(self.rows) + self.nameless
 
 
 class Proposer(BaseSampler):
@@ -103,7 +114,7 @@ class Proposer(BaseSampler):
 
     def history(self, study: Study) -> History:
         """Return what is known of all trials."""
-        return self._history(study, [trial for trial in study.get_trials(deepcopy=False) if self._tells(trial)])
+        return self._history(study, self.counted(study.get_trials(deepcopy=False)))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return the whole space: every parameter is sampled together with all others."""
@@ -119,19 +130,26 @@ class Proposer(BaseSampler):
             SpaceExhaustedError: there is none left.
         """
         del search_space
-        # One thread: the cores belong to the trials that run, and small matrices gain nothing by more.
-        with self._lock, self._threads.limit(limits=1):
+        with self._lock:
             others = [other for other in study.get_trials(deepcopy=False) if self._counts(other, trial)]
-            history = self._history(study, others)
-            if len(history.rows):
-                # Not the trial's number: one that was killed before it was launched has one, too.
-                rng = np.random.default_rng([self.seed, len(others)])
-                predicted = self._trusted(history)
-                proposal = self._first_new(predicted if len(predicted) else self.ranked(history, rng))
-            else:
-                proposal = dict(self.space.default())
+            proposal = self.propose(self._history(study, others))
             self._proposed[study.study_name, trial.number] = proposal
             return proposal
+
+    def propose(self, history: History) -> dict[str, Any]:
+        """Return a valid configuration that is not in `history`.
+
+        Raises:
+            SpaceExhaustedError: there is none left.
+        """
+        if not len(history.rows):
+            return dict(self.space.default())
+        # One thread: the cores belong to the trials that run, and small matrices gain nothing by more.
+        with self._lock, self._threads.limit(limits=1):
+            # Not the trial's number: one that was killed before it was launched has one, too.
+            rng = np.random.default_rng([self.seed, history.trials])
+            predicted = self._trusted(history)
+            return self._first_new(predicted if len(predicted) else self.ranked(history, rng))
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Forget what was proposed: storage has it."""
@@ -154,11 +172,21 @@ class Proposer(BaseSampler):
         """
         if self.space.listable and self.space.size.value <= _SHUFFLED:
             return unseen(rng.permutation(self.space.all_indices()), seen)
-        return unseen(self.space.sample_indices(rng, len(seen) + PASSED_OVER), seen)
+        most = len(seen) + PASSED_OVER
+        # That many always hold a new one. Of many trials a few draws mostly do.
+        count = most if len(seen) <= _DRAWN else 2 * PASSED_OVER
+        while count < most:
+            found = fresh(self.space.sample_indices(rng, count), seen)
+            if len(found):
+                return found
+            count *= 8
+        return unseen(self.space.sample_indices(rng, most), seen)
 
     def _trusted(self, history: History) -> Rows:
         """Return the predicted configurations that are to be tried yet; none once the first ones disappointed."""
-        left = fresh(self._predicted, history.rows)
+        left = fresh(self._predicted, history.rows) if len(self._predicted) else self._predicted
+        if not len(left):
+            return left
         told = [observation for observation in history.observations if not observation.pending]
         tried = min(len(told) - 1, len(self._predicted) - len(left))
         if self._shows_nothing is not None:
@@ -178,6 +206,10 @@ class Proposer(BaseSampler):
     def _empty_is_valid(self) -> bool:
         return self.space.contains({})
 
+    def counted(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """Return those of `trials` that tell something, or will."""
+        return [trial for trial in trials if self._tells(trial)]
+
     def _history(self, study: Study, others: Sequence[FrozenTrial]) -> History:
         rows = self.space.indices([self._parameters(study, other) for other in others])
         # A trial of another process may have no parameters yet, or only some of them.
@@ -185,7 +217,7 @@ class Proposer(BaseSampler):
         observations = [
             self._seen.get(other.number) or observed(other) for other, known in zip(others, there, strict=True) if known
         ]
-        return History(rows[there], observations, study.direction)
+        return History(rows[there], observations, study.direction, int((~there).sum()))
 
     def _parameters(self, study: Study, other: FrozenTrial) -> Mapping[str, Any]:
         if other.state.is_finished():
@@ -214,10 +246,18 @@ def _improved(told: Sequence[Observation], direction: StudyDirection) -> bool:
 
 def fresh(rows: Rows, seen: Rows) -> Rows:
     """Return each of `rows`, (m, p), that is not in `seen`, (n, p), once, in their order."""
-    known = {row.tobytes() for row in np.ascontiguousarray(seen)}
-    first = {row.tobytes(): place for place, row in enumerate(np.ascontiguousarray(rows))}
-    found: Rows = rows[[place for row, place in first.items() if row not in known]]
+    known = set(keys(seen))
+    first = {key: place for place, key in enumerate(keys(rows))}
+    found: Rows = rows[[place for key, place in first.items() if key not in known]]
     return found
+
+
+def keys(rows: Rows) -> list[bytes]:
+    """Return the bytes of each of `rows`, (n, p)."""
+    rows = np.ascontiguousarray(rows)
+    if not rows.size:
+        return [b""] * len(rows)
+    return cast("list[bytes]", rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel().tolist())
 
 
 def unseen(candidates: Rows, seen: Rows) -> Rows:

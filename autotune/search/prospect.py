@@ -12,8 +12,9 @@ from math import expm1, log1p, sqrt
 
 import numpy as np
 
+from autotune.search.belief import Weighed, remembered
 from autotune.search.proposer import History, Rows
-from autotune.search.sampler import ValidSetSampler, Weighed, remembered
+from autotune.search.sampler import ValidSetSampler
 from autotune.search.surrogate import Array, Surrogate, above_bound, log_expected_improvement
 
 AHEAD = 20

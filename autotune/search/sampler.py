@@ -7,21 +7,20 @@ a capped trial counts as somewhere above its bound; a failed one as a standard d
 it an improvement is expected only as far as a run is expected to work; running trials are believed at the model's mean
 (kriging believer: Ginsbourger, Le Riche & Carraro 2010). What measurements elsewhere say of configurations is the mean
 function of the process (`guide`); where predictions were tried first, it makes up for spreading over the valid set.
-What is known to be the same in effect as a measured configuration is passed over. Why so, and what was measured:
-docs/search.md.
+While many runs are in flight, several proposals are made from one model (`plan`); what is proposed depends on the seed
+and the stored trials alone only with fewer of them. What is known to be the same in effect as a measured configuration
+is passed over. Why so, and what was measured: docs/search.md.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from autotune.search import design
+from autotune.search.belief import LEAST_VALUES, Model, Weighed, model_of
 from autotune.search.evidence import Evidence, are_ratios, evidence_of
-from autotune.search.feasibility import chance_to_work
-from autotune.search.guide import UNGUIDED, Guide, Leaning
+from autotune.search.guide import UNGUIDED, Guide
+from autotune.search.plan import CROWD, Plan
 from autotune.search.proposer import PASSED_OVER, History, Proposer, Rows, fresh, unseen
-from autotune.search.surrogate import Array, Surrogate, fit_censored, log_expected_improvement
+from autotune.search.surrogate import Array
 from spaces import Space
 
 # All of a valid set up to this size is scored; of a larger one a sample of this size.
@@ -33,52 +32,6 @@ _REFINED = 5
 _CLIMBS = 3
 # A design is chosen from so many.
 _DESIGNED = 500
-# A process over n points costs n^3; the best and the newest this many tell nearly as much as all.
-_REMEMBERED = 300
-# A model is made of two values or more.
-_LEAST_VALUES = 2
-
-
-@dataclass(frozen=True)
-class Model:
-    """What is believed of a space: the mean function, and the process of what it leaves unsaid; the best mean so far.
-
-    Where runs work is known from what was `tried`, traits (n, d), and `worked`, (n,).
-    """
-
-    space: Space
-    leaning: Leaning
-    surrogate: Surrogate
-    tried: Array
-    worked: Array
-    best: float
-
-    def promise(self, rows: Rows) -> Array:
-        """Return the logarithm of the improvement expected at value indexes, (m, p)."""
-        traits = self.space.traits_of(rows)
-        mean, deviation = self.surrogate.predict(traits)
-        improvement = log_expected_improvement(self.leaning.of(rows) + mean, deviation, self.best)
-        promise: Array = improvement + np.log(self.works(traits))
-        return promise
-
-    def works(self, traits: Array) -> Array:
-        """Return the chances, (m,), that runs at `traits`, (m, d), work."""
-        return chance_to_work(traits, self.tried, self.worked)
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """What a model, by the `evidence`, expects of candidates: value indexes, (m, p), and their promise, (m,)."""
-
-    model: Model
-    evidence: Evidence
-    candidates: Rows
-    promise: Array
-
-    @property
-    def order(self) -> NDArray[np.intp]:
-        """The places of the candidates, the most promising first."""
-        return np.argsort(-self.promise, kind="stable")
 
 
 class ValidSetSampler(Proposer):
@@ -89,6 +42,7 @@ class ValidSetSampler(Proposer):
         self._startup = startup
         self._model = model
         self._guide: Guide = UNGUIDED
+        self._plan: Plan | None = None
 
     @property
     def blind(self) -> int | None:
@@ -98,6 +52,7 @@ class ValidSetSampler(Proposer):
     def guide_by(self, guide: Guide | None) -> None:
         """Heed what other settings say of configurations, where values are compared by ratio: without a trade-off."""
         self._guide = guide or UNGUIDED
+        self._plan = None
 
     def ranked(self, history: History, rng: np.random.Generator) -> Rows:
         """Return candidates that no trial has, the most promising first."""
@@ -106,20 +61,37 @@ class ValidSetSampler(Proposer):
             return self.drawn(rng, seen)
         if len(seen) <= self._startup and not self._is_led(history):
             return self._designed(seen, rng)
+        running = sum(one.pending for one in history.observations)
+        if running >= CROWD:
+            return self._planned(history, running, rng)
+        self._plan = None
         weighed = self.weighed(history, rng)
         if weighed is None:
             return self.drawn(rng, seen)
         best: Rows = weighed.candidates[weighed.order[:PASSED_OVER]]
         return best
 
-    def weighed(self, history: History, rng: np.random.Generator) -> "Weighed | None":
-        """Return the candidates with what is expected of them; None while nothing is believed.
+    def _planned(self, history: History, running: int, rng: np.random.Generator) -> Rows:
+        """Return the best of a plan that has served before, if it is still good."""
+        seen = history.rows
+        if self._plan is not None and self._plan.serves(seen, len(seen) - running):
+            best = self._plan.best(seen, PASSED_OVER)
+            if len(best):
+                return best
+        weighed = self.weighed(history, rng, believing=False)
+        if weighed is None:
+            return self.drawn(rng, seen)
+        self._plan = Plan(weighed, seen, rng)
+        return self._plan.best(seen, PASSED_OVER)
+
+    def weighed(self, history: History, rng: np.random.Generator, *, believing: bool = True) -> Weighed | None:
+        """Return the candidates with what is expected of them, `believing` as for a model; None without a model.
 
         Raises:
             SpaceExhaustedError: there is none left.
         """
         evidence = evidence_of(history.observations, history.direction, rng)
-        model = model_of(self.space, history.rows, evidence, self._guide_of(history))
+        model = model_of(self.space, history.rows, evidence, self._guide_of(history), believing=believing)
         return Weighed(model, evidence, *self._scored(model, history.rows, evidence, rng)) if model else None
 
     def _guide_of(self, history: History) -> Guide:
@@ -128,7 +100,7 @@ class ValidSetSampler(Proposer):
     def _is_led(self, history: History) -> bool:
         """Whether predictions and the guide make up for a design: they were tried, and the model has values."""
         values = sum(one.value is not None for one in history.observations)
-        return len(self._predicted) > 0 and self._guide_of(history) is not UNGUIDED and values >= _LEAST_VALUES
+        return len(self._predicted) > 0 and self._guide_of(history) is not UNGUIDED and values >= LEAST_VALUES
 
     def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
         candidates = unseen(self.space.sample_indices(rng, len(seen) + _DESIGNED), seen)
@@ -164,31 +136,3 @@ class ValidSetSampler(Proposer):
     def _near(self, rows: Rows) -> Rows:
         near = [found for one in self.space.decode(rows) for found in self.space.neighbours(one)]
         return self.space.indices(near)
-
-
-def model_of(space: Space, seen: Rows, evidence: Evidence, guide: Guide = UNGUIDED) -> Model | None:
-    """Return what `evidence` of the configurations `seen`, (n, p), makes one believe; None while that is nothing."""
-    valued = evidence.valued
-    if valued.sum() < _LEAST_VALUES:
-        return None
-    leaning = Leaning.fitted(guide, seen[valued], evidence.values[valued])
-    leant = leaning.of(seen)
-    values = evidence.beyond(leant).filled
-    x = space.traits_of(seen)
-    chosen = remembered(evidence.filled)
-    surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen])
-    best = float((leant[valued] + surrogate.predict(x[valued])[0]).min())
-    if evidence.pending.any():
-        surrogate = surrogate.believing(x[evidence.pending])
-    told = ~evidence.pending
-    return Model(space, leaning, surrogate, x[told], evidence.measured[told].astype(float), best)
-
-
-def remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the places of `values`, (n,), that a process is made of: all that are known, or the best and newest."""
-    told = np.flatnonzero(~np.isnan(values))
-    if len(told) <= _REMEMBERED:
-        return told
-    half = _REMEMBERED // 2
-    best = told[np.argsort(values[told], kind="stable")[:half]]
-    return np.union1d(best, told[-half:])

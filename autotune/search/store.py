@@ -9,20 +9,23 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
-from autotune.search.connection import connect, prepare_sqlite, set_up_alone, storage_errors
+from autotune.search.connection import connect, log_engine, number_of, prepare_sqlite, set_up_alone, storage_errors
 from autotune.search.distributions import distributions_of
 from autotune.search.guide import Guide
 from autotune.search.observation import ABANDONED, BOUND, Observation
 from autotune.search.proposer import Proposer, SpaceExhaustedError
 from autotune.search.prospect import Prospect, prospect_of
+from autotune.search.roster import Roster
 from autotune.search.runlog import MemoryRunLog, RunLog, SqlRunLog
 from autotune.search.sampler import ValidSetSampler
 from autotune.storage_url import shown
@@ -40,7 +43,7 @@ _MARK = "mark"
 
 
 class StudyStore:
-    """One study in a storage. Everything that is written is on disk when a method returns."""
+    """One study in a storage. What is written survives the process when a method returns; runs survive the machine."""
 
     def __init__(self, url: str, storage: BaseStorage, study: optuna.Study, log: RunLog) -> None:
         """Wrap an open study; use `create`, `in_memory` or `read`."""
@@ -49,6 +52,7 @@ class StudyStore:
         self._study = study
         self._log = log
         self._sampler: Proposer | None = None
+        self._roster: Roster | None = None
 
     @classmethod
     def create(cls, url: str, name: str, definition: Definition) -> Self:
@@ -71,7 +75,7 @@ class StudyStore:
             if DEFINITION not in study.user_attrs:
                 study.set_user_attr(_MARK, secrets.token_hex(4))
                 study.set_user_attr(DEFINITION, definition.to_dict())
-            store = cls(url, storage, study, _log(storage, study))
+            store = cls(url, storage, study, SqlRunLog(log_engine(url, storage), _study_id(storage, study)))
             stored = store.definition
             differences = stored.differences(definition)
             if not differences and stored.study != definition.study:
@@ -197,6 +201,7 @@ class StudyStore:
     def use(self, sampler: Proposer) -> None:
         """Ask `sampler` from now on."""
         self._study.sampler = self._sampler = sampler
+        self._roster = None
 
     def start_with(self, predicted: Sequence[Configuration]) -> None:
         """Let the sampler propose these first, after the default."""
@@ -219,15 +224,37 @@ class StudyStore:
         `seen` is what is known of the trials by now, by number: more than what was stored when each was settled;
         `shows_nothing` tells which configurations are the same in effect as a measured one.
         """
-        if self._sampler is not None and seen is not None:
+        if self._sampler is None:
+            msg = "no sampler is used: call use() first"
+            raise RuntimeError(msg)
+        if seen is not None:
             self._sampler.learn(seen, shows_nothing)
         with storage_errors(self._url):
+            roster = self._known(self._sampler, space)
+            history = roster.history(seen or {}) or self._sampler.history(self._study)
             try:
-                trial = ask(self._study, space)
+                configuration = self._sampler.propose(history)
             except SpaceExhaustedError:
-                self.recover()
                 return None
-            return TrialRecord(trial.number, dict(trial.params))
+            number, trial_id = self._create(configuration, roster.distributions)
+            roster.add(number, trial_id, configuration)
+            return TrialRecord(number, configuration)
+
+    def _known(self, sampler: Proposer, space: Space) -> Roster:
+        if self._roster is None:
+            trials = self._study.get_trials(deepcopy=False)
+            self._roster = Roster.of(space, self._study.direction, trials, sampler.counted(trials))
+        return self._roster
+
+    def _create(self, configuration: Configuration, known: Mapping[str, BaseDistribution]) -> tuple[int, int]:
+        """Store a new trial with its parameters, in one transaction; return its number and its id."""
+        template = create_trial(
+            state=TrialState.RUNNING,
+            params=dict(configuration),
+            distributions={name: known[name] for name in configuration},
+        )
+        trial_id = self._storage.create_new_trial(self._study_id, template)
+        return number_of(self._storage, trial_id), trial_id
 
     def prospect(self, seen: Mapping[int, Observation], noise: float) -> Prospect | None:
         """Return what the next trials would gain, for `seen` as for `ask`; None where the sampler does not know.
@@ -250,23 +277,27 @@ class StudyStore:
 
     def add_run(self, run: Run) -> None:
         """Record a run that ended."""
+        self.add_runs([run])
+
+    def add_runs(self, runs: Sequence[Run]) -> None:
+        """Record runs that ended, all of them or none."""
         with storage_errors(self._url):
-            self._log.append(run)
+            self._log.extend(runs)
 
     def settle(self, number: int, observation: Observation) -> None:
         """Record what a trial is worth: a value, a bound, or nothing; the first word stands."""
         with storage_errors(self._url):
-            if self._study.get_trials(deepcopy=False)[number].state.is_finished():
+            if self._is_told(number):
                 # It was capped and given another chance: Optuna cannot change a finished trial, the log of runs can.
                 return
             bound = observation.value if observation.partial else observation.bound
             if bound is not None:
                 self._set(number, BOUND, value=bound)
-                self._study.tell(number, state=TrialState.PRUNED)
+                self._tell(number, TrialState.PRUNED)
             elif observation.value is not None:
-                self._study.tell(number, observation.value)
+                self._tell(number, TrialState.COMPLETE, [observation.value])
             else:
-                self._study.tell(number, state=TrialState.FAIL)
+                self._tell(number, TrialState.FAIL)
 
     def recover(self) -> None:
         """Set aside trials that were proposed and never launched."""
@@ -274,7 +305,8 @@ class StudyStore:
             for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
                 if _LAUNCHED not in trial.user_attrs:
                     self._set(trial.number, ABANDONED, value=True)
-                    self._study.tell(trial.number, state=TrialState.FAIL)
+                    self._tell(trial.number, TrialState.FAIL)
+            self._roster = None
 
     def _catch_up(self, trials: Sequence[FrozenTrial]) -> None:
         """Write what a copy knows of the trials more than this study does."""
@@ -288,13 +320,29 @@ class StudyStore:
             if new.state.is_finished():
                 self._study.tell(old.number, new.values if new.state is TrialState.COMPLETE else None, state=new.state)
         self._study.add_trials(trials[len(known) :])
+        self._roster = None
+
+    def _is_told(self, number: int) -> bool:
+        if self._roster is not None:
+            return number in self._roster.told
+        return self._storage.get_trial(self._id(number)).state.is_finished()
+
+    def _tell(self, number: int, state: TrialState, values: Sequence[float] | None = None) -> None:
+        self._storage.set_trial_state_values(self._id(number), state, values)
+        if self._roster is not None:
+            self._roster.told.add(number)
 
     def _set(self, number: int, name: str, *, value: object) -> None:
         self._storage.set_trial_user_attr(self._id(number), name, value)
 
     def _id(self, number: int) -> int:
-        study_id = self._storage.get_study_id_from_name(self.name)
-        return self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
+        if self._roster is not None and number in self._roster.ids:
+            return self._roster.ids[number]
+        return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
+
+    @cached_property
+    def _study_id(self) -> int:
+        return _study_id(self._storage, self._study)
 
 
 def study_names(url: str) -> list[str]:
@@ -336,4 +384,8 @@ def _suggest(trial: optuna.Trial, name: str, distribution: optuna.distributions.
 
 
 def _log(storage: RDBStorage, study: optuna.Study) -> RunLog:
-    return SqlRunLog(storage.engine, storage.get_study_id_from_name(study.study_name))
+    return SqlRunLog(storage.engine, _study_id(storage, study))
+
+
+def _study_id(storage: BaseStorage, study: optuna.Study) -> int:
+    return storage.get_study_id_from_name(study.study_name)

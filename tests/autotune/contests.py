@@ -48,7 +48,7 @@ def bench(folder, executor, display=None):
 def add(store, *trials):
     """Store trials, (configuration, seconds), as if a session had run each once; the sampler is not asked."""
     for configuration, seconds in trials:
-        store._sampler.sample_relative = lambda *_, proposed=configuration: dict(proposed)
+        store._sampler.propose = lambda *_, proposed=configuration: dict(proposed)
         trial = store.ask(SPACE)
         store.add_run(Run(configuration, trial.number, outcome=took(seconds)))
         store.settle(trial.number, Observation(value=seconds))

@@ -62,7 +62,7 @@ def test_options_that_stand_in_for_each_other_are_not_both_dropped(store, tmp_pa
 def test_an_option_that_the_program_calls_unused_is_dropped(store, tmp_path):
     configuration = {"np": 4, "malloc": "keep"}
     add(store, (DEFAULT, 2.0))
-    store._sampler.sample_relative = lambda *_: dict(configuration)
+    store._sampler.propose = lambda *_: dict(configuration)
     trial = store.ask(SPACE)
     outcome = took(1.0).__class__(metrics={"wall_s": 1.0}, unused=("malloc",))
     store.add_run(Run(configuration, trial.number, outcome=outcome))

@@ -107,3 +107,13 @@ def test_the_values_that_were_given_stay_as_they_are():
 def test_without_bounds_or_hardly_any_value_it_is_the_plain_fit(known):
     censored = np.arange(6) >= known
     assert (fit_censored(LINE, VALUES, ONCE, censored).weights == fit(LINE, VALUES, ONCE).weights).all()
+
+
+def test_of_many_trials_some_speak_for_all():
+    rng = np.random.default_rng(0)
+    places, candidates = rng.random((4000, 2)), rng.random((50, 2))
+    worked = (places[:, 0] > rng.normal(0.3, 0.05, 4000)).astype(float)
+    found = chance_to_work(candidates, places, worked)
+    few = [chance_to_work(candidates, places[start::4], worked[start::4]) for start in range(4)]
+    assert found == pytest.approx(np.mean(few, axis=0), abs=0.05)
+    assert ((found > 0.0) & (found < 1.0)).all()

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
+from autotune.search.belief import model_of
 from autotune.search.evidence import evidence_of
 from autotune.search.guide import UNGUIDED, Leaning
 from autotune.search.observation import Observation
 from autotune.search.proposer import History
 from autotune.search.prospect import prospect_of
-from autotune.search.sampler import ValidSetSampler, model_of
+from autotune.search.sampler import ValidSetSampler
 from autotune.search.samplers import sampler_of
 from autotune.search.store import StudyStore, ask
 from autotune.studyfile import SamplerSection

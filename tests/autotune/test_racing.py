@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from autotune.effects import Effects, Sample, fit
+from autotune.effects import Sample, Spread, fit
 from autotune.racing import RaceRules, Standing, losing_value, standing
 
 NOISE = 0.03
@@ -20,7 +20,8 @@ def known(incumbent, challenger, statistic="median", noise=NOISE):
     """Return effects of a machine that does not drift and whose noise is known."""
     samples = [Sample(INCUMBENT, 0, float(value)) for value in incumbent]
     samples += [Sample(CHALLENGER, 0, float(value)) for value in challenger]
-    return Effects(tuple(samples), statistic, noise, 1e6)
+    found = fit(samples, statistic)
+    return replace(found, spread=Spread(noise, 1e6))
 
 
 def race(incumbent, challenger, statistic):

@@ -147,3 +147,48 @@ def test_the_overhead_is_what_jobs_take_beside_their_metric():
     assert stand(*runs, trial(3, FAILED), trial(4, (LOST, 5.0))).overhead_s == pytest.approx(2.0)
     assert stand(trial(0, 10.0)).overhead_s == 0.0
     assert stand().overhead_s == 0.0
+
+
+BEFORE_AND_AFTER = st.lists(
+    st.tuples(
+        st.integers(0, 4),
+        st.lists(st.sampled_from([1.0, 1.1, 2.0, 3.5, FAILED, (LOST, 1.5), (LOST, 0.5)]), max_size=4),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(BEFORE_AND_AFTER, st.sampled_from(METRICS))
+def test_what_changed_counts_as_if_it_had_always_been_so(changes, metric):
+    found, newest = stand(metric=metric), {}
+    for number, values, settled in changes:
+        newest[number] = trial(number, *values, settled=settled, block=len(newest) % 2)
+        found.update(newest[number])
+    afresh = stand(*newest.values(), metric=metric)
+    assert [one.number for one in found.ranking] == [one.number for one in afresh.ranking]
+    best = [one.incumbent.number if one.incumbent else None for one in (found, afresh)]
+    assert best[0] == best[1]
+    assert found.counts == afresh.counts
+    assert list(found.open) == list(afresh.open) == sorted(n for n, one in newest.items() if not one.settled)
+    assert found.settled == afresh.settled
+    assert found.overhead_s == afresh.overhead_s
+    assert found.spent_s == pytest.approx(afresh.spent_s)
+    assert found.nothing_worked == afresh.nothing_worked
+    assert found.noise == afresh.noise
+    assert found.effects.offsets == afresh.effects.offsets
+    assert [one.number for one in found.capped_below(log(1.2))] == [one.number for one in afresh.capped_below(log(1.2))]
+
+
+def test_a_capped_trial_is_found_by_its_bound_only_while_it_is_capped():
+    found = stand(trial(2, (LOST, 0.5)), trial(0, 1.0), trial(1, (LOST, 0.7)), trial(3, (LOST, 2.0)))
+    assert [one.number for one in found.capped_below(log(1.0))] == [1, 2]
+    found.update(trial(1, (LOST, 0.7), 0.8))
+    assert [one.number for one in found.capped_below(log(1.0))] == [2]
+
+
+def test_it_counts_as_nothing_worked_only_while_every_trial_that_ran_failed():
+    found = stand(trial(0, FAILED), trial(1, FAILED), trial(2))
+    assert found.nothing_worked == 2
+    found.update(trial(2, (LOST, 1.0)))
+    assert found.nothing_worked == 0

@@ -1,3 +1,4 @@
+import sqlite3
 from dataclasses import replace
 
 import optuna
@@ -178,3 +179,56 @@ def test_readers_do_not_block_the_writer(address):
     store.settle(trial.number, Observation(value=1.0))
     reader.close()
     assert store.trials()[0].complete
+
+
+def test_runs_are_stored_together_or_not_at_all(address):
+    store = opened(address)
+    trial = store.ask(SPACE)
+    with pytest.raises((StorageError, TypeError)):
+        store.add_runs([run_of(trial, took(1.0)), run_of(trial, took(1.0), job={"argv": object()})])
+    assert store.runs() == []
+    store.add_runs([run_of(trial, took(1.0)), run_of(trial, took(2.0))])
+    assert [run.outcome.metrics["wall_s"] for run in store.runs()] == [1.0, 2.0]
+
+
+def test_runs_wait_for_the_disk_and_what_can_be_had_again_does_not(sqlite):
+    store = opened(sqlite)
+    with store._storage.engine.connect() as one, store._log._engine.connect() as other:
+        assert one.exec_driver_sql("PRAGMA synchronous").scalar() == 1
+        assert other.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+
+def test_what_is_known_without_reading_is_what_would_be_read(address):
+    store = opened(address)
+    store.ask(SPACE)  # never launched
+    store = opened(address)
+    store.recover()
+    seen = {}
+    for value in (3.0, 2.0, 5.0):
+        trial = store.ask(SPACE, seen)
+        store.lease(trial.number)
+        seen[trial.number] = Observation(value=value)
+        store.add_run(run_of(trial, took(value)))
+        store.settle(trial.number, seen[trial.number])
+    known, read = store._roster.history(seen), store._sampler.history(store._study)
+    assert known.rows.tolist() == read.rows.tolist()
+    assert list(known.observations) == list(read.observations)
+    assert (known.trials, known.direction) == (read.trials, read.direction) == (3, known.direction)
+    assert [trial.number for trial in store.trials()] == [1, 2, 3]
+
+
+def test_a_new_trial_is_there_with_its_parameters_or_not_at_all(address, monkeypatch):
+    store = opened(address)
+    trial = store.ask(SPACE)
+    found = optuna.load_study(study_name="paper", storage=address).trials
+    assert [dict(one.params) for one in found] == [dict(trial.configuration)]
+    assert found[0].state is TrialState.RUNNING
+    seen = {trial.number: Observation(pending=True)}
+
+    def full(*arguments):
+        raise sqlite3.OperationalError("disk full")
+
+    monkeypatch.setattr(store._storage, "_set_trial_param_without_commit", full)
+    with pytest.raises(StorageError):
+        store.ask(SPACE, seen)
+    assert len(optuna.load_study(study_name="paper", storage=address).trials) == 1

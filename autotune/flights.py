@@ -1,0 +1,104 @@
+"""Flights: the runs that were launched and have not ended, and those that wait for cores."""
+
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+
+from autotune.agenda import Step
+from autotune.bench import Launched
+from autotune.display import Running
+from autotune.legs import Curve
+from autotune.records import Purpose
+from autotune.trial import Task
+from launchers import STDOUT, LineReader
+from objectives.base import Objective, Progress, ProgressReader
+
+SHOWN = 20
+"""So many runs in flight are followed and shown, those that were launched first: nobody reads a thousand lines."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that waits for cores; `lost` is the curve of its runs that were killed."""
+
+    step: Step
+    task: Task
+    purpose: Purpose
+    lost: Curve = ()
+
+
+@dataclass
+class Flight:
+    """A run in flight."""
+
+    step: Step
+    launched: Launched
+    lines: LineReader
+    read: ProgressReader
+    lost: Curve = ()
+    since: float = field(default_factory=time.monotonic)
+    progress: Progress | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of its trial."""
+        return self.step.trial.number
+
+    def follow(self) -> None:
+        """Read what the program has said since the last time."""
+        with suppress(OSError):
+            for line in self.lines.new_lines():
+                self.progress = self.read(line) or self.progress
+
+
+class Flights:
+    """Runs by the numbers of their trials, of which each has one at most."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self.busy: set[int] = set()
+        self._flying: dict[int, Flight] = {}
+        self._waiting: deque[Ready] = deque()
+
+    def __len__(self) -> int:
+        """How many runs are in flight."""
+        return len(self._flying)
+
+    @property
+    def first_waiting(self) -> Ready | None:
+        """The run that is to be launched first."""
+        return self._waiting[0] if self._waiting else None
+
+    def wait(self, ready: Ready) -> None:
+        """Let a run wait for cores."""
+        self.busy.add(ready.step.trial.number)
+        self._waiting.append(ready)
+
+    def launch(self, launched: Launched, objective: Objective) -> None:
+        """Take note that the first of the waiting runs was launched."""
+        ready = self._waiting.popleft()
+        lines = LineReader(launched.task.job.folder / STDOUT)
+        self._flying[ready.step.trial.number] = Flight(
+            ready.step, launched, lines, objective.progress_reader(), ready.lost
+        )
+
+    def of(self, task: Task) -> Flight:
+        """Return the flight of a task."""
+        return self._flying[task.key]
+
+    def land(self, flight: Flight) -> None:
+        """Take note that a run ended."""
+        del self._flying[flight.number]
+        self.busy.discard(flight.number)
+
+    def shown(self) -> tuple[Running, ...]:
+        """Return those that are shown, as they are now."""
+        shown = list(islice(self._flying.values(), SHOWN))
+        for flight in shown:
+            flight.follow()
+        return tuple(
+            Running(flight.number, flight.step.trial.configuration, time.monotonic() - flight.since, flight.progress)
+            for flight in shown
+        )
