@@ -4,7 +4,7 @@ A row in a table beside the log of runs, a run. Several coordinators of one stud
 starts reads what another, or itself before it was killed, had in flight. Ages go by the database's clock: hosts differ.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -185,6 +185,13 @@ class MemoryLeaseBook:
         if lease.holder == self._holder:
             self._rows[lease.place] = (lease, self._clock_s())
         return lease.holder == self._holder
+
+
+def give_up(connection: sa.Connection, study_id: int, places: Collection[str]) -> None:
+    """Give runs up that are stored, whoever has them, with the transaction that stores them."""
+    if places:
+        wanted = sa.delete(_LEASES).where(_LEASES.c.study == study_id, _LEASES.c.place.in_(places))
+        connection.execute(wanted)
 
 
 def _now_s(engine: sa.Engine) -> sa.ColumnElement[float]:

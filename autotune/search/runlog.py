@@ -1,6 +1,7 @@
 """The log of runs: every run of every study as one row beside Optuna's tables, which cannot change a finished trial."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, insert, select
@@ -8,6 +9,7 @@ from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, insert,
 from autotune.outcome import Outcome
 from autotune.records import Run
 from autotune.search.columns import Record
+from autotune.search.leases import LeaseBook, MemoryLeaseBook, SqlLeaseBook, give_up
 
 _METADATA = MetaData()
 _RUNS = Table(
@@ -28,11 +30,14 @@ class RunLog(Protocol):
     def append(self, run: Run) -> None:
         """Add a run; it is safe when this returns."""
 
-    def extend(self, runs: Sequence[Run]) -> None:
-        """Add runs; they are safe when this returns."""
+    def extend(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
+        """Add runs, and give up the leases of `places`; they are safe when this returns."""
 
     def runs(self) -> list[Run]:
         """Return every run."""
+
+    def leases(self, holder: str) -> LeaseBook:
+        """Return the leases of the study in the hands of `holder`."""
 
 
 class MemoryRunLog:
@@ -45,13 +50,18 @@ class MemoryRunLog:
         """Add a run."""
         self._runs.append(run)
 
-    def extend(self, runs: Sequence[Run]) -> None:
-        """Add runs."""
+    def extend(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
+        """Add runs; nobody else is there who could have leases."""
+        del places
         self._runs.extend(runs)
 
     def runs(self) -> list[Run]:
         """Return every run."""
         return list(self._runs)
+
+    def leases(self, holder: str) -> MemoryLeaseBook:
+        """Return leases that nobody else sees."""
+        return MemoryLeaseBook(holder, time.monotonic)
 
 
 class SqlRunLog:
@@ -64,15 +74,20 @@ class SqlRunLog:
 
     @staticmethod
     def create_table(engine: Engine) -> None:
-        """Make the table if it is not there."""
+        """Make the table if it is not there, and that of the leases."""
         _METADATA.create_all(engine)
+        SqlLeaseBook.create_table(engine)
+
+    def leases(self, holder: str) -> SqlLeaseBook:
+        """Return the leases of the study in the hands of `holder`."""
+        return SqlLeaseBook(self._engine, self._study, holder)
 
     def append(self, run: Run) -> None:
         """Add a run."""
         self.extend([run])
 
-    def extend(self, runs: Sequence[Run]) -> None:
-        """Add runs, all of them or none."""
+    def extend(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
+        """Add runs, all of them or none, and give up their leases in the same moment."""
         rows = [
             {
                 "study": self._study,
@@ -86,6 +101,7 @@ class SqlRunLog:
         if rows:
             with self._engine.begin() as connection:
                 connection.execute(insert(_RUNS), rows)
+                give_up(connection, self._study, places)
 
     def runs(self) -> list[Run]:
         """Return every run."""

@@ -6,7 +6,7 @@ the log as soon as they end. A trial that was asked but not launched is set asid
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from autotune.records import Definition, Run, TrialRecord
 from autotune.search.connection import connect, log_engine, number_of, prepare_sqlite, set_up_alone, storage_errors
 from autotune.search.distributions import distributions_of
 from autotune.search.guide import Guide
+from autotune.search.leases import LeaseBook
 from autotune.search.observation import ABANDONED, BOUND, Observation
 from autotune.search.proposer import Proposer, SpaceExhaustedError
 from autotune.search.prospect import Prospect, prospect_of
@@ -279,10 +280,14 @@ class StudyStore:
         """Record a run that ended."""
         self.add_runs([run])
 
-    def add_runs(self, runs: Sequence[Run]) -> None:
-        """Record runs that ended, all of them or none."""
+    def add_runs(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
+        """Record runs that ended, all of them or none, and give up the leases of `places` in the same moment."""
         with storage_errors(self._url):
-            self._log.extend(runs)
+            self._log.extend(runs, places)
+
+    def leases(self, holder: str) -> LeaseBook:
+        """Return which runs are in flight, in the hands of the coordinator `holder`."""
+        return self._log.leases(holder)
 
     def settle(self, number: int, observation: Observation) -> None:
         """Record what a trial is worth: a value, a bound, or nothing; the first word stands."""
