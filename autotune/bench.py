@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autotune.capping import Cap
-from autotune.cores import CorePool
+from autotune.capping import Cap, limited
+from autotune.cores import Pool
+from autotune.deadline import Deadline, expected_s
 from autotune.display import Display
 from autotune.executor import Executor
 from autotune.folders import fresh_folder
@@ -36,13 +37,14 @@ class Bench:
     """Everything that runs need but the study's storage and budget; knows the runs in flight by their keys.
 
     `whole` is how far a program goes that works in steps, when it is not a matter of promotion. `clock` tells the time
-    in which runs take place: that of a simulation is not ours. `width` is how many of the runs that are compared with
-    each other may go on side by side: more than one only where each has nodes of its own.
+    in which runs take place: that of a simulation is not ours. `deadline` is when runs must have ended, and `slowest_s`
+    how long the slowest complete one took so far. `width` is how many of the runs that are compared with each other may
+    go on side by side: more than one only where each has nodes of its own.
     """
 
     objective: Objective
     executor: Executor
-    pool: CorePool
+    pool: Pool
     runs: Path
     display: Display
     flavour: MpiFlavour | None = None
@@ -53,6 +55,9 @@ class Bench:
     whole: Leg | None = None
     clock: Callable[[], float] = time.monotonic
     width: int = 1
+    deadline: Deadline | None = None
+    slowest_s: float | None = None
+    _refused: bool = field(default=False, init=False)
 
     def prepare(  # noqa: PLR0913  by keyword
         self,
@@ -78,19 +83,35 @@ class Bench:
         return Task(key, job, self.objective, reference, cap, leg, seed)
 
     def start(self, task: Task, purpose: Purpose) -> Launched | None:
-        """Start a prepared task on cores of its own; None while there are not enough."""
-        cpus = self.pool.take(task.job.resources.cores)
-        if cpus is None:
+        """Start a prepared task on cores of its own; None while there are not enough, or if it would end too late."""
+        if self.deadline is not None:
+            limit_s = limited(task.job, task.cap).time_limit_s
+            self._refused = not self.deadline.allows(expected_s(limit_s, self.slowest_s))
+            if self._refused:
+                return None
+        resources = self.pool.take(task.job.resources)
+        if resources is None:
             return None
-        job = replace(task.job, resources=replace(task.job.resources, cpus=cpus))
+        job = replace(task.job, resources=resources)
         placed = replace(task, job=job)
         launched = Launched(placed, purpose, describe_job(job, self.flavour), datetime.now(UTC).isoformat())
         self.executor.submit(placed)
         return launched
 
+    def check_time(self, *, idle: bool = False) -> None:
+        """See whether the time of the runs in flight is over; with none of them (`idle`), whether a start was refused.
+
+        Raises:
+            UnfinishedError: it is.
+        """
+        if self.deadline is not None and ((idle and self._refused) or not self.deadline.allows(None)):
+            raise self.deadline.over()
+
     def ended(self, launched: Launched, outcome: Outcome) -> Run:
         """Take the cores back and return the run with its outcome."""
-        self.pool.give_back(launched.task.job.resources.cpus)
+        if outcome.complete:
+            self.slowest_s = max(self.slowest_s or 0.0, outcome.usage.elapsed_s)
+        self.pool.give_back(launched.task.job.resources)
         purpose = launched.purpose
         return Run(
             purpose.configuration,

@@ -1,4 +1,4 @@
-"""Cores: who may use which, so that no two trials ever share one.
+"""Cores: who may use which, so that no two trials ever share one. `autotune.nodes` has those of several hosts.
 
 Within a study a pool hands them out; between studies of one user on one machine a lock file a core does.
 """
@@ -8,10 +8,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from autotune.errors import BusyError
+from launchers import Resources
 
 _POLL_S = 0.5
 
@@ -29,25 +31,39 @@ def user_folder() -> Path:
     return folder
 
 
+class Pool(Protocol):
+    """What no trial uses at the moment."""
+
+    def take(self, wanted: Resources) -> Resources | None:
+        """Return where a job that wants so much runs, which is then its own; None: not now.
+
+        Raises:
+            CannotRunHereError: never, for there is not that much any more.
+        """
+
+    def give_back(self, taken: Resources) -> None:
+        """Return what a job had."""
+
+
 class CorePool:
-    """The cores of a study that no trial uses at the moment."""
+    """The cores of this machine that no trial of a study uses at the moment."""
 
     def __init__(self, cpus: Iterable[int]) -> None:
         """Start with all of `cpus` free."""
         self._free = sorted(cpus)
         self._size = len(self._free)
 
-    def take(self, count: int) -> tuple[int, ...] | None:
-        """Return `count` free cores, or all there are for a job that wants more than exist; None: not now."""
-        wanted = min(count, self._size)
-        if wanted > len(self._free):
+    def take(self, wanted: Resources) -> Resources | None:
+        """Return the resources with cores of their own, or all there are for a job that wants more; None: not now."""
+        count = min(wanted.cores, self._size)
+        if count > len(self._free):
             return None
-        taken, self._free = self._free[:wanted], self._free[wanted:]
-        return tuple(taken)
+        taken, self._free = self._free[:count], self._free[count:]
+        return replace(wanted, cpus=tuple(taken))
 
-    def give_back(self, cpus: Iterable[int]) -> None:
-        """Return cores to the pool."""
-        self._free = sorted({*self._free, *cpus})
+    def give_back(self, taken: Resources) -> None:
+        """Return a job's cores to the pool."""
+        self._free = sorted({*self._free, *taken.cpus})
 
 
 class CoreClaim:

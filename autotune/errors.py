@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
     NOTHING_WORKED = 4
     STORAGE = 5
     BUSY = 6
+    UNFINISHED = 7
     INTERRUPTED = 130
 
 
@@ -51,3 +52,9 @@ class BusyError(AutotuneError):
     """Somebody else holds the study, or the cores."""
 
     exit_code = ExitCode.BUSY
+
+
+class UnfinishedError(AutotuneError):
+    """The time of the allocation is over, and there is more to do; the same command goes on."""
+
+    exit_code = ExitCode.UNFINISHED

@@ -26,7 +26,10 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine. `cpus` are the numbers of the hardware threads to use, one for each physical core."""
+    """One machine, or `nodes` alike of a cluster; everything else is said of one of them, the one called `host`.
+
+    `cpus` are the numbers of the hardware threads to use, one for each physical core.
+    """
 
     host: str
     cpu_model: str
@@ -35,10 +38,16 @@ class Machine:
     sockets: int
     memory_bytes: int
     system: str
+    nodes: int = 1
 
     @property
     def cores(self) -> int:
-        """How many physical cores a study may use."""
+        """How many physical cores a study may use, on all nodes together."""
+        return self.nodes * self.cores_per_node
+
+    @property
+    def cores_per_node(self) -> int:
+        """How many physical cores of one node a study may use."""
         return len(self.cpus)
 
     @property
@@ -46,18 +55,21 @@ class Machine:
         """The facts that expressions in a space may name."""
         return {
             "cores": self.cores,
-            "nodes": 1,
-            "cores_per_node": self.cores,
+            "nodes": self.nodes,
+            "cores_per_node": self.cores_per_node,
             "sockets": self.sockets,
             "memory_bytes": self.memory_bytes,
         }
 
     @property
     def identity(self) -> dict[str, str]:
-        """What must be the same for two measurements to be comparable. A host's name is not part of it."""
+        """What must be the same for two measurements to be comparable.
+
+        A host's name is not part of it, nor how many nodes there are: a run has only those that it asks for.
+        """
         return {
             "cpu": self.cpu_model,
-            "cores": str(self.cores),
+            "cores": str(self.cores_per_node),
             "memory_gib": str(round(self.memory_bytes / 2**30)),
         }
 
@@ -67,9 +79,10 @@ class Machine:
 
     def __str__(self) -> str:
         memory_gib = self.memory_bytes / 2**30
-        plural = "" if self.cores == 1 else "s"
+        plural = "" if self.cores_per_node == 1 else "s"
         cpu = f"{self.cpu_model} ({self.microarchitecture})"
-        return f"{self.host}: {self.cores} core{plural} of {cpu}, {memory_gib:.0f} GiB"
+        each = f"{self.cores_per_node} core{plural} of {cpu}, {memory_gib:.0f} GiB"
+        return f"{self.host}: {each}" if self.nodes == 1 else f"{self.nodes} nodes like {self.host}, each {each}"
 
 
 @cache

@@ -167,6 +167,12 @@ class Run(Purpose):
         """How many cores the run held."""
         return int(self.job.get("resources", {}).get("cores", 1))
 
+    @property
+    def host(self) -> str:
+        """The host that it was started on; empty if that is not known."""
+        hosts = self.job.get("resources", {}).get("hosts") or [self.session.get("host", "")]
+        return str(hosts[0])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form that is stored."""
         return {

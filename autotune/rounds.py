@@ -183,6 +183,7 @@ class Rounds:
     def _start(self, task: Task, purpose: Purpose) -> Launched:
         launched = self.bench.start(task, purpose)
         if launched is None:
+            self.bench.check_time(idle=True)
             msg = "nothing else runs while configurations are compared, yet the cores are taken"
             raise RuntimeError(msg)
         return launched
@@ -198,6 +199,7 @@ class Rounds:
         while True:
             if ended := self.bench.executor.wait(_TICK_S):
                 return ended
+            self.bench.check_time()
 
     def _said(self, number: int, table: Table) -> str:
         metric = self.standings.metric

@@ -101,6 +101,7 @@ class StudyRunner:
         while True:
             while len(self._flights) < self._workers() and self._launch_next():
                 pass
+            self._bench.check_time(idle=not self._flights)
             if not self._flights:
                 self._settle()  # what waited for trials that did not come
                 return self._ending

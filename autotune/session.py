@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autotune.ablation import Ablation, ablate
 from autotune.bench import Bench
 from autotune.carry import carry
 from autotune.confirm import confirm, pairs_wanted
-from autotune.cores import CoreClaim, CorePool
+from autotune.cores import CoreClaim, CorePool, Pool
+from autotune.deadline import Deadline
 from autotune.display import Display
-from autotune.errors import StorageError, StudyFileError
+from autotune.errors import CannotRunHereError, StorageError, StudyFileError, UnfinishedError
+from autotune.executor import Executor
 from autotune.legs import Leg
 from autotune.lock import IfHeld, StudyLock
 from autotune.machine import Machine
@@ -33,12 +36,17 @@ from autotune.warmstart import guide, warm_start
 from launchers.local import LocalLauncher, sweep
 from objectives.base import Metric
 
+if TYPE_CHECKING:
+    from autotune.cluster import Cluster
+
 
 @dataclass(frozen=True)
 class Place:
     """Where a study is kept and run, and what is done if somebody else holds it there.
 
-    `runs` is the folder for the folders of its runs, `file` the study file.
+    `runs` is the folder for the folders of its runs, `file` the study file. With `ray_address` runs are made on the
+    nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes, and `cluster` the
+    cluster, once it is joined. All must have ended by the `deadline`.
     """
 
     url: str
@@ -48,6 +56,10 @@ class Place:
     launcher: LocalLauncher
     file: Path | None = None
     if_held: IfHeld = IfHeld.LEAVE
+    ray_address: str | None = None
+    ray_nodes: int = 1
+    deadline: Deadline | None = None
+    cluster: "Cluster | None" = None
 
 
 def default_runs(url: str, name: str) -> Path:
@@ -59,17 +71,38 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
     """Tune until the budget is used, then confirm the winner; everything that ended is in storage whatever happens.
 
     Raises:
-        AutotuneError: the study is busy, cannot run here, or nothing worked.
+        AutotuneError: the study is busy, cannot run here, nothing worked, or its time is over before it is done.
     """
     check_sampler(study.sampler)
-    with _opened(study, place, display) as (store, prepared, facts):
+    with _opened(study, place, display) as (here, store, prepared, facts):
         store.use(sampler_of(prepared.space, study.sampler))
         if not _is_done(store, study, prepared):
-            _warm_up(store, study, place, prepared, display)
-            with _bench(study, place, prepared, facts, display) as bench:
+            _warm_up(store, study, here, prepared, display)
+            with _says_what_remains(store, study), _bench(study, here, prepared, facts, display) as bench:
+                bench.slowest_s = _slowest_s(store)
                 _tune(store, bench, study, prepared)
                 _judge(store, bench, study, prepared)
         return summarise(store)
+
+
+@contextmanager
+def _says_what_remains(store: StudyStore, study: StudyFile) -> Iterator[None]:
+    before = len(store.runs())
+    try:
+        yield
+    except UnfinishedError as error:
+        if len(store.runs()) == before:
+            # The same command again, in an allocation as long, would never end.
+            msg = f"{error}\nno run has ended in the time of this session: give it more, or a longer allocation"
+            raise CannotRunHereError(msg) from error
+        finished = sum(trial.settled for trial in store.trials())
+        wanted = "all" if finished >= study.budget.most else f"{finished} of at most {study.budget.most}"
+        done = f"{wanted} trials are finished" + (", their comparison is not" if wanted == "all" else "")
+        raise UnfinishedError(f"{error}\nevery finished run is stored: {done}") from error
+
+
+def _slowest_s(store: StudyStore) -> float | None:
+    return max((run.outcome.usage.elapsed_s for run in store.runs() if run.outcome.complete), default=None)
 
 
 def _warm_up(store: StudyStore, study: StudyFile, place: Place, prepared: Prepared, display: Display) -> None:
@@ -99,9 +132,9 @@ def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:
         AutotuneError: the study is busy or cannot run here, or has no single winner.
     """
     _check_winner(study)
-    with _opened(study, place, display) as (store, prepared, facts):
+    with _opened(study, place, display) as (here, store, prepared, facts):
         if not _is_judged(summarise(store), study, prepared):
-            with _bench(study, place, prepared, facts, display) as bench:
+            with _bench(study, here, prepared, facts, display) as bench:
                 _judge(store, bench, study, prepared)
         return summarise(store)
 
@@ -114,8 +147,8 @@ def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) 
     """
     _check_winner(study)
     with (
-        _opened(study, place, display) as (store, prepared, facts),
-        _bench(study, place, prepared, facts, display) as bench,
+        _opened(study, place, display) as (here, store, prepared, facts),
+        _bench(study, here, prepared, facts, display) as bench,
     ):
         return ablate(store, bench, prepared.space, study, rounds)
 
@@ -127,8 +160,8 @@ def scale_study(study: StudyFile, place: Place, display: Display, rounds: int) -
         AutotuneError: the study is busy, cannot run here, or does not say what counts processes.
     """
     with (
-        _opened(study, place, display) as (store, prepared, facts),
-        _bench(study, place, prepared, facts, display) as bench,
+        _opened(study, place, display) as (here, store, prepared, facts),
+        _bench(study, here, prepared, facts, display) as bench,
     ):
         return scale(store, bench, prepared.space, study, rounds)
 
@@ -147,9 +180,11 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 
 @contextmanager
-def _opened(study: StudyFile, place: Place, display: Display) -> Iterator[tuple[StudyStore, Prepared, SessionFacts]]:
+def _opened(
+    study: StudyFile, asked: Place, display: Display
+) -> Iterator[tuple[Place, StudyStore, Prepared, SessionFacts]]:
     replay = study.objective == REPLAY
-    with _held(place, display, claim=not replay):
+    with _held(asked, display, claim=not replay) as place:
         sweep(place.runs)
         display.line(REPLAY_NOTICE if replay else f"machine: {place.machine}")
         facts = session_facts(place.machine, place.launcher.flavour, place.file)
@@ -161,7 +196,7 @@ def _opened(study: StudyFile, place: Place, display: Display) -> Iterator[tuple[
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
         store = StudyStore.create(place.url, place.name, prepared.definition)
         with store.mirrored() if replay else nullcontext(store) as used:
-            yield used, prepared, facts
+            yield place, used, prepared, facts
 
 
 @contextmanager
@@ -173,15 +208,12 @@ def _bench(
         with simulated_bench(plan.objective, plan.recorded, study, display) as bench:
             yield bench
         return
-    from autotune.cluster import RayExecutor, local_cluster  # noqa: PLC0415  a replay does without Ray
-
-    with local_cluster(place.machine.cores):
-        executor = RayExecutor(place.machine.cores, place.launcher)
+    with _crew(place) as (executor, pool):
         try:
             yield Bench(
                 objective=plan.objective,
                 executor=executor,
-                pool=CorePool(place.machine.cpus),
+                pool=pool,
                 runs=place.runs,
                 display=display,
                 flavour=place.launcher.flavour,
@@ -190,19 +222,39 @@ def _bench(
                 session=facts.to_dict(),
                 alike=plan.alike,
                 whole=_whole(study, prepared),
+                deadline=place.deadline,
             )
         finally:
             executor.cancel_all()
 
 
 @contextmanager
-def _held(place: Place, display: Display, *, claim: bool) -> Iterator[None]:
+def _crew(place: Place) -> Iterator[tuple[Executor, Pool]]:
+    """Provide what runs tasks, and where: on the nodes of the cluster that was joined, or on this machine."""
+    from autotune.cluster import ClusterExecutor, RayExecutor, local_cluster  # noqa: PLC0415  a replay needs no Ray
+
+    if place.cluster is not None:
+        yield ClusterExecutor(place.cluster, place.launcher), place.cluster.pool
+        return
+    with local_cluster(place.machine.cores):
+        yield RayExecutor(place.machine.cores, place.launcher), CorePool(place.machine.cpus)
+
+
+@contextmanager
+def _held(place: Place, display: Display, *, claim: bool) -> Iterator[Place]:
+    """Hold the study and its cores, and join its cluster; return the place as it is then."""
     lock = StudyLock.acquire(lock_path(place.url, place.name), place.name, place.if_held, display.line)
     try:
+        if claim and place.ray_address is not None:
+            from autotune.cluster import joined_cluster  # noqa: PLC0415
+
+            with joined_cluster(place.ray_address, place.runs, display.line, place.ray_nodes) as cluster:
+                yield replace(place, machine=cluster.machine, cluster=cluster)
+            return
         wait_by = display.line if place.if_held is IfHeld.WAIT else None
         cores = CoreClaim.claim(place.machine.cpus if claim else (), wait_by=wait_by)
         try:
-            yield
+            yield place
         finally:
             cores.release()
     finally:

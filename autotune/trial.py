@@ -221,14 +221,14 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
 
 
 def job_from_description(stored: Mapping[str, Any]) -> Job:
-    """Read what `describe_job` wrote, without the files."""
+    """Read what `describe_job` wrote, without the files, and without the hosts: those were an allocation's."""
     mpi = stored["mpi"]
     return Job(
         argv=tuple(stored["argv"]),
         folder=Path(stored["folder"]),
         environment=dict(stored["environment"]),
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
-        resources=Resources(**{**stored["resources"], "cpus": tuple(stored["resources"]["cpus"])}),
+        resources=Resources(**{**stored["resources"], "cpus": tuple(stored["resources"]["cpus"]), "hosts": ()}),
     )
 
 

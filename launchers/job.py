@@ -25,12 +25,15 @@ class Resources:
     """What a job occupies while it runs.
 
     `cpus` are the operating system's numbers of the cores that the job may use, and no other; empty means any core.
+    `hosts` are the names of the hosts that it has, the one first that it is started on; empty means this one, or those
+    of the allocation. A job of several hosts has all cores of each: `cpus` are then those of the first.
     """
 
     cores: int = 1
     nodes: int = 1
     gpus: int = 0
     cpus: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -131,8 +131,8 @@ class LocalLauncher:
         if not job.argv:
             msg = f"{job.name} has no command"
             raise LaunchError(msg)
-        if job.resources.nodes > 1:
-            nodes = job.resources.nodes
+        nodes, hosts = job.resources.nodes, job.resources.hosts
+        if nodes > 1 and len(hosts) < nodes:
             msg = f"{job.name} needs {nodes} nodes, but jobs are started on this machine only; use nodes = 1"
             raise LaunchError(msg)
         if job.mpi is None:

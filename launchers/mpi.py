@@ -102,7 +102,7 @@ class _Start:
     """What is to be started: `cores` are those that the job is kept to, empty if it may use the whole machine.
 
     `capacity` is how many cores the job has. `shared` means that other jobs may use the same cores: default bindings
-    would put all of them on the first ones.
+    would put all of them on the first ones. `hosts` are the hosts of a job of several.
     """
 
     mpi: MpiStart
@@ -110,6 +110,12 @@ class _Start:
     capacity: int
     shared: bool
     nodes: int
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def slots(self) -> int:
+        """How many ranks a host of several takes: as even as can be."""
+        return -(-self.mpi.ranks // max(1, len(self.hosts)))
 
     @property
     def threads(self) -> int:
@@ -129,6 +135,10 @@ class _Start:
 
 def _start(job: Job, mpi: MpiStart, online: Collection[int]) -> _Start:
     cpus = tuple(sorted(job.resources.cpus))
+    if job.resources.nodes > 1 and job.resources.hosts:
+        hosts = job.resources.hosts[: job.resources.nodes]
+        capacity = len(hosts) * len(cpus) or job.resources.cores
+        return _Start(mpi, cores=(), capacity=capacity, shared=False, nodes=len(hosts), hosts=hosts)
     is_part = bool(cpus) and bool(online) and set(cpus) != set(online)
     return _Start(
         mpi=mpi,
@@ -142,6 +152,8 @@ def _start(job: Job, mpi: MpiStart, online: Collection[int]) -> _Start:
 def _open_mpi(flavour: MpiFlavour, start: _Start) -> list[str]:
     mpi = start.mpi
     options = ["-np", str(mpi.ranks)]
+    if start.hosts:
+        options += ["--host", ",".join(f"{host}:{start.slots}" for host in start.hosts)]
     if start.is_oversubscribed:
         # Ranks that wait must let the others have the core. "none" is the only binding that allows it.
         oversubscribe = ["--map-by", ":OVERSUBSCRIBE"] if flavour.uses_prrte else ["--oversubscribe"]
@@ -175,7 +187,7 @@ def _open_mpi_confined(flavour: MpiFlavour, start: _Start) -> list[str]:
 
 
 def _mpich(_flavour: MpiFlavour, start: _Start) -> list[str]:
-    options = ["-n", str(start.mpi.ranks)]
+    options = ["-n", str(start.mpi.ranks), *_hydra_hosts(start)]
     if start.is_oversubscribed or start.mpi.bind_to == "none":
         return [*options, "-bind-to", "none"]
     if start.cores:
@@ -184,7 +196,7 @@ def _mpich(_flavour: MpiFlavour, start: _Start) -> list[str]:
 
 
 def _intel_mpi(_flavour: MpiFlavour, start: _Start) -> list[str]:
-    options = ["-n", str(start.mpi.ranks)]
+    options = ["-n", str(start.mpi.ranks), *_hydra_hosts(start)]
     if start.is_oversubscribed or start.mpi.bind_to == "none":
         return [*options, "-genv", "I_MPI_PIN", "0"]
     if start.cores:
@@ -196,9 +208,16 @@ def _intel_mpi(_flavour: MpiFlavour, start: _Start) -> list[str]:
     return options
 
 
+def _hydra_hosts(start: _Start) -> list[str]:
+    return ["-hosts", ",".join(start.hosts), "-ppn", str(start.slots)] if start.hosts else []
+
+
 def _srun(_flavour: MpiFlavour, start: _Start) -> list[str]:
     mpi = start.mpi
     options = [f"--nodes={start.nodes}", f"--ntasks={mpi.ranks}", "--export=ALL", "--kill-on-bad-exit=1"]
+    if start.hosts:
+        # Another step holds the hosts: the one that the coordinator's cluster runs in.
+        options += [f"--nodelist={','.join(start.hosts)}", f"--ntasks-per-node={start.slots}", "--overlap"]
     if start.is_oversubscribed:
         return [*options, "--overcommit", "--cpu-bind=none"]
     options.append(f"--cpus-per-task={start.threads}")

@@ -12,6 +12,7 @@ from autotune.cli.export import export
 from autotune.cli.importing import import_
 from autotune.cli.machine import machine
 from autotune.cli.model import model
+from autotune.cli.pilot import pilot
 from autotune.cli.predict import predict
 from autotune.cli.query import best, list_studies, runs, show, trials
 from autotune.cli.replay import replay
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 
 app.command("study")(study)
+app.command("pilot", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(pilot)
 app.command("confirm")(confirm)
 app.command("ablate")(ablate)
 app.command("scaling")(scaling)

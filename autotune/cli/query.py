@@ -127,7 +127,7 @@ def _run_row(run: Run, target: Metric) -> list[str]:
         value,
         f"{run.core_s:.1f}",
         run.started[:19],
-        run.session.get("host", ""),
+        run.host,
         "" if load is None else f"{load:.2f}",
         shown(run.configuration).replace("[", r"\["),
     ]

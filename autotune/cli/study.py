@@ -5,13 +5,14 @@ import re
 import shlex
 import tempfile
 from dataclasses import replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from autotune import studyfile
+from autotune import allocation, studyfile
 from autotune.cli.common import (
     DEFAULT_STORAGE,
     AsJson,
@@ -25,7 +26,8 @@ from autotune.cli.common import (
     output,
     print_json,
 )
-from autotune.display import shown
+from autotune.deadline import Deadline, parse_end
+from autotune.display import Display, shown
 from autotune.errors import StudyFileError
 from autotune.machine import Machine, this_machine
 from autotune.records import REPLAY, REPLAY_NOTICE
@@ -102,6 +104,22 @@ def study(
     cores: CoresOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
+    ray_address: Annotated[
+        str | None,
+        typer.Option("--ray-address", metavar="HOST:PORT|auto", help="Run the trials on the nodes of a Ray cluster."),
+    ] = None,
+    ray_nodes: Annotated[
+        int, typer.Option("--ray-nodes", min=1, help="Wait until the Ray cluster has that many nodes.")
+    ] = 1,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="Stop cleanly before that time (17:30, 2026-11-22T17:30); exit code 7 if there is more to do. "
+            "Inside a job of a batch system: before the job's end.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the commands that would be run, and run none.")
     ] = False,
@@ -118,6 +136,9 @@ def study(
     }
     held = if_held(wait, take_over)
     chosen = choose(name, changes, input_file, overrides)
+    if cores is not None and ray_address is not None:
+        msg = "--cores names cores of this host, --ray-address runs on many: give `ray start --num-cpus` instead"
+        raise StudyFileError(msg)
     machine = restrict(this_machine(), cores)
     file = studyfile.find(name)
     if dry_run:
@@ -132,8 +153,19 @@ def study(
     if not re.fullmatch(studyfile.NAME, stored_name):
         msg = f"--name {stored_name!r}: a study's name has letters, digits, '.', '_' and '-' only"
         raise StudyFileError(msg)
-    place = Place(url, stored_name, runs or default_runs(url, stored_name), machine, local_launcher(), file, held)
+    place = Place(
+        url,
+        stored_name,
+        runs or default_runs(url, stored_name),
+        machine,
+        local_launcher(),
+        file,
+        held,
+        ray_address=ray_address,
+        ray_nodes=ray_nodes,
+    )
     with displayed() as display:
+        place = replace(place, deadline=_deadline(until, display))
         summary = run_study(chosen, place, display)
     if as_json:
         print_json(summary.to_dict())
@@ -143,6 +175,25 @@ def study(
         return
     again = "" if storage == DEFAULT_STORAGE else f" --storage {shlex.quote(without_password(storage))}"
     output().print(f"job script: autotune best {stored_name}{again} --script pbs|slurm|sh", markup=False)
+
+
+def _deadline(until: str | None, display: Display) -> Deadline | None:
+    """Return when the study must have stopped: as asked, or before the end of the job that this is; None: never."""
+    found = allocation.read(os.environ)
+    if until is not None:
+        try:
+            return Deadline(parse_end(until, datetime.now().astimezone()).timestamp())
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--until") from None
+    if found is None:
+        return None
+    ends_at = found.ends_at or allocation.ask_end(found)
+    if ends_at is None:
+        display.line(f"inside {found.system} job {found.id}, whose end is not known: --until TIME says it")
+        return None
+    deadline = Deadline(ends_at)
+    display.line(f"inside {found.system} job {found.id}: runs end within the next {deadline.left_s / 60:.0f} minutes")
+    return deadline
 
 
 def _trials(text: str) -> str:

@@ -129,7 +129,7 @@ def _cpu(machine: Machine, root: Path) -> Cpu:
         architecture=platform.machine() or None,
         microarchitecture=machine.microarchitecture or None,
         sockets=machine.sockets,
-        cores_per_node=machine.cores or None,
+        cores_per_node=machine.cores_per_node or None,
         threads_per_core=len(siblings) or None,
         frequency_hz=_frequency_hz(first, info),
         vector_bits=_vector_bits(flags, root),

@@ -6,22 +6,23 @@ import pytest
 from autotune.cores import CoreClaim, CorePool
 from autotune.errors import BusyError
 from autotune.lock import StudyLock
+from launchers import Resources
 
 
 def test_two_jobs_never_share_a_core():
     pool = CorePool([0, 2, 4, 6])
-    first, second = pool.take(2), pool.take(2)
-    assert first == (0, 2)
-    assert second == (4, 6)
-    assert pool.take(1) is None
+    first, second = pool.take(Resources(2)), pool.take(Resources(2))
+    assert first == Resources(2, cpus=(0, 2))
+    assert second == Resources(2, cpus=(4, 6))
+    assert pool.take(Resources(1)) is None
     pool.give_back(first)
-    assert pool.take(2) == (0, 2)
+    assert pool.take(Resources(2)) == Resources(2, cpus=(0, 2))
 
 
 def test_a_job_larger_than_the_machine_gets_all_of_it():
     pool = CorePool([0, 1])
-    assert pool.take(8) == (0, 1)
-    assert pool.take(8) is None
+    assert pool.take(Resources(8)).cpus == (0, 1)
+    assert pool.take(Resources(8)) is None
 
 
 def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path):

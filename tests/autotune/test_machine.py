@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -23,6 +24,17 @@ def test_no_more_than_what_this_process_may_use():
     assert set(machine.cpus) <= os.sched_getaffinity(0)
     assert machine.facts["cores"] == len(machine.cpus) >= 1
     assert machine.memory_bytes > 2**28
+
+
+def test_nodes_of_a_cluster_are_one_machine_with_all_their_cores():
+    one = this_machine()
+    three = replace(one, nodes=3)
+    assert three.facts["cores"] == 3 * one.facts["cores"]
+    assert three.facts["nodes"] == 3
+    assert three.facts["cores_per_node"] == one.facts["cores_per_node"] == one.cores
+    assert str(three).startswith(f"3 nodes like {one.host}, each {one.cores} core")
+    # What was measured on one node can be compared, however many there were beside it.
+    assert three.identity == one.identity
 
 
 def test_one_thread_of_each_core_out_of_the_allowed():

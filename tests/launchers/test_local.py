@@ -214,6 +214,9 @@ def test_ranks_need_a_start_command(folder):
 def test_one_machine_is_one_node(folder):
     with pytest.raises(LaunchError, match="2 nodes"):
         LocalLauncher().submit(Job(("true",), folder, resources=Resources(nodes=2)))
+    on_two = Job(("true",), folder, mpi=MpiStart(4), resources=Resources(4, nodes=2, cpus=(0, 1), hosts=("a", "b")))
+    command = LocalLauncher(MpiFlavour(MpiKind.MPICH, (4,), "mpiexec")).command(on_two)
+    assert command == ["mpiexec", "-n", "4", "-hosts", "a,b", "-ppn", "2", "true"]
 
 
 @pytest.mark.parametrize("job_id", ["", "7.pbshost", "local:x:y:z", "local:1"])

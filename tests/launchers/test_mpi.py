@@ -123,6 +123,40 @@ GOLDEN = [
     (SRUN, job(4, cpus=(2, 3)), ONLINE, SRUN_HEAD.format(4) + " --overcommit --cpu-bind=none"),
 ]
 
+# Two whole hosts of eight cores: flavour, ranks, what else is asked for, command
+ON_HOSTS = [
+    (OPEN_MPI_4, 16, {}, "mpirun -np 16 --host a:8,b:8"),
+    (OPEN_MPI_5, 16, {"bind_to": "core"}, "mpirun -np 16 --host a:8,b:8 --bind-to core"),
+    (OPEN_MPI_4, 8, {}, "mpirun -np 8 --host a:4,b:4 --map-by slot:PE=2"),
+    (OPEN_MPI_4, 15, {"bind_to": "none"}, "mpirun -np 15 --host a:8,b:8 --bind-to none"),
+    (
+        OPEN_MPI_4,
+        32,
+        {},
+        "mpirun -np 32 --host a:16,b:16 --oversubscribe --bind-to none --mca mpi_yield_when_idle 1",
+    ),
+    (MPICH, 16, {"bind_to": "core"}, "mpiexec -n 16 -hosts a,b -ppn 8 -bind-to core"),
+    (INTEL_MPI, 16, {}, "mpirun -n 16 -hosts a,b -ppn 8"),
+    (
+        SRUN,
+        8,
+        {},
+        SRUN_HEAD.replace("nodes=1", "nodes=2").format(8)
+        + " --nodelist=a,b --ntasks-per-node=4 --overlap --cpus-per-task=2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("flavour", "ranks", "asked", "expected"), ON_HOSTS, ids=[row[3] for row in ON_HOSTS])
+def test_ranks_across_hosts(flavour, ranks, asked, expected):
+    resources = Resources(cores=ranks, nodes=2, cpus=tuple(ONLINE), hosts=("a", "b"))
+    wanted = replace(job(ranks, **asked), resources=resources)
+    assert command(flavour, wanted, ONLINE) == expected
+    # A host of a cluster is this host to who is started there.
+    alone = replace(wanted, resources=replace(resources, nodes=1))
+    here = replace(wanted, resources=replace(resources, nodes=1, hosts=()))
+    assert command(flavour, alone, ONLINE) == command(flavour, here, ONLINE)
+
 
 @pytest.mark.parametrize(("flavour", "wanted", "online", "expected"), GOLDEN, ids=[row[3] for row in GOLDEN])
 def test_commands(flavour, wanted, online, expected):

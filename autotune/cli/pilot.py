@@ -1,0 +1,86 @@
+"""`autotune pilot`: a job script that runs a study inside one allocation of a cluster."""
+
+import os
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autotune import studyfile
+from autotune.cli.common import duration_s, output, write_script
+from autotune.cli.study import StudyArgument, choose, study
+from autotune.errors import StudyFileError
+from autotune.pilot import FORMATS, PilotJob
+
+
+class BatchSystem(StrEnum):
+    """The batch systems that `--script` writes for."""
+
+    SLURM = "slurm"
+    PBS = "pbs"
+
+
+def pilot(
+    context: typer.Context,
+    name: StudyArgument,
+    system: Annotated[BatchSystem, typer.Option("--script", help="The batch system.")] = BatchSystem.SLURM,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Nodes to ask for.")] = 1,
+    walltime: Annotated[str, typer.Option("--walltime", metavar="DURATION", help="Time to ask for (2h).")] = "1h",
+    cores_per_node: Annotated[
+        int | None, typer.Option("--cores-per-node", min=1, help="Cores of a node, which PBS must be told.")
+    ] = None,
+    directives: Annotated[
+        list[str] | None,
+        typer.Option("--directive", metavar="TEXT", help="More for the batch system: '-q normal'. Repeatable."),
+    ] = None,
+    setup: Annotated[
+        list[str] | None,
+        typer.Option("--setup", metavar="LINE", help="A line for the shell before: 'module load qe'. Repeatable."),
+    ] = None,
+    target: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("autotune-job.sh"),
+) -> None:
+    """Write a job script that tunes inside one allocation, and goes on in the next; takes the options of `study`."""
+    _check(name, context.args)
+    # A file is one from wherever the job starts; a study that ships with autotune is a name.
+    file = Path(name)
+    words = [os.fspath(file.resolve()) if file.is_file() else name, *context.args]
+    try:
+        job = PilotJob(
+            name=studyfile.find(name).stem,
+            script=os.fspath(target.resolve()),
+            folder=os.fspath(Path.cwd()),
+            python=sys.executable,
+            study=words,
+            nodes=nodes,
+            walltime_s=duration_s(walltime),
+            cores_per_node=cores_per_node,
+            directives=directives or (),
+            setup=setup or (),
+        )
+        text = FORMATS[system](job)
+    except ValueError as error:
+        raise StudyFileError(str(error)) from None
+    write_script(text, target)
+    submit = "sbatch" if system is BatchSystem.SLURM else "qsub"
+    output().print(f"submit it with: {submit} {shlex.quote(os.fspath(target))}", markup=False)
+
+
+def _check(name: str, options: list[str]) -> None:
+    """Read the options of `study` now, and not after hours in a queue.
+
+    Raises:
+        click.UsageError: they are wrong.
+        StudyFileError: so is the study file, or an option is the job script's own.
+    """
+    probe = typer.Typer(add_completion=False)
+    probe.command("study")(study)
+    given = typer.main.get_command(probe).make_context("study", [name, *options]).params
+    choose(name, given["changes"], given["input_file"])
+    own = {"--ray-address", "--ray-nodes"}
+    named = sorted(own.intersection(option.partition("=")[0] for option in options))
+    if named:
+        msg = f"{', '.join(named)}: the job script says that itself"
+        raise StudyFileError(msg)

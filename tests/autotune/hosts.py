@@ -1,0 +1,165 @@
+"""Hosts made of namespaces: a network address, a host name, processes and a /tmp/autotune-UID of their own.
+
+They share the file system, as the nodes of a cluster do. Needs root, iproute2 and util-linux.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_INIT = """
+mkdir -p "$2" && mount -t tmpfs tmpfs "$2" && chmod 700 "$2" && hostname "$1" && ip link set lo up || exit 1
+sleep infinity & wait
+"""
+_SWITCH = "ip link add br0 type bridge && ip link set br0 up && echo ready && sleep infinity"
+
+
+def why_not() -> str:
+    """Return why there can be no hosts here; empty if there can."""
+    if os.geteuid() != 0:
+        return "only root makes namespaces"
+    missing = [program for program in ("ip", "unshare", "nsenter") if shutil.which(program) is None]
+    if missing:
+        return f"{', '.join(missing)} not installed"
+    tried = subprocess.run(
+        ["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "ip", "link", "add", "br0", "type", "bridge"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return tried.stderr.strip()
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host: `init` is the id of its first process, which all of its processes end with."""
+
+    name: str
+    address: str
+    init: int
+    started: list[subprocess.Popen[bytes]]
+
+    def start(self, argv: list[str], folder: Path, log: Path, **settings: str) -> subprocess.Popen[bytes]:
+        """Start a program on the host."""
+        inside = ["nsenter", f"--target={self.init}", "--net", "--uts", "--pid", "--mount"]
+        with log.open("ab") as file:
+            process = subprocess.Popen(
+                [*inside, "env", f"--chdir={folder}", *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                env={**os.environ, **settings},
+            )
+        self.started.append(process)
+        return process
+
+    def processes(self) -> list[psutil.Process]:
+        """Return what runs on the host beside its first two processes."""
+        namespace = _namespace(self.init)
+        found = (process for process in psutil.process_iter() if process.pid != self.init)
+        return [process for process in found if _namespace(process.pid) == namespace and _is_ours(process)]
+
+    def running(self, words: str) -> list[psutil.Process]:
+        """Return the processes with these words in their command."""
+        found = []
+        for process in self.processes():
+            with suppress(psutil.Error):
+                found += [process] if words in " ".join(process.cmdline()) else []
+        return found
+
+    def kill(self) -> None:
+        """End the host and everything on it, at once."""
+        psutil.Process(self.init).kill()
+
+    def cut_off(self) -> None:
+        """Take the host from the network; its processes go on."""
+        _checked("nsenter", f"--target={self.init}", "--net", "ip", "link", "set", "eth0", "down")
+
+
+class Hosts:
+    """Hosts on one network of their own, which nothing else can reach."""
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> "Hosts":
+        switch = subprocess.Popen(["unshare", "--net", "sh", "-c", _SWITCH], stdout=subprocess.PIPE)
+        self._processes.append(switch)
+        assert switch.stdout is not None
+        assert switch.stdout.readline() == b"ready\n"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            for child in psutil.Process(process.pid).children():
+                child.kill()
+            process.kill()
+            process.communicate()
+        for process in self._started:
+            process.wait(10)
+
+    def add(self, name: str, address: str) -> Host:
+        """Add a host."""
+        switch = self._processes[0].pid
+        namespaces = ["--net", "--uts", "--pid", "--mount", "--mount-proc", "--fork"]
+        private = f"/tmp/autotune-{os.getuid()}"
+        command = ["unshare", *namespaces, "sh", "-c", _INIT, "host", name, private]
+        made = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        self._processes.append(made)
+        inits = until(lambda: [c for c in psutil.Process(made.pid).children() if c.children()], 10.0)
+        init = inits[0].pid
+        at_switch = ["nsenter", f"--target={switch}", "--net", "ip", "link"]
+        _checked(*at_switch, "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", str(init))
+        _checked(*at_switch, "set", f"to-{name}", "master", "br0", "up")
+        on_host = ["nsenter", f"--target={init}", "--net", "ip"]
+        _checked(*on_host, "address", "add", f"{address}/24", "dev", "eth0")
+        _checked(*on_host, "link", "set", "eth0", "up")
+        # Programs that ask for a way to anywhere are told of this one.
+        _checked(*on_host, "route", "add", "default", "dev", "eth0")
+        return Host(name, address, init, self._started)
+
+
+def ray_node(
+    host: Host, meeting: Path, settings: Mapping[str, str], *, head: bool = False, cpus: int = 2
+) -> subprocess.Popen[bytes]:
+    """Start a node of a Ray cluster."""
+    argv = [sys.executable, "-m", "autotune.raynode", str(meeting), f"--node-ip-address={host.address}"]
+    argv += [f"--num-cpus={cpus}", "--lost-after-s=5"]
+    log = meeting.with_name(f"{host.name}.log")
+    return host.start([*argv, *(["--head"] if head else [])], meeting.parent, log, **settings)
+
+
+def until(find, patience_s: float):
+    """Return what `find` gives as soon as it gives something."""
+    give_up_at = time.monotonic() + patience_s
+    while not (found := find()):
+        assert time.monotonic() < give_up_at, f"not within {patience_s} s"
+        time.sleep(0.05)
+    return found
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and process.name() != "sleep"
+    except psutil.Error:
+        return False
+
+
+def _namespace(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def _checked(*argv: str) -> None:
+    subprocess.run(argv, check=True, capture_output=True)

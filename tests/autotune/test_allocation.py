@@ -1,0 +1,128 @@
+"""What the environment of a job says of its allocation."""
+
+import subprocess
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune.allocation import Allocation, ask_end, expand_counts, expand_hosts, pbs_end, read, slurm_end
+
+NAME = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
+ENDING = st.from_regex(r"(-[a-z]+)?", fullmatch=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("gadi-cpu-[0001-0003,0007],x1", ["gadi-cpu-0001", "gadi-cpu-0002", "gadi-cpu-0003", "gadi-cpu-0007", "x1"]),
+        ("localhost", ["localhost"]),
+        ("r[1-2]n[08-10]-ib", ["r1n08-ib", "r1n09-ib", "r1n10-ib", "r2n08-ib", "r2n09-ib", "r2n10-ib"]),
+        ("n[9-11]", ["n9", "n10", "n11"]),
+        ("a[1,3],b[2]", ["a1", "a3", "b2"]),
+        ("", []),
+    ],
+)
+def test_slurms_host_lists(text, hosts):
+    assert expand_hosts(text) == hosts
+
+
+@given(st.lists(st.tuples(NAME, st.sets(st.integers(0, 999), min_size=1), st.integers(1, 5), ENDING), max_size=4))
+def test_whatever_is_folded_is_unfolded(groups):
+    text, hosts = [], []
+    for name, numbers, width, ending in groups:
+        padded = [str(number).zfill(width) for number in sorted(numbers)]
+        text.append(f"{name}[{','.join(padded)}]{ending}")
+        hosts += [f"{name}{number}{ending}" for number in padded]
+    assert expand_hosts(",".join(text)) == hosts
+
+
+@given(NAME, st.integers(0, 5000), st.integers(0, 300), st.integers(1, 6))
+def test_a_range_has_all_its_hosts_with_as_many_digits(name, first, more, width):
+    low, high = str(first).zfill(width), str(first + more).zfill(width)
+    hosts = expand_hosts(f"{name}[{low}-{high}]")
+    assert len(hosts) == more + 1
+    assert (hosts[0], hosts[-1]) == (name + low, name + str(first + more).zfill(len(low)))
+
+
+@pytest.mark.parametrize("text", ["a[1-", "a[x-2]", "a]1[", "a[1][2", "a[1-2-3]"])
+def test_what_is_no_host_list_is_refused(text):
+    with pytest.raises(ValueError, match="is not a"):
+        expand_hosts(text)
+
+
+@given(st.lists(st.tuples(st.integers(1, 256), st.integers(1, 50)), max_size=5))
+def test_counts(pairs):
+    text = ",".join(f"{count}(x{times})" if times > 1 else f"{count}" for count, times in pairs)
+    assert expand_counts(text) == [count for count, times in pairs for _ in range(times)]
+
+
+def test_counts_that_are_none():
+    with pytest.raises(ValueError, match=r"48\(x3\),24"):
+        expand_counts("48x3")
+
+
+def test_slurm():
+    environment = {
+        "SLURM_JOB_ID": "17",
+        "SLURM_JOB_NODELIST": "n[01-04]",
+        "SLURM_JOB_CPUS_PER_NODE": "48(x3),24",
+        "SLURM_JOB_END_TIME": "1795000000",
+        "SLURM_GPUS_ON_NODE": "4",
+    }
+    hosts = ("n01", "n02", "n03", "n04")
+    assert read(environment) == Allocation("Slurm", "17", hosts, (48, 48, 48, 24), 4, 1795000000.0)
+    assert read({"SLURM_JOB_ID": "17"}) == Allocation("Slurm", "17")
+
+
+def test_pbs():
+    environment = {"PBS_JOBID": "9.gadi-pbs", "PBS_NODEFILE": "/nodes", "PBS_NCPUS": "96", "PBS_NGPUS": "8"}
+    files = {"/nodes": "gadi-1\ngadi-2\n"}
+    assert read(environment, files.__getitem__) == Allocation("PBS", "9.gadi-pbs", ("gadi-1", "gadi-2"), (48, 48), 4)
+    # OpenPBS: as many lines as MPI processes, and NCPUS is that of a host
+    plain = {"PBS_JOBID": "9", "PBS_NODEFILE": "/nodes", "NCPUS": "2"}
+    files = {"/nodes": "a\na\nb\nb\n"}
+    assert read(plain, files.__getitem__) == Allocation("PBS", "9", ("a", "b"), (2, 2))
+    assert read({"PBS_JOBID": "9"}) == Allocation("PBS", "9")
+
+
+def test_lsf_flux_and_none():
+    assert read({"LSB_JOBID": "5", "LSB_MCPU_HOSTS": "a 16 b 8 "}) == Allocation("LSF", "5", ("a", "b"), (16, 8))
+    assert read({"FLUX_JOB_ID": "f2"}) == Allocation("Flux", "f2")
+    assert read({"HOME": "/home/x"}) is None
+
+
+QSTAT = """Job Id: 9.server
+    Job_Name = autotune
+    resources_used.walltime = 00:10:00
+    job_state = R
+    Resource_List.walltime = 02:00:00
+{}    Submit_arguments = -l walltime=02:00:00,software=qe,
+\tncpus=48 job.sh
+"""
+
+
+def test_when_a_pbs_job_ends():
+    started = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(1795000000))
+    assert pbs_end(QSTAT.format(f"    stime = {started}\n"), 0.0) == 1795000000 + 7200
+    assert pbs_end(QSTAT.format(""), 1000.0) == 1000 + 7200 - 600
+    assert pbs_end("qstat: Unknown Job Id 9", 0.0) is None
+
+
+def test_when_a_slurm_job_ends():
+    assert slurm_end(time.strftime("%Y-%m-%dT%H:%M:%S\n", time.localtime(1795000000))) == 1795000000
+    assert slurm_end("N/A\n") is None
+
+
+def test_the_batch_system_is_asked_once_and_may_not_know():
+    asked = []
+
+    def refuse(argv):
+        asked.append(list(argv))
+        raise subprocess.CalledProcessError(1, argv)
+
+    assert ask_end(Allocation("Slurm", "17"), refuse) is None
+    assert ask_end(Allocation("PBS", "9"), refuse) is None
+    assert ask_end(Allocation("LSF", "5"), refuse) is None
+    assert asked == [["squeue", "-h", "-j", "17", "-o", "%e"], ["qstat", "-f", "9"]]

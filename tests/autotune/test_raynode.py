@@ -1,0 +1,54 @@
+"""A node of a Ray cluster of one's own: what `ray start` is told, and how hosts meet."""
+
+from pathlib import Path
+
+import pytest
+
+from autotune.raynode import RayNode, free_port, own_address, settings, wait_for_address
+
+MEETING = Path("/shared/meet")
+
+
+def node(**changes) -> RayNode:
+    values = {"head": "10.0.0.1:6400", "address": "10.0.0.1", "is_head": True, "cpus": 48, "gpus": None}
+    return RayNode(**{**values, "folder": Path("/tmp/autotune-7/r1234"), **changes})
+
+
+COMMON = "--num-cpus=48 --object-store-memory=83886080 --min-worker-port=0 --max-worker-port=0 --disable-usage-stats"
+
+
+def test_the_head():
+    assert " ".join(node().argv("python")) == (
+        "python -m ray.scripts.scripts start --head --port=6400 --temp-dir=/tmp/autotune-7/r1234"
+        f" --include-dashboard=false --node-ip-address=10.0.0.1 {COMMON} --block"
+    )
+
+
+def test_another_node():
+    argv = node(is_head=False, address="10.0.0.2", gpus=4).argv("python")
+    assert " ".join(argv) == (
+        "python -m ray.scripts.scripts start --address=10.0.0.1:6400 --node-ip-address=10.0.0.2"
+        f" {COMMON.replace('--object', '--num-gpus=4 --object')} --block"
+    )
+
+
+def test_rays_workers_are_as_nice_as_others_and_only_this_user_may_talk_to_them():
+    environment = settings({"PATH": "/bin", "RAY_worker_niceness": "3"}, MEETING)
+    assert environment["RAY_worker_niceness"] == "3"
+    assert settings({}, MEETING)["RAY_worker_niceness"] == "0"
+    assert environment["RAY_AUTH_MODE"] == "token"
+    assert environment["RAY_AUTH_TOKEN_PATH"] == "/shared/meet/token"
+    assert environment["PATH"] == "/bin"
+
+
+def test_a_host_knows_its_address_on_the_way_to_another():
+    assert own_address("127.0.0.1") == "127.0.0.1"
+    assert own_address().count(".") == 3
+    assert free_port("127.0.0.1") != free_port("127.0.0.1")
+
+
+def test_nodes_wait_for_the_head_but_not_for_ever(tmp_path):
+    with pytest.raises(TimeoutError, match="do all hosts see that folder"):
+        wait_for_address(tmp_path, 0.0)
+    (tmp_path / "address").write_text("10.0.0.1:6400\n")
+    assert wait_for_address(tmp_path, 0.0) == "10.0.0.1:6400"
