@@ -1,25 +1,36 @@
 """The bench: what runs are made with, whatever they are made for."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from autotune.capping import Cap, limited
+from autotune.company import Company
 from autotune.cores import Pool
 from autotune.deadline import Deadline, expected_s
 from autotune.display import Display
 from autotune.executor import Executor
 from autotune.folders import fresh_folder
+from autotune.leased import Leased
 from autotune.legs import Leg
 from autotune.outcome import Outcome
 from autotune.records import Purpose, Run
-from autotune.trial import Task, describe_job
+from autotune.trial import PREEMPTED, Task, describe_job
+from launchers.local import sweep
 from launchers.mpi import MpiFlavour
 from objectives.base import Alike, Answer, Context, Objective
 from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """A run that a dead coordinator left, and its job."""
+
+    leased: Leased
+    job_id: str
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,10 @@ class Launched:
     started: str
 
 
+class TakenError(Exception):
+    """Another coordinator of the study has this run in flight."""
+
+
 @dataclass
 class Bench:
     """Everything that runs need but the study's storage and budget; knows the runs in flight by their keys.
@@ -39,7 +54,9 @@ class Bench:
     `whole` is how far a program goes that works in steps, when it is not a matter of promotion. `clock` tells the time
     in which runs take place: that of a simulation is not ours. `deadline` is when runs must have ended, and `slowest_s`
     how long the slowest complete one took so far. `width` is how many of the runs that are compared with each other may
-    go on side by side: more than one only where each has nodes of its own.
+    go on side by side: more than one only where each has nodes of its own. `company` are the other coordinators of the
+    study, where there may be some, or where jobs outlive theirs; `find_job` returns the job that was submitted last in
+    the folder of a run.
     """
 
     objective: Objective
@@ -57,6 +74,10 @@ class Bench:
     width: int = 1
     deadline: Deadline | None = None
     slowest_s: float | None = None
+    company: Company | None = None
+    find_job: Callable[[Path], str | None] = lambda _: None
+    _inherited: dict[str, Inherited] = field(default_factory=dict, init=False)
+    _adopted: dict[str, Leased] = field(default_factory=dict, init=False)
     _refused: bool = field(default=False, init=False)
 
     def prepare(  # noqa: PLR0913  by keyword
@@ -70,8 +91,16 @@ class Bench:
         leg: Leg | None = None,
         seed: int = 0,
     ) -> Task:
-        """Make the run of a configuration ready in an empty folder of its own; without a `leg` it is a whole one."""
+        """Make the run of a configuration ready in an empty folder of its own; without a `leg` it is a whole one.
+
+        A run that was inherited is ready already: it is gone on with.
+        """
         leg = leg or self.whole
+        found = self._inherited.pop(folder, None)
+        if found is not None and dict(found.leased.purpose.configuration) == dict(configuration):
+            self._adopted[folder] = found.leased
+            task = found.leased.task(key, self.objective, reference=reference, leg=leg)
+            return replace(task, job_id=found.job_id)
         context = Context(
             folder=fresh_folder(self.runs / folder),
             time_limit_s=self.run_time_limit_s,
@@ -82,8 +111,43 @@ class Bench:
         job = replace(self.objective.job(configuration, context), name=folder)
         return Task(key, job, self.objective, reference, cap, leg, seed)
 
+    def inherit(self, stored: Iterable[Run]) -> list[Leased]:
+        """Take over the runs that dead coordinators left; return those with jobs that may go on, or wait to be read.
+
+        `stored` are the runs that are stored: a coordinator may have died just after.
+        """
+        if self.company is None:
+            return []
+        known = {(run.started, run.job.get("folder")) for run in stored}
+        for lease in self.company.inherit():
+            leased = Leased.from_dict(lease.record)
+            folder = Path(leased.job["folder"])
+            job_id = lease.job_id or self.find_job(folder)
+            if job_id is None or (leased.started, leased.job["folder"]) in known:
+                sweep(folder)
+                self.company.release(lease.place)
+            else:
+                self._inherited[lease.place] = Inherited(leased, job_id)
+        return [inherited.leased for inherited in self._inherited.values()]
+
+    def left_over(self) -> list[str]:
+        """Give up the inherited runs that nobody wants any more; return their jobs."""
+        given_up, self._inherited = self._inherited, {}
+        for place in given_up:
+            assert self.company is not None
+            self.company.release(place)
+        return [inherited.job_id for inherited in given_up.values()]
+
     def start(self, task: Task, purpose: Purpose) -> Launched | None:
-        """Start a prepared task on cores of its own; None while there are not enough, or if it would end too late."""
+        """Start a prepared task on cores of its own; None while there are not enough, or if it would end too late.
+
+        Raises:
+            TakenError: another coordinator has started this run.
+        """
+        adopted = self._adopted.pop(task.job.name, None)
+        if adopted is not None:
+            self.executor.submit(task)
+            return Launched(task, purpose, adopted.job, adopted.started)
         if self.deadline is not None:
             limit_s = limited(task.job, task.cap).time_limit_s
             self._refused = not self.deadline.allows(expected_s(limit_s, self.slowest_s))
@@ -92,11 +156,20 @@ class Bench:
         resources = self.pool.take(task.job.resources)
         if resources is None:
             return None
-        job = replace(task.job, resources=resources)
-        placed = replace(task, job=job)
-        launched = Launched(placed, purpose, describe_job(job, self.flavour), datetime.now(UTC).isoformat())
+        placed = replace(task, job=replace(task.job, resources=resources))
+        launched = Launched(placed, purpose, describe_job(placed.job, self.flavour), datetime.now(UTC).isoformat())
+        if self.company is not None:
+            leased = Leased.of(placed, purpose, launched.job, launched.started)
+            if not self.company.take(placed.job.name, leased.to_dict()):
+                self.pool.give_back(resources)
+                raise TakenError(placed.job.name)
         self.executor.submit(placed)
         return launched
+
+    def release(self, launched: Launched) -> None:
+        """Give up a run that will not be made again now."""
+        if self.company is not None:
+            self.company.release(launched.task.job.name)
 
     def check_time(self, *, idle: bool = False) -> None:
         """See whether the time of the runs in flight is over; with none of them (`idle`), whether a start was refused.
@@ -127,11 +200,15 @@ class Bench:
             session=self.session,
         )
 
-    def again(self, launched: Launched) -> Task | None:
-        """Make a run ready again that failed for no fault of its configuration; None when that was tried enough."""
+    def again(self, launched: Launched, outcome: Outcome) -> Task | None:
+        """Make a run ready again that failed for no fault of its configuration; None when that was tried enough.
+
+        A job that had to make way for another one is no try.
+        """
         task = launched.task
-        if task.attempt > self.retries:
+        preempted = outcome.code == PREEMPTED
+        if task.attempt > self.retries and not preempted:
             return None
         purpose = launched.purpose
         fresh = self.prepare(task.key, purpose.configuration, task.job.name, leg=task.leg, seed=task.seed)
-        return replace(task, job=fresh.job, attempt=task.attempt + 1)
+        return replace(task, job=fresh.job, attempt=task.attempt + (not preempted), job_id=None)

@@ -72,6 +72,10 @@ class RayExecutor:
         ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         return [(task, _outcome(reference, task)[0]) for reference in ready for task in [self._running.pop(reference)]]
 
+    def leave(self) -> None:
+        """Stop all running tasks: none can do without this process."""
+        self.cancel_all()
+
     def cancel_all(self) -> None:
         """Stop all running tasks; a worker that is killed takes its job with it."""
         for reference in self._running:
@@ -130,6 +134,10 @@ class ClusterExecutor:
             task = self._forget(reference)
             ended.append((task, _lost(task, f"{task.job.resources.hosts[0]} has left the Ray cluster")))
         return ended
+
+    def leave(self) -> None:
+        """Stop all running tasks: none can do without this process."""
+        self.cancel_all()
 
     def cancel_all(self) -> None:
         """Stop all running tasks; a worker that is killed takes its job with it."""

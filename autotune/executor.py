@@ -18,3 +18,6 @@ class Executor(Protocol):
 
     def cancel_all(self) -> None:
         """Stop all running tasks and their jobs; nothing is reported of them."""
+
+    def leave(self) -> None:
+        """Forget all running tasks; jobs that can do without this process go on."""

@@ -71,10 +71,17 @@ class Flights:
         """The run that is to be launched first."""
         return self._waiting[0] if self._waiting else None
 
-    def wait(self, ready: Ready) -> None:
-        """Let a run wait for cores."""
+    def wait(self, ready: Ready, *, first: bool = False) -> None:
+        """Let a run wait for cores, behind the others or as the `first` of them."""
         self.busy.add(ready.step.trial.number)
-        self._waiting.append(ready)
+        if first:
+            self._waiting.appendleft(ready)
+        else:
+            self._waiting.append(ready)
+
+    def drop_first(self) -> None:
+        """Forget the first of the waiting runs: somebody else makes it."""
+        self.busy.discard(self._waiting.popleft().step.trial.number)
 
     def launch(self, launched: Launched, objective: Objective) -> None:
         """Take note that the first of the waiting runs was launched."""

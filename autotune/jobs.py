@@ -45,13 +45,14 @@ class _Followed:
 class JobExecutor:
     """Runs tasks as jobs of a batch system.
 
-    `note` is told the id of each job by the name of its run as soon as it is known, `say` what keeps the user waiting.
+    `note` is told the id of each job by the name of its run as soon as it is known, and answers whether the run is still
+    ours; `say` what keeps the user waiting.
     """
 
     def __init__(
         self,
         launcher: BatchLauncher,
-        note: Callable[[str, str], None],
+        note: Callable[[str, str], bool],
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -69,16 +70,15 @@ class JobExecutor:
         self._said = ""
 
     def submit(self, task: Task) -> None:
-        """Submit a task's job; one that the queue has no room for is submitted later."""
-        self._waiting.append(task)
-        self._submit_waiting()
-
-    def attach(self, task: Task, job_id: str) -> None:
-        """Follow a job that was submitted before, by this process or another one."""
+        """Submit a task's job, or follow the one that it has; one that the queue has no room for is submitted later."""
+        if task.job_id is None:
+            self._waiting.append(task)
+            self._submit_waiting()
+            return
         followed = _Followed(task, LineReader(task.job.folder / STDOUT))
         if (task.job.folder / STDOUT).exists():
             followed.watched = Watched(task, from_start=False)
-        self._followed[job_id] = followed
+        self._followed[task.job_id] = followed
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
         """Return the tasks that ended since the last call, after at most `timeout_s`."""
@@ -114,8 +114,10 @@ class JobExecutor:
             except LaunchError as error:
                 self._refused.append((task, not_started(task, error)))
             else:
-                self._note(task.job.name, job_id)
                 self._followed[job_id] = _Followed(task, LineReader(task.job.folder / STDOUT))
+                if not self._note(task.job.name, job_id):
+                    # This process was taken for dead; whoever makes the run now will not find this job.
+                    self._launcher.end([job_id])
             self._waiting.pop(0)
 
     def _look(self) -> list[tuple[Task, Outcome]]:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from autotune.capping import Cap
 from autotune.legs import Leg
-from autotune.records import Purpose, Run
+from autotune.records import Purpose
 from autotune.trial import Task, job_from_description
 from objectives.base import Answer, Metric, Objective
 
@@ -38,10 +38,6 @@ class Leased:
         """Return the task of the run, for a coordinator that goes on with it."""
         job = replace(job_from_description(self.job), name=self.name, time_limit_s=self.time_limit_s)
         return Task(key, job, objective, reference, self.cap, leg, self.seed, self.attempt)
-
-    def is_stored(self, run: Run) -> bool:
-        """Whether `run` is how this one ended: it was stored, and its lease was not yet given up."""
-        return run.started == self.started and run.job.get("folder") == self.job["folder"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form that is stored."""

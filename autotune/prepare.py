@@ -9,6 +9,7 @@ from autotune import __version__
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.machine import Machine
 from autotune.machines.detect import quick_facts
+from autotune.machines.facts import Facts
 from autotune.recordings import resolved
 from autotune.records import REPLAY, Definition
 from autotune.studyfile import AUTO, OWN_SAMPLER, StudyFile, suggestion
@@ -53,12 +54,18 @@ class Prepared:
     workloads: tuple[Workload, ...] = ()
 
 
-def prepare(
-    study: StudyFile, machine: Machine, launcher: Launcher, folder: Path, session: Mapping[str, str] | None = None
+def prepare(  # noqa: PLR0913, PLR0917  they are not of one kind
+    study: StudyFile,
+    machine: Machine,
+    launcher: Launcher,
+    folder: Path,
+    session: Mapping[str, str] | None = None,
+    described: Facts | None = None,
 ) -> Prepared:
     """Plan the objective in `folder` (a dry run may be made there), and build the space.
 
-    `session` is what else must not change between measurements that are compared (governor, MPI).
+    `session` is what else must not change between measurements that are compared (governor, MPI); `described` are the
+    facts of a machine that is not this one.
 
     Raises:
         CannotRunHereError: the program cannot be tuned here.
@@ -102,7 +109,7 @@ def prepare(
         identity=plan.identity,
         facts=plan.facts,
         installation=plan.installation,
-        machine=machine.describe() | {"facts": quick_facts(machine)},
+        machine=machine.describe() | {"facts": described or quick_facts(machine)},
         # What was recorded does not depend on the machine that tells it again.
         machine_identity={} if study.objective == REPLAY else {**machine.identity, **(session or {})},
         version=__version__,

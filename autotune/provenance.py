@@ -53,13 +53,18 @@ class SessionFacts:
         return {name: value for name, value in candidates.items() if value}
 
 
-def session_facts(machine: Machine, flavour: MpiFlavour | None, study_file: Path | None) -> SessionFacts:
-    """Return the facts of a session that starts ranks with `flavour` on `machine`, which this process runs on."""
+def session_facts(
+    machine: Machine, flavour: MpiFlavour | None, study_file: Path | None, *, here: bool = True
+) -> SessionFacts:
+    """Return the facts of a session that starts ranks with `flavour` on `machine`, which this process runs on.
+
+    If it does not run `here`, nothing is known of the frequencies there.
+    """
     return SessionFacts(
         host=machine.host,
         system=machine.system,
-        governor=_governor(machine.cpus),
-        turbo=_turbo(),
+        governor=_governor(machine.cpus) if here else "",
+        turbo=_turbo() if here else "",
         mpi=str(flavour) if flavour else "",
         autotune=__version__,
         python=platform.python_version(),

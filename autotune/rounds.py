@@ -138,7 +138,7 @@ class Rounds:
                 if run.outcome.retryable:
                     flying[task.key] = place, self._again(launched, run)
                     continue
-                self.store.add_run(run)
+                self.store.add_runs([run], [task.job.name])
                 table = Table(self.sides, {**table.runs, place: run}, table.metric)
                 if not any(number == place[0] for number, _ in (*todo, *(other for other, _ in flying.values()))):
                     self.bench.display.line(f"{self.phase}, round {place[0] + 1}: {self._said(place[0], table)}")
@@ -174,7 +174,7 @@ class Rounds:
         return self._start(task, Purpose(chosen.configuration, chosen.trial, self.series, number))
 
     def _again(self, launched: Launched, run: Run) -> Launched:
-        again = self.bench.again(launched)
+        again = self.bench.again(launched, run.outcome)
         if again is None:
             msg = f"{self.phase} cannot go on: {run.outcome.message}\nmend that, then use the same command again"
             raise CannotRunHereError(msg)

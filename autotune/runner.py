@@ -1,12 +1,12 @@
 """The study runner: the coordinator's loop from the first trial to the last."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from enum import Enum
 
 from autotune.agenda import WARM_UP, WARM_UP_LIMIT_S, Agenda, Step
-from autotune.bench import Bench
+from autotune.bench import Bench, TakenError
 from autotune.checkpoints import Checkpoints
 from autotune.display import Status, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
@@ -25,6 +25,7 @@ from autotune.standings import Standings
 from autotune.studyfile import StoppingSection, StudyFile
 from autotune.telling import Telling
 from autotune.trial import Task
+from objectives.base import Answer
 from spaces import Configuration, Space
 
 _TICK_S = 0.25
@@ -92,17 +93,19 @@ class StudyRunner:
         if known is not None and known.holds(self._standings, self._study):
             self._outlook, self._ending = known, Ending.PAYS_NO_MORE
         self._settle()
+        self._go_on()
         self._checkpoints.sweep(number for number, trial in self._trials.items() if trial.settled)
         for trial in self._trials.values():
-            if not trial.settled and not trial.runs:
+            if not trial.settled and not trial.runs and trial.number not in self._busy:
                 self._bench.display.line(f"trial {trial.number}: was interrupted, runs again")
         if self._budget.timeout_s is not None:
             self._ends_at = self._clock() + self._budget.timeout_s
         while True:
+            others = self._meet()
             while len(self._flights) < self._workers() and self._launch_next():
                 pass
             self._bench.check_time(idle=not self._flights)
-            if not self._flights:
+            if not self._flights and not others:
                 self._settle()  # what waited for trials that did not come
                 return self._ending
             self._ended(self._bench.executor.wait(_TICK_S))
@@ -111,6 +114,12 @@ class StudyRunner:
     @property
     def _trials(self) -> Mapping[int, TrialRecord]:
         return self._standings.trials
+
+    @property
+    def _busy(self) -> Set[int]:
+        """The trials of which a run is in flight, here or elsewhere."""
+        elsewhere = self._bench.company.busy if self._bench.company is not None else None
+        return self._flights.busy | elsewhere if elsewhere else self._flights.busy
 
     def merge(self, trials: Iterable[TrialRecord]) -> None:
         """Take note of trials as they are in storage, whoever made their runs; not of those that have a run here."""
@@ -132,10 +141,52 @@ class StudyRunner:
         if self._flights.first_waiting is None and (ready := self._next()):
             self._flights.wait(ready)
         first = self._flights.first_waiting
-        launched = self._bench.start(first.task, first.purpose) if first is not None else None
+        if first is None:
+            return False
+        try:
+            launched = self._bench.start(first.task, first.purpose)
+        except TakenError:
+            self._flights.drop_first()
+            self._meet(now=True)
+            return True
         if launched is not None:
             self._flights.launch(launched, self._bench.objective)
         return launched is not None
+
+    def _meet(self, *, now: bool = False) -> bool:
+        """See what other coordinators have done; whether one has a run in flight, of which more may follow."""
+        company = self._bench.company
+        if company is None:
+            return False
+        if company.look(when_due=not now):
+            self._store.forget()
+            self.merge(self._store.trials())
+            self._go_on()
+            self._settle()
+        return bool(company.busy)
+
+    def _go_on(self) -> None:
+        """Go on with the runs that an earlier session left in a queue."""
+        left = [one for one in self._bench.inherit(self._store.runs()) if one.purpose.series == ""]
+        known = [(one, self._trials[one.purpose.trial]) for one in left if one.purpose.trial in self._trials]
+        if known:
+            self._bench.display.line(
+                f"goes on with {len(known)} jobs that are in the queue, running or ended meanwhile"
+            )
+        for leased, trial in known:
+            purpose = leased.purpose
+            leg = Leg(purpose.steps, purpose.of, self._metric) if purpose.steps and purpose.of else None
+            step = Step(trial, leg=leg)
+            self._agenda.starts(step, self._standings)
+            task = self._bench.prepare(
+                trial.number,
+                trial.configuration,
+                leased.name,
+                reference=self._reference(),
+                leg=leg and self._from_checkpoint(trial, leg),
+            )
+            self._flights.wait(Ready(step, task, purpose), first=True)
+            self._launch_next()
 
     def _next(self) -> Ready | None:
         if self._clock() >= self._ends_at:
@@ -143,11 +194,11 @@ class StudyRunner:
             return None
         if self._nothing_to_do():
             return None
-        step = self._agenda.next(self._standings, self._flights.busy)
+        step = self._agenda.next(self._standings, self._busy)
         if step is None and (self._agenda.ready(self._standings) or not self._trials):
             proposed = self._propose()
             ask = self._agenda.next if proposed else self._agenda.idle
-            step = ask(self._standings, self._flights.busy)
+            step = ask(self._standings, self._busy)
         return self._prepare(step) if step else None
 
     def _nothing_to_do(self) -> bool:
@@ -204,7 +255,6 @@ class StudyRunner:
     def _prepare(self, step: Step) -> Ready:
         trial, counts = step.trial, not step.series
         self._agenda.starts(step, self._standings)
-        reference = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
         again = step.leg.steps if step.leg else len(trial.runs)
         place = f"{trial.number:05d}" + (f"-{again}" if again else "")
         leg, lost = self._leg(step, place) if step.leg else (None, ())
@@ -212,7 +262,7 @@ class StudyRunner:
             trial.number,
             trial.configuration,
             place if counts else step.series,
-            reference=reference.answer if reference else None,
+            reference=self._reference(),
             cap=self._agenda.cap(trial, self._standings) if counts else None,
             leg=leg,
         )
@@ -232,14 +282,24 @@ class StudyRunner:
         assert step.leg is not None
         number, metric = step.trial.number, step.leg.metric
         lost = self._checkpoints.started(number, place, self._bench.objective, metric)
-        before = curve_of(step.trial.runs[-1].outcome) if step.trial.runs else ()
-        best = best_until((*before, *lost), step.leg.steps, metric)
-        return replace(step.leg, checkpoint=self._checkpoints.folder(number), best=best), lost
+        return self._from_checkpoint(step.trial, step.leg, lost), lost
+
+    def _from_checkpoint(self, trial: TrialRecord, leg: Leg, lost: Curve = ()) -> Leg:
+        before = curve_of(trial.runs[-1].outcome) if trial.runs else ()
+        best = best_until((*before, *lost), leg.steps, leg.metric)
+        return replace(leg, checkpoint=self._checkpoints.folder(trial.number), best=best)
+
+    def _reference(self) -> Answer | None:
+        """Return the answer that others must agree with: the baseline's, or the first that there is."""
+        found = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
+        return found.answer if found else None
 
     def _ended(self, ended: Sequence[tuple[Task, Outcome]]) -> None:
         """Take note of runs that ended: all are on disk before anything is made of any."""
         landed = [self._landed(self._flights.of(task), outcome) for task, outcome in ended]
-        self._store.add_runs([run for _, run in landed if not run.outcome.retryable])
+        whole = [(flight, run) for flight, run in landed if not run.outcome.retryable]
+        places = [flight.launched.task.job.name for flight, _ in whole]
+        self._store.add_runs([run for _, run in whole], places)
         for flight, run in landed:
             self._flights.land(flight)
             if run.outcome.retryable:
@@ -273,7 +333,7 @@ class StudyRunner:
 
     def _settle(self) -> None:
         """Close the races that are over; closing one may change the incumbent of the next."""
-        busy = self._flights.busy
+        busy = self._busy
         for number in [one for one in self._standings.open if one not in busy]:
             trial = self._trials[number]
             if self._agenda.is_settled(trial, self._standings, busy):
@@ -286,12 +346,13 @@ class StudyRunner:
         number, task, lost = flight.step.trial.number, flight.launched.task, flight.lost
         if task.leg is not None:
             lost = self._checkpoints.started(number, task.job.name, self._bench.objective, task.leg.metric)
-        again = self._bench.again(flight.launched)
+        again = self._bench.again(flight.launched, outcome)
         if again is not None:
             self._bench.display.line(f"trial {number}: {outcome.message}; tried again")
             self._flights.wait(Ready(flight.step, again, flight.launched.purpose, lost))
             return
         self._machine_faults += 1
+        self._bench.release(flight.launched)
         self._agenda.leave_alone(flight.step.trial)
         self._bench.display.line(f"trial {number}: could not be run: {outcome.message}")
         if self._machine_faults >= _BROKEN_AFTER:

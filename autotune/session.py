@@ -2,23 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from autotune.ablation import Ablation, ablate
 from autotune.bench import Bench
 from autotune.carry import carry
 from autotune.confirm import confirm, pairs_wanted
-from autotune.cores import CoreClaim, CorePool, Pool
-from autotune.deadline import Deadline
+from autotune.crew import company_of, crew, held
 from autotune.display import Display
 from autotune.errors import CannotRunHereError, StorageError, StudyFileError, UnfinishedError
-from autotune.executor import Executor
 from autotune.legs import Leg
-from autotune.lock import IfHeld, StudyLock
-from autotune.machine import Machine
 from autotune.performance.gather import measurements, setting_of
+from autotune.place import Place
 from autotune.prepare import Prepared, prepare
 from autotune.provenance import SessionFacts, session_facts
 from autotune.records import REPLAY, REPLAY_NOTICE
@@ -28,43 +23,28 @@ from autotune.scaling import Point, scale
 from autotune.search.samplers import check_sampler, sampler_of
 from autotune.search.store import StudyStore
 from autotune.simulated import simulated_bench
-from autotune.storage_url import lock_path, state_folder
 from autotune.studyfile import StudyFile, parse
 from autotune.summary import Summary, summarise
 from autotune.verdict import Verdict
 from autotune.warmstart import guide, warm_start
-from launchers.local import LocalLauncher, sweep
+from launchers.local import sweep
 from objectives.base import Metric
-
-if TYPE_CHECKING:
-    from autotune.cluster import Cluster
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a study is kept and run, and what is done if somebody else holds it there.
+class _Opened:
+    """A study that is held, and made ready for the place where it runs."""
 
-    `runs` is the folder for the folders of its runs, `file` the study file. With `ray_address` runs are made on the
-    nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes, and `cluster` the
-    cluster, once it is joined. All must have ended by the `deadline`.
-    """
-
-    url: str
-    name: str
-    runs: Path
-    machine: Machine
-    launcher: LocalLauncher
-    file: Path | None = None
-    if_held: IfHeld = IfHeld.LEAVE
-    ray_address: str | None = None
-    ray_nodes: int = 1
-    deadline: Deadline | None = None
-    cluster: "Cluster | None" = None
+    study: StudyFile
+    place: Place
+    store: StudyStore
+    prepared: Prepared
+    facts: SessionFacts
+    display: Display
 
 
-def default_runs(url: str, name: str) -> Path:
-    """Return where the runs of a study are kept unless told otherwise: beside its storage."""
-    return state_folder(url) / "autotune-runs" / name
+# The part that one of several coordinators plays.
+_JUDGE = "verdict"
 
 
 def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
@@ -74,12 +54,12 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
         AutotuneError: the study is busy, cannot run here, nothing worked, or its time is over before it is done.
     """
     check_sampler(study.sampler)
-    with _opened(study, place, display) as (here, store, prepared, facts):
+    with _opened(study, place, display) as opened:
+        store, prepared = opened.store, opened.prepared
         store.use(sampler_of(prepared.space, study.sampler))
         if not _is_done(store, study, prepared):
-            _warm_up(store, study, here, prepared, display)
-            with _says_what_remains(store, study), _bench(study, here, prepared, facts, display) as bench:
-                bench.slowest_s = _slowest_s(store)
+            _warm_up(opened)
+            with _says_what_remains(store, study), _bench(opened) as bench:
                 _tune(store, bench, study, prepared)
                 _judge(store, bench, study, prepared)
         return summarise(store)
@@ -105,13 +85,14 @@ def _slowest_s(store: StudyStore) -> float | None:
     return max((run.outcome.usage.elapsed_s for run in store.runs() if run.outcome.complete), default=None)
 
 
-def _warm_up(store: StudyStore, study: StudyFile, place: Place, prepared: Prepared, display: Display) -> None:
+def _warm_up(opened: _Opened) -> None:
     """Let the search begin with what was predicted; a replay, whose times are simulated, has nothing to go by."""
+    store, study, prepared, display = opened.store, opened.study, opened.prepared, opened.display
     if not study.sampler.warm_start or prepared.definition.replay or study.tradeoff is not None:
         return
     setting = setting_of(store.name, prepared.definition)
     try:
-        told = measurements([place.url], setting.program)
+        told = measurements([opened.place.url], setting.program)
     except StorageError as error:
         display.line(f"no warm start: {error}")
         return
@@ -132,11 +113,11 @@ def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:
         AutotuneError: the study is busy or cannot run here, or has no single winner.
     """
     _check_winner(study)
-    with _opened(study, place, display) as (here, store, prepared, facts):
-        if not _is_judged(summarise(store), study, prepared):
-            with _bench(study, here, prepared, facts, display) as bench:
-                _judge(store, bench, study, prepared)
-        return summarise(store)
+    with _opened(study, place, display) as opened:
+        if not _is_judged(summarise(opened.store), study, opened.prepared):
+            with _bench(opened) as bench:
+                _judge(opened.store, bench, study, opened.prepared)
+        return summarise(opened.store)
 
 
 def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) -> Ablation | None:
@@ -146,11 +127,8 @@ def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) 
         AutotuneError: the study is busy or cannot run here, or has no single winner.
     """
     _check_winner(study)
-    with (
-        _opened(study, place, display) as (here, store, prepared, facts),
-        _bench(study, here, prepared, facts, display) as bench,
-    ):
-        return ablate(store, bench, prepared.space, study, rounds)
+    with _opened(study, place, display) as opened, _bench(opened) as bench:
+        return ablate(opened.store, bench, opened.prepared.space, study, rounds)
 
 
 def scale_study(study: StudyFile, place: Place, display: Display, rounds: int) -> list[Point]:
@@ -159,11 +137,8 @@ def scale_study(study: StudyFile, place: Place, display: Display, rounds: int) -
     Raises:
         AutotuneError: the study is busy, cannot run here, or does not say what counts processes.
     """
-    with (
-        _opened(study, place, display) as (here, store, prepared, facts),
-        _bench(study, here, prepared, facts, display) as bench,
-    ):
-        return scale(store, bench, prepared.space, study, rounds)
+    with _opened(study, place, display) as opened, _bench(opened) as bench:
+        return scale(opened.store, bench, opened.prepared.space, study, rounds)
 
 
 def stored_study(url: str, name: str) -> StudyFile:
@@ -180,15 +155,14 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 
 @contextmanager
-def _opened(
-    study: StudyFile, asked: Place, display: Display
-) -> Iterator[tuple[Place, StudyStore, Prepared, SessionFacts]]:
+def _opened(study: StudyFile, asked: Place, display: Display) -> Iterator[_Opened]:
     replay = study.objective == REPLAY
-    with _held(asked, display, claim=not replay) as place:
-        sweep(place.runs)
+    with held(asked, display, claim=not replay) as place:
+        if not place.shared:
+            sweep(place.runs)
         display.line(REPLAY_NOTICE if replay else f"machine: {place.machine}")
-        facts = session_facts(place.machine, place.launcher.flavour, place.file)
-        prepared = prepare(study, place.machine, place.launcher, place.runs / "plan", facts.identity)
+        facts = session_facts(place.machine, place.launcher.flavour, place.file, here=place.queue is None)
+        prepared = prepare(study, place.machine, place.launcher, place.plan, facts.identity, place.facts)
         for note in (*(() if replay else place.launcher.notes()), *prepared.plan.notes):
             display.line(note)
         size = prepared.space.size
@@ -196,69 +170,38 @@ def _opened(
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
         store = StudyStore.create(place.url, place.name, prepared.definition)
         with store.mirrored() if replay else nullcontext(store) as used:
-            yield place, used, prepared, facts
+            yield _Opened(study, place, used, prepared, facts, display)
 
 
 @contextmanager
-def _bench(
-    study: StudyFile, place: Place, prepared: Prepared, facts: SessionFacts, display: Display
-) -> Iterator[Bench]:
-    plan = prepared.plan
+def _bench(opened: _Opened) -> Iterator[Bench]:
+    plan, place, study, display = opened.prepared.plan, opened.place, opened.study, opened.display
     if plan.recorded is not None:
         with simulated_bench(plan.objective, plan.recorded, study, display) as bench:
             yield bench
         return
-    with _crew(place) as (executor, pool):
-        try:
-            yield Bench(
-                objective=plan.objective,
-                executor=executor,
-                pool=pool,
-                runs=place.runs,
-                display=display,
-                flavour=place.launcher.flavour,
-                run_time_limit_s=study.budget.run_time_limit_s,
-                retries=study.budget.infrastructure_retries,
-                session=facts.to_dict(),
-                alike=plan.alike,
-                whole=_whole(study, prepared),
-                deadline=place.deadline,
-            )
-        finally:
-            executor.cancel_all()
-
-
-@contextmanager
-def _crew(place: Place) -> Iterator[tuple[Executor, Pool]]:
-    """Provide what runs tasks, and where: on the nodes of the cluster that was joined, or on this machine."""
-    from autotune.cluster import ClusterExecutor, RayExecutor, local_cluster  # noqa: PLC0415  a replay needs no Ray
-
-    if place.cluster is not None:
-        yield ClusterExecutor(place.cluster, place.launcher), place.cluster.pool
-        return
-    with local_cluster(place.machine.cores):
-        yield RayExecutor(place.machine.cores, place.launcher), CorePool(place.machine.cpus)
-
-
-@contextmanager
-def _held(place: Place, display: Display, *, claim: bool) -> Iterator[Place]:
-    """Hold the study and its cores, and join its cluster; return the place as it is then."""
-    lock = StudyLock.acquire(lock_path(place.url, place.name), place.name, place.if_held, display.line)
-    try:
-        if claim and place.ray_address is not None:
-            from autotune.cluster import joined_cluster  # noqa: PLC0415
-
-            with joined_cluster(place.ray_address, place.runs, display.line, place.ray_nodes) as cluster:
-                yield replace(place, machine=cluster.machine, cluster=cluster)
-            return
-        wait_by = display.line if place.if_held is IfHeld.WAIT else None
-        cores = CoreClaim.claim(place.machine.cpus if claim else (), wait_by=wait_by)
-        try:
-            yield place
-        finally:
-            cores.release()
-    finally:
-        lock.release()
+    with company_of(place, opened.store) as company, crew(place, company, display, study.budget.workers) as found:
+        bench = Bench(
+            objective=plan.objective,
+            executor=found.executor,
+            pool=found.pool,
+            runs=place.runs,
+            display=display,
+            flavour=place.launcher.flavour,
+            run_time_limit_s=study.budget.run_time_limit_s,
+            retries=study.budget.infrastructure_retries,
+            session=opened.facts.to_dict(),
+            alike=plan.alike,
+            whole=_whole(study, opened.prepared),
+            width=found.width,
+            deadline=place.deadline,
+            slowest_s=_slowest_s(opened.store),
+            company=company,
+            find_job=place.queue.submitted if place.queue is not None else lambda _: None,
+        )
+        yield bench
+        if place.queue is not None:
+            place.queue.end(bench.left_over())
 
 
 def _check_winner(study: StudyFile) -> None:
@@ -284,8 +227,14 @@ def _tune(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared)
 def _judge(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared) -> None:
     if study.tradeoff is not None:
         return
+    other = bench.company.play(_JUDGE) if bench.company is not None else None
+    if other is not None:
+        bench.display.line(f"the best are compared with the default by {other}: `autotune show` says what it finds")
+        return
     confirm(store, bench, study)
     carry(store, bench, study, prepared.workloads)
+    if bench.company is not None:
+        bench.company.rest(_JUDGE)
 
 
 def _is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:

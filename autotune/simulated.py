@@ -69,6 +69,10 @@ class SimulatedExecutor:
         """Forget what has not ended."""
         self._running.clear()
 
+    def leave(self) -> None:
+        """Forget what has not ended."""
+        self._running.clear()
+
 
 def answered(task: Task, run: RecordedRun) -> Outcome:
     """Return how a recorded run ends under the time limit and the cap of a task."""

@@ -33,7 +33,7 @@ class Task:
     """One run to be made. `reference` is the baseline's answer, None while there is none; `cap` is where it has lost.
 
     `leg` is how far it goes, for a program that works in steps. `key` is the coordinator's, by which it finds the run
-    again.
+    again. `job_id` is its job if that was submitted already, by an earlier session.
     """
 
     key: int
@@ -44,6 +44,7 @@ class Task:
     leg: Leg | None = None
     seed: int = 0
     attempt: int = 1
+    job_id: str | None = None
 
 
 class Watched:

@@ -30,8 +30,8 @@ from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile, parse
 
 if TYPE_CHECKING:
+    from autotune.place import Place
     from autotune.scaling import Point
-    from autotune.session import Place
     from autotune.verdict import Interval
 
 RunsOption = Annotated[
@@ -156,7 +156,8 @@ def _scaling_table(points: "list[Point]", title: str) -> Table:
 def _stored(
     name: str, storage: str, runs: Path | None, cores: str | None, held: IfHeld, verdict: dict[str, Any]
 ) -> "tuple[StudyFile, Place]":
-    from autotune.session import Place, default_runs, stored_study  # noqa: PLC0415
+    from autotune.place import Place, default_runs  # noqa: PLC0415
+    from autotune.session import stored_study  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415
 
     url = storage_url(storage)

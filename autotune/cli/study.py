@@ -145,7 +145,8 @@ def study(
         _dry_run(chosen, machine)
         return
     # Ray and Optuna take a second to import: what is wrong above is said before.
-    from autotune.session import Place, default_runs, run_study  # noqa: PLC0415
+    from autotune.place import Place, default_runs  # noqa: PLC0415
+    from autotune.session import run_study  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415
 
     url = storage_url(storage)

@@ -285,6 +285,10 @@ class StudyStore:
         with storage_errors(self._url):
             self._log.extend(runs, places)
 
+    def forget(self) -> None:
+        """Read the trials anew before the next is proposed: another coordinator has proposed some."""
+        self._roster = None
+
     def leases(self, holder: str) -> LeaseBook:
         """Return which runs are in flight, in the hands of the coordinator `holder`."""
         return self._log.leases(holder)

@@ -97,6 +97,9 @@ class PaperExecutor:
     def cancel_all(self) -> None:
         self._ended = []
 
+    def leave(self) -> None:
+        self._ended = []
+
 
 class ListDisplay:
     """Keeps what was shown."""

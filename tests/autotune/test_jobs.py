@@ -90,7 +90,7 @@ def said():
 @pytest.fixture
 def executor(queue, notes, said):
     clock = Clock()
-    return JobExecutor(queue, lambda *note: notes.append(note), said.append, clock, clock.sleep)
+    return JobExecutor(queue, lambda *note: notes.append(note) is None, said.append, clock, clock.sleep)
 
 
 def task(folder: Path, number: int = 0, **changes: object) -> Task:
@@ -174,7 +174,7 @@ def test_the_cap_is_the_time_limit_of_the_job(executor, queue, tmp_path):
 
 def test_a_job_of_an_earlier_session_is_followed_and_not_submitted_again(executor, queue, notes, tmp_path):
     queue.says["paper:7"] = RUNNING
-    executor.attach(task(tmp_path), "paper:7")
+    executor.submit(task(tmp_path, job_id="paper:7"))
     prints(tmp_path, "1\n2\n")
     assert executor.wait(1.0) == []
     prints(tmp_path, "1\n2\n3\n9.0\n")
@@ -187,7 +187,7 @@ def test_leaving_ends_no_job_and_cancelling_ends_all(executor, queue, tmp_path):
     executor.submit(task(tmp_path))
     executor.leave()
     assert queue.ended == []
-    executor.attach(task(tmp_path, 1), "paper:00000")
+    executor.submit(task(tmp_path, 1, job_id="paper:00000"))
     executor.cancel_all()
     assert queue.ended == ["paper:00000"]
     assert executor.wait(0.0) == []

@@ -14,12 +14,13 @@ from autotune.capping import Cap
 from autotune.display import Display
 from autotune.errors import CannotRunHereError, StorageError
 from autotune.machine import this_machine
+from autotune.place import Place
 from autotune.prepare import prepare
 from autotune.recordings import as_csv, exported, resolved
 from autotune.records import REPLAY_NOTICE, Run, State
 from autotune.replaying import budget_rows, known_within, table_of
 from autotune.search.store import StudyStore
-from autotune.session import Place, run_study
+from autotune.session import run_study
 from autotune.simulated import SimulatedExecutor, answered, simulated_bench
 from autotune.studyfile import StudyFile
 from autotune.trial import Task

@@ -12,8 +12,9 @@ from autotune.deadline import Deadline
 from autotune.errors import CannotRunHereError, UnfinishedError
 from autotune.machine import this_machine
 from autotune.outcome import Outcome
+from autotune.place import Place
 from autotune.search.store import StudyStore
-from autotune.session import Place, run_study
+from autotune.session import run_study
 from launchers import Usage
 from launchers.local import LocalLauncher
 from tests.autotune.fakes import ListDisplay, PaperExecutor

@@ -1,0 +1,121 @@
+"""The crew of a session: what it must hold, who runs its tasks, and on what."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+
+from autotune.company import Company, new_holder
+from autotune.cores import CoreClaim, CorePool, Pool
+from autotune.display import Display
+from autotune.errors import StorageError, UnfinishedError
+from autotune.executor import Executor
+from autotune.jobs import JobExecutor
+from autotune.lock import IfHeld, StudyLock
+from autotune.place import Place
+from autotune.search.store import StudyStore
+from autotune.storage_url import lock_path
+from launchers import Resources
+
+
+class QueuePool:
+    """What a batch system has: it shares it out by itself, to as many jobs as it takes."""
+
+    def take(self, wanted: Resources) -> Resources | None:
+        """Return what is wanted: the job waits in the queue for it."""
+        return wanted
+
+    def give_back(self, taken: Resources) -> None:
+        """Take note that a job has ended."""
+
+
+@contextmanager
+def held(place: Place, display: Display, *, claim: bool) -> Iterator[Place]:
+    """Hold the study, and its cores or its cluster; provide the place as it is then.
+
+    A study on a storage for several coordinators is held by nobody. Without `claim` nothing runs.
+
+    Raises:
+        BusyError: somebody else has the study or the cores.
+    """
+    with nullcontext() if place.shared else _locked(place, display):
+        if not claim or place.queue is not None:
+            yield place
+            return
+        if place.ray_address is not None:
+            from autotune.cluster import joined_cluster  # noqa: PLC0415
+
+            with joined_cluster(place.ray_address, place.runs, display.line, place.ray_nodes) as cluster:
+                yield replace(place, machine=cluster.machine, cluster=cluster)
+            return
+        wait_by = display.line if place.if_held is IfHeld.WAIT else None
+        cores = CoreClaim.claim(place.machine.cpus, wait_by=wait_by)
+        try:
+            yield place
+        finally:
+            cores.release()
+
+
+@contextmanager
+def _locked(place: Place, display: Display) -> Iterator[None]:
+    lock = StudyLock.acquire(lock_path(place.url, place.name), place.name, place.if_held, display.line)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def company_of(place: Place, store: StudyStore) -> Iterator[Company | None]:
+    """Provide the other coordinators of a study; None where there can be none, and no run outlives its own."""
+    if not place.shared and place.queue is None:
+        yield None
+        return
+    holder = new_holder()
+    company = Company(store.leases(holder), holder, alone=not place.shared)
+    company.join()
+    try:
+        yield company
+    finally:
+        with suppress(StorageError):
+            company.leave()
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who runs tasks, and on what. `width` is how many runs that are compared with each other go on side by side."""
+
+    executor: Executor
+    pool: Pool
+    width: int = 1
+
+
+@contextmanager
+def crew(place: Place, company: Company | None, display: Display, workers: int) -> Iterator[Crew]:
+    """Provide who runs tasks: jobs of a batch system, the nodes of the cluster that was joined, or this machine.
+
+    However this ends, no task is left behind; but jobs of a batch system are, for the next session, if this one was
+    only stopped.
+    """
+    with _made(place, company, display, workers) as made:
+        try:
+            yield made
+        except (KeyboardInterrupt, UnfinishedError):
+            made.executor.leave()
+            raise
+        finally:
+            made.executor.cancel_all()
+
+
+@contextmanager
+def _made(place: Place, company: Company | None, display: Display, workers: int) -> Iterator[Crew]:
+    if place.queue is not None:
+        assert company is not None
+        yield Crew(JobExecutor(place.queue, company.note_job, display.line), QueuePool(), workers)
+        return
+    from autotune.cluster import ClusterExecutor, RayExecutor, local_cluster  # noqa: PLC0415  jobs need no Ray
+
+    if place.cluster is not None:
+        yield Crew(ClusterExecutor(place.cluster, place.launcher), place.cluster.pool)
+        return
+    with local_cluster(place.machine.cores):
+        yield Crew(RayExecutor(place.machine.cores, place.launcher), CorePool(place.machine.cpus))
