@@ -55,8 +55,8 @@ class Bench:
     in which runs take place: that of a simulation is not ours. `deadline` is when runs must have ended, and `slowest_s`
     how long the slowest complete one took so far. `width` is how many of the runs that are compared with each other may
     go on side by side: more than one only where each has nodes of its own. `company` are the other coordinators of the
-    study, where there may be some, or where jobs outlive theirs; `find_job` returns the job that was submitted last in
-    the folder of a run.
+    study, where there may be some, or where jobs outlive theirs: those of a `scheduler`, of which `find_job` returns the
+    one that was submitted last in the folder of a run.
     """
 
     objective: Objective
@@ -75,6 +75,7 @@ class Bench:
     deadline: Deadline | None = None
     slowest_s: float | None = None
     company: Company | None = None
+    scheduler: str = ""
     find_job: Callable[[Path], str | None] = lambda _: None
     _inherited: dict[str, Inherited] = field(default_factory=dict, init=False)
     _adopted: dict[str, Leased] = field(default_factory=dict, init=False)
@@ -159,7 +160,7 @@ class Bench:
         placed = replace(task, job=replace(task.job, resources=resources))
         launched = Launched(placed, purpose, describe_job(placed.job, self.flavour), datetime.now(UTC).isoformat())
         if self.company is not None:
-            leased = Leased.of(placed, purpose, launched.job, launched.started)
+            leased = Leased.of(placed, purpose, launched.job, launched.started, self.scheduler)
             if not self.company.take(placed.job.name, leased.to_dict()):
                 self.pool.give_back(resources)
                 raise TakenError(placed.job.name)

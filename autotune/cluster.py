@@ -36,6 +36,7 @@ from autotune.errors import BusyError, CannotRunHereError
 from autotune.machine import Machine
 from autotune.nodes import Agent, Facts, Node, NodePool, overdue
 from autotune.outcome import Outcome
+from autotune.raynode import answers
 from autotune.trial import Task, run_task
 from launchers import Launcher
 from launchers.local import end_with_this_process
@@ -322,6 +323,9 @@ def joined_cluster(
     """
     _be_quiet()
     try:
+        # Ray itself would try for minutes.
+        if address != "auto" and not answers(address):
+            raise ConnectionError("nobody listens there")  # noqa: TRY301  said as Ray's own errors are
         ray.init(address=address, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
         said = " ".join(str(error).split())[:400]

@@ -45,8 +45,8 @@ class _Followed:
 class JobExecutor:
     """Runs tasks as jobs of a batch system.
 
-    `note` is told the id of each job by the name of its run as soon as it is known, and answers whether the run is still
-    ours; `say` what keeps the user waiting.
+    `note` is told the id of each job by the name of its run as soon as it is known, and answers whether the run is
+    still ours; `say` is told what keeps the user waiting.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ class Leased:
     """A run in flight: what it is for, what it was made with, when it was launched, and where it has lost.
 
     A leg is told again by who goes on with it, and the pace of the incumbent is of no use: when the lines of output
-    came is not known.
+    came is not known. `scheduler` is the batch system whose job the run is; empty for one that ends with its tuner.
     """
 
     purpose: Purpose
@@ -27,12 +27,13 @@ class Leased:
     cap: Cap | None
     seed: int
     attempt: int
+    scheduler: str
 
     @classmethod
-    def of(cls, task: Task, purpose: Purpose, job: Mapping[str, Any], started: str) -> Self:
+    def of(cls, task: Task, purpose: Purpose, job: Mapping[str, Any], started: str, scheduler: str) -> Self:
         """Return a run that is launched now; `job` is its description."""
         cap = None if task.cap is None else replace(task.cap, pace=None)
-        return cls(purpose, job, task.job.name, task.job.time_limit_s, started, cap, task.seed, task.attempt)
+        return cls(purpose, job, task.job.name, task.job.time_limit_s, started, cap, task.seed, task.attempt, scheduler)
 
     def task(self, key: int, objective: Objective, *, reference: Answer | None = None, leg: Leg | None = None) -> Task:
         """Return the task of the run, for a coordinator that goes on with it."""

@@ -144,9 +144,10 @@ def _assemble(job: PilotJob, head: Sequence[str], system: _System) -> str:
         *job.setup,
         "set -u",
         *(_cluster(python, system) if several else []),
+        # Before the study: it may be asked to end as soon as it is there.
+        "trap 'kill -TERM \"${!-}\"' TERM INT",
         f"{command} &",
         "study=$!",
-        "trap 'kill -TERM \"$study\"' TERM INT",
         'wait "$study"; code=$?',
         # A signal ends the wait, not the study.
         'while kill -0 "$study" 2>/dev/null; do wait "$study"; code=$?; done',

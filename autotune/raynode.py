@@ -39,6 +39,7 @@ _SETTINGS = {
 _OBJECT_STORE_BYTES = 80 * 2**20
 _LOOK_S = 0.2
 _ASK_S = 2.0
+_ANSWER_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def _watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_af
     """
     told, answered_at = False, time.monotonic()
     while ray.poll() is None and not (meeting / STOP).exists():
-        if (not told or not node.is_head) and _answers(node.head):
+        if (not told or not node.is_head) and answers(node.head):
             answered_at = time.monotonic()
             if node.is_head:
                 _write(meeting, ADDRESS, node.head)
@@ -184,10 +185,16 @@ def _watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_af
     return False
 
 
-def _answers(address: str) -> bool:
+def answers(address: str) -> bool:
+    """Return whether somebody listens at `HOST:PORT`.
+
+    Raises:
+        ValueError: it is not such an address.
+    """
     host, _, port = address.rpartition(":")
+    number = int(port)
     try:
-        socket.create_connection((host, int(port)), timeout=1.0).close()
+        socket.create_connection((host, number), timeout=_ANSWER_S).close()
     except OSError:
         return False
     return True

@@ -167,14 +167,12 @@ class StudyRunner:
 
     def _go_on(self) -> None:
         """Go on with the runs that an earlier session left in a queue."""
-        left = [one for one in self._bench.inherit(self._store.runs()) if one.purpose.series == ""]
-        known = [(one, self._trials[one.purpose.trial]) for one in left if one.purpose.trial in self._trials]
-        if known:
-            self._bench.display.line(
-                f"goes on with {len(known)} jobs that are in the queue, running or ended meanwhile"
-            )
-        for leased, trial in known:
+        for leased in self._bench.inherit(self._store.runs()):
             purpose = leased.purpose
+            trial = self._trials.get(-1 if purpose.trial is None or purpose.series else purpose.trial)
+            if trial is None:
+                continue
+            self._bench.display.line(f"trial {trial.number}: goes on with a job of a session that has ended")
             leg = Leg(purpose.steps, purpose.of, self._metric) if purpose.steps and purpose.of else None
             step = Step(trial, leg=leg)
             self._agenda.starts(step, self._standings)

@@ -197,6 +197,7 @@ def _bench(opened: _Opened) -> Iterator[Bench]:
             deadline=place.deadline,
             slowest_s=_slowest_s(opened.store),
             company=company,
+            scheduler=place.queue.site.scheduler if place.queue is not None else "",
             find_job=place.queue.submitted if place.queue is not None else lambda _: None,
         )
         yield bench

@@ -11,8 +11,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from autotune.errors import AutotuneError, CannotRunHereError
+from autotune.machine import Machine
 from autotune.machines.catalogue import find_machine
 from autotune.machines.description import MachineDescription, MachineError
+from autotune.machines.facts import Facts
 from autotune.machines.identity import config_folder
 from autotune.studyfile import NAME, explain, suggestion
 from launchers.mpi import MpiFlavour, MpiKind
@@ -33,6 +35,7 @@ class SiteFile(BaseModel):
 
     `launchers.site.Site` says what they are for. `machine` is the description of its nodes (`autotune machine`), of
     which a job gets `nodes` at most; `mpi` is what starts ranks, such as `Open MPI 4.1.2`, by the command `start`.
+    `workers` is how many runs go on side by side unless told otherwise.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -51,6 +54,7 @@ class SiteFile(BaseModel):
     memory_per_node_gib: float | None = Field(default=None, gt=0)
     walltime: str = "1h"
     exclusive: bool = False
+    workers: int = Field(default=4, ge=1)
     max_jobs: int = Field(default=100, ge=1)
     poll_s: float = Field(default=30.0, gt=0)
     mpi: str = "Open MPI"
@@ -82,10 +86,31 @@ class SiteFile(BaseModel):
 
 
 class Cluster(NamedTuple):
-    """A site with the description of its nodes."""
+    """A site with the description of its nodes; `workers` is how many runs go on there side by side as a rule."""
 
     site: Site
-    machine: MachineDescription
+    description: MachineDescription
+    workers: int
+
+    @property
+    def machine(self) -> Machine:
+        """The nodes that one run gets at most."""
+        cpu = self.description.cpu
+        return Machine(
+            host=self.site.name,
+            cpu_model=cpu.model or "unknown processor",
+            microarchitecture=cpu.microarchitecture or "unknown",
+            cpus=tuple(range(self.site.cores_per_node)),
+            sockets=cpu.sockets or 1,
+            memory_bytes=self.site.memory_bytes or 0,
+            system=self.description.software.system or "",
+            nodes=self.site.nodes,
+        )
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of these nodes."""
+        return self.description.for_nodes(self.site.nodes)
 
 
 def user_file() -> Path:
@@ -176,10 +201,11 @@ def _cluster(file: SiteFile, path: Path) -> Cluster:
         msg = f"{path}: {error} @ machine"
         raise SiteError(msg) from error
     cores = machine.cpu.cores_per_node
-    if cores is None:
-        msg = f"{path}: the description of {file.machine!r} does not say its cores (cpu.cores_per_node) @ machine"
-        raise SiteError(msg)
     memory = machine.memory.bytes if file.memory_per_node_gib is None else int(file.memory_per_node_gib * 2**30)
+    if cores is None or memory is None:
+        missing = "its cores (cpu.cores_per_node)" if cores is None else "its memory (or give memory_per_node_gib)"
+        msg = f"{path}: the description of {file.machine!r} does not say {missing} @ machine"
+        raise SiteError(msg)
     site = Site(
         scheduler=file.scheduler,
         name=file.name,
@@ -202,7 +228,7 @@ def _cluster(file: SiteFile, path: Path) -> Cluster:
         by_chunks=file.by_chunks,
         **({"python": os.path.expanduser(file.python)} if file.python else {}),  # noqa: PTH111  a word for another machine
     )
-    return Cluster(site, machine)
+    return Cluster(site, machine, min(file.workers, file.max_jobs))
 
 
 def _flavour(text: str, start: str | None) -> MpiFlavour | None:

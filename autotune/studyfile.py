@@ -202,9 +202,20 @@ class ScalingSection(_Section):
 
 
 class LauncherSection(_Section):
-    """Where the jobs run."""
+    """Where the runs are made: on this machine, or as jobs of a batch system at a `site`, by default the user's own.
 
-    kind: Literal["local"] = "local"
+    Without a `kind` it is what the site has, and this machine if there is no site either.
+    """
+
+    kind: Literal["local", "slurm", "pbs", "lsf", "flux"] | None = None
+    site: str | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.kind == "local" and self.site is not None:
+            msg = f"a site ({self.site}) is for batch systems, not for kind = 'local'"
+            raise ValueError(msg)
+        return self
 
 
 class StudyFile(_Section):

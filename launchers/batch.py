@@ -16,10 +16,11 @@ from pathlib import Path
 from launchers import node
 from launchers.base import STDERR, STDOUT, LaunchError
 from launchers.commands import Commands, run_command
+from launchers.ends import WITHOUT_STATUS, merged, was_ended, without_status
 from launchers.environment import job_environment
 from launchers.job import EndReason, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, mpi_argv, mpi_environment, notes
-from launchers.schedulers.base import QUEUE_LOG, Scheduler, Seen, request, script
+from launchers.schedulers.base import QUEUE_LOG, SCHEDULER_LOG, Scheduler, Seen, request, script
 from launchers.site import Site
 from launchers.status import read_status
 from launchers.supervisor import STATUS_FILE
@@ -35,6 +36,7 @@ _LONGEST_PAUSE_S = 600.0
 # Command lines have a limit, and schedulers a patience.
 _AT_ONCE = 500
 _CANCEL_PATIENCE_S = 120.0
+_SAY_AGAIN_S = 15.0
 _PAUSE_S = 0.05
 # What a job needs of the environment that its study was started in, where no modules are loaded for it.
 _CARRIED = (
@@ -49,11 +51,9 @@ class QueueFullError(LaunchError):
 
 @dataclass
 class _Known:
-    """What this process knows of a job: when it was first asked for, and what the scheduler said, and when."""
+    """What this process knows of a job: what the scheduler said last, and since when it has been gone from there."""
 
-    since: float
     seen: Seen | None = None
-    asked_at: float | None = None
     gone_since: float | None = None
     cancelled: bool = False
     ended: JobStatus | None = None
@@ -91,15 +91,17 @@ class BatchLauncher:
             LaunchError: it refuses the job, or the job's folder cannot be used.
         """
         self._write(job)
-        argv = self._scheduler.submit(job.folder / SCRIPT_FILE)
-        answer = self._commands(argv, job.folder, job.folder / ANSWER_FILE)
-        number = self._scheduler.job_id(answer.stdout) if answer.code == 0 else None
+        folder = job.folder.absolute()
+        argv = self._scheduler.submit(folder / SCRIPT_FILE)
+        answer = self._commands(argv, folder, folder / ANSWER_FILE, self._input(folder))
+        # A command that was given up after it told the number has submitted the job.
+        number = self._scheduler.job_id(answer.stdout) if answer.code in {0, 124} else None
         if number is None:
             msg = f"{argv[0]} does not take the job: {answer.complaint}"
             if self._scheduler.can_wait(answer.complaint) or answer.code == 124:
                 raise QueueFullError(msg)
             raise LaunchError(msg)
-        return self._id(number, job.folder)
+        return self._id(number, folder)
 
     def submitted(self, folder: Path) -> str | None:
         """Return the id of the job that was last submitted in a run's folder; None if none was.
@@ -108,7 +110,7 @@ class BatchLauncher:
         """
         with suppress(OSError):
             number = self._scheduler.job_id((folder / ANSWER_FILE).read_text(encoding="utf-8", errors="replace"))
-            return None if number is None else self._id(number, folder)
+            return None if number is None else self._id(number, folder.absolute())
         return None
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
@@ -132,13 +134,18 @@ class BatchLauncher:
         Raises:
             LaunchError: it goes on, whatever is said to the scheduler.
         """
-        self.end([job_id])
         give_up_at = self._clock() + _CANCEL_PATIENCE_S
+        say_at = self._clock()
         while self.poll([job_id])[job_id].state in {JobState.QUEUED, JobState.RUNNING}:
-            if self._clock() >= give_up_at:
+            now = self._clock()
+            if now >= give_up_at:
                 msg = f"job {self._number(job_id)} could not be cancelled within {_CANCEL_PATIENCE_S:g} s"
                 raise LaunchError(f"{msg}: {self.trouble}" if self.trouble else msg)
-            self._ask_at = min(self._ask_at, self._clock() + 10 * _PAUSE_S)
+            if now >= say_at:
+                # The scheduler may have been away the first time.
+                self.end([job_id])
+                say_at = now + _SAY_AGAIN_S
+            self._ask_at = min(self._ask_at, now + 10 * _PAUSE_S)
             time.sleep(_PAUSE_S)
 
     def command(self, job: Job) -> list[str]:
@@ -158,7 +165,9 @@ class BatchLauncher:
     def script(self, job: Job) -> str:
         """Return the job script of `job`."""
         head = self._scheduler.head(request(job, self.site), self.site)
-        return script(head, self.site, [self.site.python, "-I", node.__file__, os.fspath(job.folder)])
+        folder = job.folder.absolute()
+        command = [self.site.python, "-I", node.__file__, os.fspath(folder)]
+        return script(head, self.site, folder / QUEUE_LOG, command)
 
     def shown(self, job: Job) -> str:
         """Return what would be submitted, and what it runs, as lines for a person."""
@@ -200,7 +209,7 @@ class BatchLauncher:
             "output_limit_bytes": _OUTPUT_LIMIT_BYTES,
         }
         try:
-            for name in (STATUS_FILE, ANSWER_FILE, QUEUE_LOG, STDOUT, STDERR):
+            for name in (STATUS_FILE, ANSWER_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR):
                 (job.folder / name).unlink(missing_ok=True)
             (job.folder / node.JOB_FILE).write_text(json.dumps(spec), encoding="utf-8")
             (job.folder / SCRIPT_FILE).write_text(self.script(job), encoding="utf-8")
@@ -217,6 +226,9 @@ class BatchLauncher:
         added = mpi_environment(self.flavour, user_id=os.geteuid()) if job.mpi is not None else {}
         return added | dict(job.environment)
 
+    def _input(self, folder: Path) -> Path | None:
+        return folder / SCRIPT_FILE if self._scheduler.reads_input else None
+
     def _id(self, number: str, folder: Path) -> str:
         return f"{self._scheduler.name}:{number}:{folder}"
 
@@ -232,45 +244,58 @@ class BatchLauncher:
         return number, Path(folder)
 
     def _known(self, job_id: str) -> _Known:
-        return self._jobs.setdefault(job_id, _Known(self._clock()))
+        return self._jobs.setdefault(job_id, _Known())
 
     def _read(self, job_id: str) -> JobStatus | None:
         """Return how a job ended, if its own files say all there is to know."""
         known = self._known(job_id)
         if known.ended is None:
             status = read_status(self._parsed(job_id)[1])
-            # Who ended it, and why, only the scheduler knows.
-            if status is not None and (known.cancelled or status.reason is not EndReason.CANCELLED):
-                known.ended = status
+            if status is not None and (known.cancelled or not was_ended(status)):
+                known.ended = (
+                    replace(status, reason=EndReason.CANCELLED) if known.cancelled and was_ended(status) else status
+                )
         return known.ended
 
     def _ask(self, ids: Sequence[str]) -> None:
         now = self._clock()
         if not ids or now < self._ask_at:
             return
-        self._pause_s, self.trouble, complaint = self.site.poll_s, "", ""
+        complaint = ""
         for some in _parts(ids):
-            answer = self._commands(self._scheduler.status([self._number(job_id) for job_id in some]))
-            told = (
-                None if answer.code in {124, 127} else self._scheduler.states(answer.stdout, answer.stderr, answer.code)
-            )
+            told, said = self._told([self._number(job_id) for job_id in some])
             if told is None:
-                complaint = answer.complaint
+                complaint = said
                 continue
             for job_id in some:
                 self._heard(job_id, told.get(self._number(job_id)), now)
+        self.trouble = complaint
         if complaint:
-            self.trouble = complaint
-            self._pause_s = min(2 * max(self._pause_s, 1.0), _LONGEST_PAUSE_S)
+            # A fast pace is for a scheduler that answers.
+            self._pause_s = min(2 * max(self._pause_s, 1.0), max(_LONGEST_PAUSE_S, self.site.poll_s))
+        else:
+            self._pause_s = self.site.poll_s
         self._ask_at = now + self._pause_s
+
+    def _told(self, numbers: Sequence[str]) -> tuple[Mapping[str, Seen] | None, str]:
+        """Return what the scheduler tells of jobs, None if it does not; and what it complains of."""
+        answer = self._commands(self._scheduler.status(numbers))
+        told = self._scheduler.states(answer.stdout, answer.stderr, answer.code)
+        simpler = self._scheduler.simpler(answer.complaint) if told is None else None
+        if simpler is not None:
+            self._scheduler = simpler
+            return self._told(numbers)
+        return told, answer.complaint
 
     def _heard(self, job_id: str, seen: Seen | None, now: float) -> None:
         known = self._known(job_id)
-        known.asked_at = now
         if seen is not None:
             known.seen = seen
         is_over = seen is None or seen.state in {JobState.ENDED, JobState.LOST}
-        known.gone_since = (known.gone_since or now) if is_over else None
+        if not is_over:
+            known.gone_since = None
+        elif known.gone_since is None:
+            known.gone_since = now
 
     def _judged(self, job_id: str) -> JobStatus:
         """Return the status of a job of which no file says all."""
@@ -285,9 +310,11 @@ class BatchLauncher:
             )
         over = seen is not None and seen.state in {JobState.ENDED, JobState.LOST}
         if status is not None:
-            known.ended = _merged(status, seen) if over and seen is not None else status
-        elif over and seen is not None and (seen.reason in _WITHOUT_STATUS or self._waited(known)):
-            known.ended = _without_status(seen, folder)
+            known.ended = merged(status, seen) if over and seen is not None else status
+        elif over and seen is not None and (seen.reason in WITHOUT_STATUS or self._waited(known)):
+            known.ended = without_status(replace(seen, message="") if known.cancelled else seen, folder)
+        elif known.cancelled and (self._waited(known) or not (folder / STDOUT).exists()):
+            known.ended = JobStatus(JobState.ENDED, EndReason.CANCELLED)
         elif self._waited(known):
             message = f"the scheduler knows nothing of job {self._number(job_id)}, and it left no status in {folder}"
             known.ended = JobStatus(JobState.LOST, message=message)
@@ -296,30 +323,6 @@ class BatchLauncher:
     def _waited(self, known: _Known) -> bool:
         """Whether a status file that was written on another machine would be seen here by now."""
         return known.gone_since is not None and self._clock() - known.gone_since >= self._patience_s
-
-
-_WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.TIMED_OUT})
-
-
-def _merged(status: JobStatus, seen: Seen) -> JobStatus:
-    """Return the end of a job that was asked to end, with the scheduler's reason for it."""
-    if seen.state is JobState.LOST:
-        return JobStatus(JobState.LOST, seen.reason, usage=status.usage, message=seen.message)
-    return replace(status, reason=seen.reason or status.reason, message=seen.message or status.message)
-
-
-def _without_status(seen: Seen, folder: Path) -> JobStatus:
-    """Return the end of a job whose supervisor wrote nothing: it was killed, or did not even start."""
-    if seen.state is JobState.LOST or seen.reason in _WITHOUT_STATUS or seen.exit_code not in {0, None}:
-        return JobStatus(seen.state, seen.reason, seen.exit_code, message=seen.message)
-    return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_log(folder)}")
-
-
-def _log(folder: Path) -> str:
-    with suppress(OSError):
-        lines = (folder / QUEUE_LOG).read_text(encoding="utf-8", errors="replace").split("\n")
-        return " ".join(" ".join(lines[-5:]).split())[-400:] or f"it said nothing in {QUEUE_LOG}"
-    return f"there is no {QUEUE_LOG}"
 
 
 def _parts(ids: Sequence[str]) -> list[Sequence[str]]:

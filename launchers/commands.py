@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -34,34 +35,51 @@ class Answer:
 class Commands(Protocol):
     """Runs commands."""
 
-    def __call__(self, argv: Sequence[str], folder: Path | None = None, answer_file: Path | None = None) -> Answer:
+    def __call__(
+        self,
+        argv: Sequence[str],
+        folder: Path | None = None,
+        answer_file: Path | None = None,
+        input_file: Path | None = None,
+    ) -> Answer:
         """Run `argv` in `folder` and return its answer.
 
         With `answer_file` its output goes there at once, where it is found also when this process is killed meanwhile.
+        It reads `input_file`, or nothing.
         """
 
 
-def run_command(argv: Sequence[str], folder: Path | None = None, answer_file: Path | None = None) -> Answer:
+def run_command(
+    argv: Sequence[str],
+    folder: Path | None = None,
+    answer_file: Path | None = None,
+    input_file: Path | None = None,
+) -> Answer:
     """Run a command; one that is missing or does not answer is an answer as well."""
     try:
-        if answer_file is None:
-            done = _run(argv, folder, subprocess.PIPE)
-            return Answer(done.returncode, done.stdout, done.stderr)
-        with answer_file.open("w", encoding="utf-8") as file:
-            done = _run(argv, folder, file.fileno())
-        return Answer(done.returncode, answer_file.read_text(encoding="utf-8", errors="replace"), done.stderr)
+        with ExitStack() as files:
+            stdin = subprocess.DEVNULL if input_file is None else files.enter_context(input_file.open("rb")).fileno()
+            stdout = subprocess.PIPE if answer_file is None else files.enter_context(answer_file.open("wb")).fileno()
+            done = _run(argv, folder, stdin, stdout)
+        return Answer(done.returncode, done.stdout if answer_file is None else _text(answer_file), done.stderr)
     except subprocess.TimeoutExpired:
-        return Answer(124, stderr=f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
+        # What it was to do may be done nevertheless.
+        said = "" if answer_file is None else _text(answer_file)
+        return Answer(124, said, f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
     except OSError as error:
         return Answer(127, stderr=f"{argv[0]}: {error.strerror or error}")
 
 
-def _run(argv: Sequence[str], folder: Path | None, stdout: int) -> "subprocess.CompletedProcess[str]":
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _run(argv: Sequence[str], folder: Path | None, stdin: int, stdout: int) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         argv,
         cwd=folder,
         env=environment(os.environ),
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=stdout,
         stderr=subprocess.PIPE,
         encoding="utf-8",

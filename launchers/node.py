@@ -4,6 +4,7 @@ The job is described by a file in its folder. It is run by the supervisor, as on
 limit, its usage and its status file; but it does not end with the tuner.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -23,15 +24,16 @@ def main() -> int:
     folder = Path(sys.argv[1])
     spec = json.loads((folder / JOB_FILE).read_bytes())
     spec |= {"launcher_pid": None, "environment": dict(os.environ) | spec["environment"]}
-    path = spec["environment"].get("PATH", os.defpath)
-    found = shutil.which(spec["argv"][0], path=path) if "/" not in spec["argv"][0] else spec["argv"][0]
-    if found is None:
-        return _not_started(folder, f"{spec['argv'][0]} was not found on the node in any of {path}")
-    supervisor = Supervisor(spec | {"executable": os.path.join(folder, found)})  # noqa: PTH118  keeps a full path
     try:
+        executable = _executable(spec["argv"][0], folder, spec["environment"].get("PATH", os.defpath))
+        supervisor = Supervisor(spec | {"executable": executable})
         supervisor.start()
+    except BlockingIOError as error:
+        # The status in this folder is to be that of the other job.
+        print(error, file=sys.stderr)  # noqa: T201  for the scheduler's own log
+        return 1
     except OSError as error:
-        return _not_started(folder, f"cannot start {found} on the node: {error.strerror or error}")
+        return _not_started(folder, _reason(error, spec["argv"][0]))
     try:
         supervisor.watch()
         supervisor.finish()
@@ -41,8 +43,39 @@ def main() -> int:
     return 1 if status is None or status.exit_code is None else status.exit_code % 256
 
 
+def _executable(program: str, folder: Path, path: str) -> str:
+    """Return the full path of a program as the job finds it on this node.
+
+    Raises:
+        OSError: it is not there, or not a program.
+    """
+    if "/" not in program:
+        found = shutil.which(program, path=path)
+        if found is None:
+            msg = f"{program} was not found on the node in any of {path}"
+            raise FileNotFoundError(msg)
+        return found
+    full = folder / program
+    if not full.is_file():
+        msg = f"there is no program {full} on the node"
+        raise FileNotFoundError(msg)
+    if not os.access(full, os.X_OK):
+        msg = f"{full} is not executable; chmod +x makes it so"
+        raise PermissionError(msg)
+    return os.fspath(full)
+
+
+def _reason(error: OSError, program: str) -> str:
+    if error.errno == errno.ENOEXEC:
+        return f"{program} is no program for this machine, or a script without #! in its first line"
+    # One of ours has its whole message, and no number.
+    return str(error) if error.errno is None else f"cannot start {program} on the node: {error.strerror}"
+
+
 def _not_started(folder: Path, message: str) -> int:
     status = {"state": "ended", "reason": "not started", "exit_code": None, "message": message}
+    # Whoever reads the status may remove the folder at once: nobody is in it any more.
+    os.chdir(os.sep)
     new = folder / f"{STATUS_FILE}.new"
     new.write_text(json.dumps(status | {"elapsed_s": 0.0, "cpu_s": 0.0, "peak_memory_bytes": 0}), encoding="utf-8")
     new.rename(folder / STATUS_FILE)

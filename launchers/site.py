@@ -12,10 +12,12 @@ GIBIBYTE = 2**30
 class Site:
     """The settings of a cluster, as its users know them from their own job scripts.
 
-    `queue` is what Slurm calls a partition; `licences` are those that the scheduler counts. `directives` are further
-    lines for the scheduler, without their `#SBATCH` or `#PBS`; `modules` are loaded and the `setup` lines run by the
-    job's shell before the program. A job gets at most `nodes` nodes of `cores_per_node` cores, `gpus_per_node` GPUs and
-    `memory_bytes` each, and at most `walltime_s`. With `exclusive` it shares its nodes with nobody.
+    `queue` is what Slurm calls a partition, `qos` what LSF calls a service class; Flux has none. `licences` are those
+    that the scheduler counts, as it writes them itself: `name:count` for Slurm, `name=count` for PBS and LSF, and for
+    PBS also a name alone, which is asked for with `-l software=`. `directives` are further lines for the scheduler,
+    without their `#SBATCH` or `#PBS`; `modules` are loaded and the `setup` lines run by the job's shell before the
+    program. A job gets at most `nodes` nodes of `cores_per_node` cores, `gpus_per_node` GPUs and `memory_bytes` each,
+    and at most `walltime_s`. With `exclusive` it shares its nodes with nobody.
 
     At most `max_jobs` are in the queue at a time, and it is asked every `poll_s` at most. `mpi` starts the ranks, and
     `python` is the interpreter on the nodes: autotune's own by default, in a folder that they share. With

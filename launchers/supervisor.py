@@ -27,8 +27,7 @@ from typing import Any
 STATUS_FILE = ".autotune-status.json"
 
 _RESERVED_FILE = ".autotune-status.new"
-# The space of the status is taken before the job starts, so that a job that fills the disk can still be reported.
-_RESERVED_BYTES = 4096
+_RESERVED_BYTES = 4096  # taken before the job starts, so that one that fills the disk can still be reported
 _MESSAGE_CHARACTERS = 400
 
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -36,19 +35,17 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 _END_NOW = signal.SIGQUIT
 _END_SOON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SIGNALLING_S = 0.05  # a scheduler signals all processes of a job, the supervisor maybe after the program
 _FIRST_SAMPLE_S = 0.01
 _SAMPLE_S = 0.25
 # Looking at the processes may take at most this share of a core: a job with many threads is looked at less often.
 _SAMPLE_COST = 0.01
-# A process that waits for a dead file system cannot be killed; nobody should wait for it for ever.
-_KILL_PATIENCE_S = 30.0
-# A disk with less room than that is full: nobody stops at the last byte.
-_FULL_BYTES = 2**20
+_KILL_PATIENCE_S = 30.0  # a process that waits for a dead file system cannot be killed
+_FULL_BYTES = 2**20  # a disk with less room is full: nobody stops at the last byte
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _FOREVER = float("inf")
-# Not every kernel is built with this file (CONFIG_PROC_CHILDREN).
-_LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+_LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not without CONFIG_PROC_CHILDREN
 
 
 class Supervisor:
@@ -60,12 +57,13 @@ class Supervisor:
         self._reason, self._message = "exited", ""
         self._exit_code: int | None = None
         self._started = self._elapsed_s = 0.0
-        self._peak_bytes = 0
+        self._peak_bytes = self._folder_mode = 0
         self._stop_at = _FOREVER
         self._oom_kills = _oom_kills()
+        # The shell of a job script becomes this process: what it ran before is not the job's.
+        self._before = resource.getrusage(resource.RUSAGE_CHILDREN)
         self._signals: set[int] = set()
         self._folder_fd = self._lock_fd = self._wake_fd = -1
-        self._folder_mode = 0
         self._outputs: list[int] = []
         # A batch job does not end with its submitter, and has no pipe to it.
         self._lifeline = [] if spec["launcher_pid"] is None else [0]
@@ -114,6 +112,9 @@ class Supervisor:
                 sample_at = now + sample_s
             waits_for = deadline if self._stop_at == _FOREVER else self._stop_at
             self._wait(min(sample_at, waits_for) - time.monotonic())
+        if not self._lifeline:
+            time.sleep(_SIGNALLING_S)
+            self._heed_signals(time.monotonic())
 
     def finish(self) -> None:
         """Kill whatever is left and write down how the job ended."""
@@ -146,11 +147,10 @@ class Supervisor:
         return not self._lifeline or bool(start_time(self._spec["launcher_pid"]) == self._spec["launcher_start_time"])
 
     def _heed_signals(self, now: float) -> None:
+        if self._signals.intersection((*_END_SOON, _END_NOW)):
+            self._stop("cancelled", "", now)
         if _END_NOW in self._signals:
-            self._stop("cancelled", "", now)
             self._stop_at = now
-        elif self._signals.intersection(_END_SOON):
-            self._stop("cancelled", "", now)
         self._signals.clear()
 
     def _stop(self, reason: str, message: str, now: float) -> None:
@@ -215,15 +215,15 @@ class Supervisor:
         self._lock_fd = fd
 
     def _write_status(self, state: str) -> None:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used, shell_kib = resource.getrusage(resource.RUSAGE_CHILDREN), self._before.ru_maxrss
         status = {
             "state": state,
             "reason": self._reason,
             "exit_code": self._exit_code,
             "elapsed_s": self._elapsed_s,
-            "cpu_s": used.ru_utime + used.ru_stime,
+            "cpu_s": used.ru_utime + used.ru_stime - self._before.ru_utime - self._before.ru_stime,
             # A run may be shorter than the first sample: its largest process is known nevertheless.
-            "peak_memory_bytes": max(self._peak_bytes, used.ru_maxrss * 1024),
+            "peak_memory_bytes": max(self._peak_bytes, used.ru_maxrss * 1024 if used.ru_maxrss > shell_kib else 0),
             "message": self._message[:_MESSAGE_CHARACTERS],
         }
         content = json.dumps(status).encode()

@@ -5,6 +5,7 @@ import sys
 import typer
 
 from autotune import __version__
+from autotune.cli.cancel import cancel
 from autotune.cli.common import errors
 from autotune.cli.compare import ablate, confirm, scaling
 from autotune.cli.doctor import doctor
@@ -31,6 +32,7 @@ app = typer.Typer(
 
 app.command("study")(study)
 app.command("pilot", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(pilot)
+app.command("cancel")(cancel)
 app.command("confirm")(confirm)
 app.command("ablate")(ablate)
 app.command("scaling")(scaling)

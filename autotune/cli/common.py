@@ -66,11 +66,16 @@ def errors() -> Console:
     return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
-_STOPPED = "stopped: every finished run is stored, the runs in flight were ended; the same command goes on from here"
+STOPPED = "stopped: every finished run is stored, the runs in flight were ended; the same command goes on from here"
+
+LEFT = (
+    "stopped: every finished run is stored, and the jobs stay in the queue: the same command goes on with them, "
+    "`autotune cancel {name}` ends them"
+)
 
 
 @contextmanager
-def displayed(stopped: str = _STOPPED) -> Iterator[Display]:
+def displayed(stopped: str = STOPPED) -> Iterator[Display]:
     """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it."""
     display = display_for(errors())
     # A batch system, `kill` or --take-over asks so: the same as Ctrl-C.

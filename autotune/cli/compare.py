@@ -21,10 +21,9 @@ from autotune.cli.common import (
     output,
     print_json,
 )
-from autotune.cli.study import CoresOption, restrict
+from autotune.cli.where import CoresOption, as_wide_as, cluster_of, machine_and_launcher
 from autotune.display import shown, written
 from autotune.lock import IfHeld
-from autotune.machine import this_machine
 from autotune.pictures import draw_bars
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile, parse
@@ -158,7 +157,6 @@ def _stored(
 ) -> "tuple[StudyFile, Place]":
     from autotune.place import Place, default_runs  # noqa: PLC0415
     from autotune.session import stored_study  # noqa: PLC0415
-    from launchers.local import local_launcher  # noqa: PLC0415
 
     url = storage_url(storage)
     table = stored_study(url, name).model_dump(mode="json")
@@ -168,8 +166,10 @@ def _stored(
         max(section["max_pairs"], section["pairs"]) if "max_pairs" not in verdict else verdict["max_pairs"]
     )
     study = parse(table | {"verdict": section}, source="the options")
-    machine = restrict(this_machine(), cores)
-    return study, Place(url, name, runs or default_runs(url, name), machine, local_launcher(), if_held=held)
+    cluster = cluster_of(study)
+    machine, launcher, facts = machine_and_launcher(cluster, cores)
+    folder = runs or default_runs(url, name)
+    return as_wide_as(study, cluster), Place(url, name, folder, machine, launcher, if_held=held, facts=facts)
 
 
 def _table(found: Ablation) -> Table:

@@ -9,7 +9,8 @@ import typer
 from rich.table import Table
 
 from autotune.cli.common import AsJson, errors, output, print_json
-from autotune.cli.study import CoresOption, InputOption, SetOption, StudyArgument, choose, restrict
+from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
+from autotune.cli.where import CoresOption, restrict
 from autotune.display import shown, written
 from autotune.errors import StudyFileError
 from autotune.machine import this_machine

@@ -15,6 +15,8 @@ import typer
 from autotune import allocation, studyfile
 from autotune.cli.common import (
     DEFAULT_STORAGE,
+    LEFT,
+    STOPPED,
     AsJson,
     Storage,
     TakeOverOption,
@@ -26,15 +28,24 @@ from autotune.cli.common import (
     output,
     print_json,
 )
+from autotune.cli.where import (
+    CoresOption,
+    LauncherOption,
+    SiteOption,
+    as_wide_as,
+    cluster_of,
+    machine_and_launcher,
+)
 from autotune.deadline import Deadline, parse_end
 from autotune.display import Display, shown
 from autotune.errors import StudyFileError
-from autotune.machine import Machine, this_machine
+from autotune.machine import Machine
 from autotune.records import REPLAY, REPLAY_NOTICE
 from autotune.storage_url import shown as without_password
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile
-from launchers.cpus import parse_cpu_list
+from launchers.batch import BatchLauncher
+from launchers.local import LocalLauncher, local_launcher
 
 StudyArgument = Annotated[
     str, typer.Argument(metavar="STUDY", help="A study that ships with autotune (qe), or a study file (./mine.toml).")
@@ -45,9 +56,6 @@ SetOption = Annotated[
 ]
 InputOption = Annotated[
     str | None, typer.Option("--input", metavar="FILE", help="The program's input file; it is copied, never changed.")
-]
-CoresOption = Annotated[
-    str | None, typer.Option("--cores", metavar="LIST", help="Use only these cores, for example 0-3,8.")
 ]
 
 
@@ -102,6 +110,8 @@ def study(
         Path | None, typer.Option("--runs", help="Folder for the runs' folders, if not beside the storage.")
     ] = None,
     cores: CoresOption = None,
+    launcher: LauncherOption = None,
+    site: SiteOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
     ray_address: Annotated[
@@ -132,22 +142,26 @@ def study(
         "budget.workers": workers,
         "sampler.name": sampler,
         "sampler.seed": seed,
+        "launcher.kind": launcher and launcher.value,
+        "launcher.site": site,
         "sampler.warm_start": None if warm_start is None else str(warm_start is Switch.ON).lower(),
     }
     held = if_held(wait, take_over)
     chosen = choose(name, changes, input_file, overrides)
-    if cores is not None and ray_address is not None:
-        msg = "--cores names cores of this host, --ray-address runs on many: give `ray start --num-cpus` instead"
+    cluster = cluster_of(chosen)
+    if ray_address is not None and (cores is not None or cluster is not None):
+        msg = "--ray-address runs on the nodes of a Ray cluster: leave --launcher, --site and --cores out"
         raise StudyFileError(msg)
-    machine = restrict(this_machine(), cores)
+    if workers is None and not any(change.partition("=")[0].strip() == "budget.workers" for change in changes or ()):
+        chosen = as_wide_as(chosen, cluster)
+    machine, starter, facts = machine_and_launcher(cluster, cores)
     file = studyfile.find(name)
     if dry_run:
-        _dry_run(chosen, machine)
+        _dry_run(chosen, machine, starter)
         return
     # Ray and Optuna take a second to import: what is wrong above is said before.
     from autotune.place import Place, default_runs  # noqa: PLC0415
     from autotune.session import run_study  # noqa: PLC0415
-    from launchers.local import local_launcher  # noqa: PLC0415
 
     url = storage_url(storage)
     stored_name = study_name or chosen.name
@@ -159,13 +173,14 @@ def study(
         stored_name,
         runs or default_runs(url, stored_name),
         machine,
-        local_launcher(),
+        starter,
         file,
         held,
         ray_address=ray_address,
         ray_nodes=ray_nodes,
+        facts=facts,
     )
-    with displayed() as display:
+    with displayed(STOPPED if cluster is None else LEFT.format(name=stored_name)) as display:
         place = replace(place, deadline=_deadline(until, display))
         summary = run_study(chosen, place, display)
     if as_json:
@@ -218,38 +233,15 @@ def choose(
     return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{stem}"})
 
 
-def restrict(machine: Machine, cores: str | None) -> Machine:
-    """Return the machine with only the listed cores.
-
-    Raises:
-        StudyFileError: the list is not one, or names cores that cannot be used.
-    """
-    if cores is None:
-        return machine
-    try:
-        wanted = parse_cpu_list(cores)
-    except ValueError:
-        msg = f"--cores {cores!r} is not a list of cores; write 0-3,8"
-        raise StudyFileError(msg) from None
-    missing = wanted - set(machine.cpus)
-    if missing or not wanted:
-        usable = ",".join(map(str, machine.cpus))
-        msg = f"--cores {cores}: {sorted(missing) or 'no core'} cannot be used here; usable: {usable}"
-        raise StudyFileError(msg)
-    return replace(machine, cpus=tuple(sorted(wanted)))
-
-
-def _dry_run(chosen: StudyFile, machine: Machine) -> None:
+def _dry_run(chosen: StudyFile, machine: Machine, starter: LocalLauncher | BatchLauncher) -> None:
     from autotune.prepare import prepare  # noqa: PLC0415
     from autotune.search.preview import preview  # noqa: PLC0415
     from autotune.search.samplers import check_sampler  # noqa: PLC0415
-    from launchers.local import local_launcher  # noqa: PLC0415
     from objectives.base import Context  # noqa: PLC0415
 
     check_sampler(chosen.sampler)
-    launcher = local_launcher()
     with tempfile.TemporaryDirectory() as scratch:
-        prepared = prepare(chosen, machine, launcher, Path(scratch) / "plan")
+        prepared = prepare(chosen, machine, local_launcher(), Path(scratch) / "plan")
         for note in (*((REPLAY_NOTICE,) if prepared.plan.recorded is not None else ()), *prepared.plan.notes):
             errors().print(note, markup=False)
         known = preview(prepared.space, chosen.sampler, chosen.budget.most)
@@ -260,9 +252,10 @@ def _dry_run(chosen: StudyFile, machine: Machine) -> None:
             folder = Path(scratch) / f"{number}"
             folder.mkdir()
             job = prepared.plan.objective.job(configuration, Context(folder))
-            cpus = machine.cpus[: job.resources.cores]
-            job = replace(job, resources=replace(job.resources, cpus=cpus))
-            output().print(launcher.shown(job).replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
+            if isinstance(starter, LocalLauncher):
+                cpus = machine.cpus[: job.resources.cores]
+                job = replace(job, resources=replace(job.resources, cpus=cpus))
+            output().print(starter.shown(job).replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
         count = len(known.proposals)
         if count < chosen.budget.most and not known.whole:
             last = f", {chosen.budget.most - 1} at most," if chosen.budget.auto else f" to {chosen.budget.most - 1}"

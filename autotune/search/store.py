@@ -93,14 +93,14 @@ class StudyStore:
         return store
 
     @classmethod
-    def read(cls, url: str, name: str) -> Self:
-        """Open the study called `name` for reading.
+    def read(cls, url: str, name: str, *, read_only: bool = True) -> Self:
+        """Open the study called `name` for reading; its leases may be given up if it is not `read_only`.
 
         Raises:
             StorageError: storage cannot be read, or there is no such study.
         """
         with storage_errors(url):
-            storage = connect(url, read_only=True)
+            storage = connect(url, read_only=read_only)
             names = optuna.get_all_study_names(storage)
             if name not in names:
                 known = ", ".join(names) or "none"

@@ -1,5 +1,7 @@
 """What autotune knows of a scheduler: text in, text out. Nothing here asks one."""
 
+import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,10 @@ from launchers.job import EndReason, Job, JobState
 from launchers.site import Site
 
 QUEUE_LOG = ".autotune-queue.log"
-"""Where a job's shell and its scheduler write, in the job's folder: why a job did not even start stands there."""
+"""Where a job's shell writes, in the job's folder: why a job did not even start stands there."""
+
+SCHEDULER_LOG = ".autotune-scheduler.log"
+"""Where the scheduler itself writes, in the job's folder: what it says at the end, and why it started no shell."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,16 @@ class Seen:
     message: str = ""
 
 
+def _none(_complaint: str) -> None:
+    return None
+
+
+def is_only_of(pattern: re.Pattern[str], complaint: str) -> bool:
+    """Whether every line of a complaint matches, and there is one: then nothing else is the matter."""
+    lines = [line for line in complaint.splitlines() if line.strip()]
+    return bool(lines) and all(pattern.search(line) for line in lines)
+
+
 @dataclass(frozen=True)
 class Scheduler:
     """A scheduler as text functions.
@@ -73,6 +88,9 @@ class Scheduler:
     `states` reads its answer, whatever its exit code: jobs that it does not mention are gone from the queue. `None` is
     no answer: the scheduler could not be reached. `cancel` ends jobs. `can_wait` tells by the message of a refused
     submission whether the same will be taken later: a limit of the queue, a scheduler that is busy.
+
+    With `reads_input` the submitting command reads the script from its standard input. `simpler` gives the scheduler to
+    go on with when this one complains so of `status`: some servers cannot be asked for all that others can.
     """
 
     name: str
@@ -83,11 +101,22 @@ class Scheduler:
     states: Callable[[str, str, int], Mapping[str, Seen] | None]
     cancel: Callable[[Sequence[str]], list[str]]
     can_wait: Callable[[str], bool]
+    reads_input: bool = False
+    simpler: Callable[[str], "Scheduler | None"] = _none
 
 
 # Starting and ending take their time, and a busy file system more: a run must not be ended by its scheduler first.
 _WALLTIME_MARGIN_S = 120.0
 _MINUTE_S = 60
+# qsub of PBS Pro takes 230 characters; a name is a word of a directive, and LSF reads brackets as an array.
+_NAME_LENGTH = 200
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def safe_name(name: str) -> str:
+    """Return a job's name as every scheduler takes it: it begins with a letter, and has no blanks or other signs."""
+    plain = _NOT_IN_NAMES.sub("_", name)[:_NAME_LENGTH]
+    return plain if plain[:1].isalpha() else f"job_{plain}"
 
 
 def request(job: Job, site: Site) -> Request:
@@ -107,7 +136,7 @@ def request(job: Job, site: Site) -> Request:
         site.walltime_s if job.time_limit_s is None else min(site.walltime_s, job.time_limit_s + _WALLTIME_MARGIN_S)
     )
     return Request(
-        name=job.name,
+        name=safe_name(job.name),
         nodes=nodes,
         tasks=tasks,
         cores_per_task=cores_per_task,
@@ -117,12 +146,17 @@ def request(job: Job, site: Site) -> Request:
     )
 
 
-def script(head: Sequence[str], site: Site, command: Sequence[str]) -> str:
-    """Return a job script: the scheduler's lines, the site's modules and setup, and one command."""
+def script(head: Sequence[str], site: Site, log: Path, command: Sequence[str]) -> str:
+    """Return a job script: the scheduler's lines, the site's modules and setup, and one command.
+
+    What its shell prints goes to `log`, by its own doing: schedulers see patterns in a file's name. A module that
+    cannot be loaded ends the job: what would be measured without it is something else.
+    """
     lines = [
         "#!/bin/bash -l",
         *head,
-        *(f"module load {shlex.quote(module)}" for module in site.modules),
+        f"exec >{shlex.quote(os.fspath(log))} 2>&1",
+        *(f"module load {shlex.quote(module)} || exit 1" for module in site.modules),
         *site.setup,
         f"exec {shlex.join(command)}",
     ]

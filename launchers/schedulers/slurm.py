@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from launchers.job import EndReason, JobState
-from launchers.schedulers.base import QUEUE_LOG, Request, Scheduler, Seen
+from launchers.schedulers.base import Request, Scheduler, Seen, is_only_of
 from launchers.site import Site
 
 _SEPARATOR = "|"
@@ -31,12 +31,12 @@ _RUNNING = Seen(JobState.RUNNING)
 
 # Submissions that will be taken later: limits on the number of jobs, and a controller that is away or overloaded.
 _LATER = re.compile(
-    r"MaxSubmitJob|submit limit|AssocGrpSubmitJobsLimit|QOSMaxSubmit|job limit reached|MaxJobCount|"
+    r"MaxSubmitJob|GrpSubmitJob|job limit reached|MaxJobCount|"
     r"Slurm temporarily unable to accept job|Unable to contact slurm controller|Socket timed out|"
     r"Connection refused|Zero Bytes were transmitted|Resource temporarily unavailable",
     re.IGNORECASE,
 )
-_AWAY = re.compile(r"Unable to contact slurm controller|Socket timed out|slurm_load_jobs error: (?!Invalid job id)")
+_OF_A_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
 
 
 def head(request: Request, site: Site) -> list[str]:
@@ -54,11 +54,13 @@ def head(request: Request, site: Site) -> list[str]:
         f"--time={request.walltime}",
         *([f"--licenses={','.join(site.licences)}"] if site.licences else []),
         *(["--exclusive"] if site.exclusive else []),
-        f"--output={QUEUE_LOG}",
+        # With a file of the job's folder the job fails if a % or a backslash is in the folder's name.
+        "--output=/dev/null",
         # A run is made again by autotune, in an empty folder, not by Slurm in the one it was interrupted in.
         "--no-requeue",
-        # What was set in the shell that tunes must not change what is measured.
-        "--export=NIL",
+        # What was set in the shell that tunes must not change what is measured. (To Slurm before 23 it is the name of a
+        # variable, which there is not, and so means the same.)
+        "--export=NONE",
         *site.directives,
     ]
     return [f"#SBATCH {option}" for option in options]
@@ -85,7 +87,7 @@ def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
 
     It fails when it is asked for one job that it has forgotten, and not when that is one of several.
     """
-    if code != 0 and _AWAY.search(complaint):
+    if code != 0 and not is_only_of(_OF_A_JOB, complaint):
         return None
     found = {}
     for line in answer.splitlines():

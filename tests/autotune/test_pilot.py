@@ -26,9 +26,9 @@ SLURM_ONE = """\
 script=/home/u/job.sh
 cd /home/u || exit 5
 set -u
+trap 'kill -TERM "${!-}"' TERM INT
 /venv/bin/python -m autotune study qe --trials 50 &
 study=$!
-trap 'kill -TERM "$study"' TERM INT
 wait "$study"; code=$?
 while kill -0 "$study" 2>/dev/null; do wait "$study"; code=$?; done
 if [ "$code" = 7 ]; then
@@ -72,6 +72,7 @@ for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLU
 done
 for _ in $(seq 600); do [ -s "$meeting/address" ] && break; sleep 0.2; done
 [ -s "$meeting/address" ] || { echo "the Ray head did not start" >&2; exit 3; }
+trap 'kill -TERM "${!-}"' TERM INT
 /venv/bin/python -m autotune study qe --trials 50 --ray-address "$(cat "$meeting/address")" --ray-nodes 3 &
 """
 

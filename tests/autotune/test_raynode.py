@@ -1,10 +1,11 @@
 """A node of a Ray cluster of one's own: what `ray start` is told, and how hosts meet."""
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from autotune.raynode import RayNode, free_port, own_address, settings, wait_for_address
+from autotune.raynode import RayNode, answers, free_port, own_address, settings, wait_for_address
 
 MEETING = Path("/shared/meet")
 
@@ -52,3 +53,14 @@ def test_nodes_wait_for_the_head_but_not_for_ever(tmp_path):
         wait_for_address(tmp_path, 0.0)
     (tmp_path / "address").write_text("10.0.0.1:6400\n")
     assert wait_for_address(tmp_path, 0.0) == "10.0.0.1:6400"
+
+
+def test_whether_somebody_listens():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        assert not answers(f"127.0.0.1:{port}")
+        listener.listen()
+        assert answers(f"127.0.0.1:{port}")
+    with pytest.raises(ValueError, match="invalid literal"):
+        answers("head")

@@ -24,11 +24,12 @@ def user_site(text: str, folder: Path) -> Path:
 @pytest.mark.parametrize("name", sorted(site_files()))
 def test_shipped_sites_can_be_used(name):
     cluster = find_cluster(name)
-    assert cluster.site.cores_per_node == cluster.machine.cpu.cores_per_node
+    assert cluster.machine.cores == cluster.site.nodes * cluster.site.cores_per_node
+    assert cluster.facts["cores"] == cluster.machine.facts["cores"]
 
 
 def test_gadi_is_the_machine_of_the_competitions_scripts():
-    site, machine = find_cluster("gadi", "pbs")
+    site, machine, _ = find_cluster("gadi", "pbs")
     assert (site.account, site.licences, site.directives) == ("jx00", ("qe",), ("-l wd",))
     assert (site.nodes * site.cores_per_node, machine.name) == (1536, "gadi")
     assert (site.mpi.kind, site.mpi.version, site.mpi.path) == (MpiKind.OPEN_MPI, (4, 1, 2), "mpirun")
@@ -37,14 +38,14 @@ def test_gadi_is_the_machine_of_the_competitions_scripts():
 
 def test_a_users_file_changes_what_it_says_of_its_base(tmp_path):
     user_site('base = "gadi"\naccount = "ab12"\nwalltime = "1h30m"\nmodules = []\n', tmp_path)
-    site, _ = find_cluster(None)
+    site, _, _ = find_cluster(None)
     assert (site.name, site.account, site.queue, site.walltime_s, site.modules) == ("gadi", "ab12", "normal", 5400, ())
 
 
 def test_a_file_of_ones_own_is_given_by_its_path(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text('base = "gadi"\nmpi = "Slurm srun"\npython = "~/env/bin/python"\n', encoding="utf-8")
-    site, _ = find_cluster(str(file))
+    site, _, _ = find_cluster(str(file))
     assert (site.name, site.mpi.path) == ("mine", "srun")
     assert site.python.endswith("/env/bin/python")
     assert not site.python.startswith("~")

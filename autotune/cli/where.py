@@ -1,0 +1,98 @@
+"""Where runs are made, as options say: on this machine, on the nodes of a Ray cluster, as jobs of a batch system."""
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from autotune.errors import StudyFileError
+from autotune.machine import Machine, this_machine
+from autotune.machines.facts import Facts
+from autotune.sitefile import Cluster, find_cluster
+from autotune.studyfile import StudyFile
+from launchers.batch import BatchLauncher
+from launchers.cpus import parse_cpu_list
+from launchers.local import LocalLauncher, local_launcher
+from launchers.schedulers.catalogue import SCHEDULERS
+
+
+class LauncherKind(StrEnum):
+    """Who starts runs."""
+
+    LOCAL = "local"
+    SLURM = "slurm"
+    PBS = "pbs"
+    LSF = "lsf"
+    FLUX = "flux"
+
+
+LauncherOption = Annotated[
+    LauncherKind | None, typer.Option("--launcher", help="Who starts runs: this machine, or a batch system, as jobs.")
+]
+SiteOption = Annotated[
+    str | None,
+    typer.Option(
+        "--site",
+        metavar="NAME|FILE",
+        help="The batch system's site: one that ships (gadi, slurm) or a file; else ~/.config/autotune/site.toml.",
+    ),
+]
+CoresOption = Annotated[
+    str | None, typer.Option("--cores", metavar="LIST", help="Use only these cores, for example 0-3,8.")
+]
+
+
+def cluster_of(chosen: StudyFile) -> Cluster | None:
+    """Return the site whose batch system runs a study; None for a study that runs here.
+
+    Raises:
+        AutotuneError: there is no such site, or its file has errors.
+    """
+    kind, site = chosen.launcher.kind, chosen.launcher.site
+    return None if kind == "local" or (kind is None and site is None) else find_cluster(site, kind)
+
+
+def as_wide_as(chosen: StudyFile, cluster: Cluster | None) -> StudyFile:
+    """Return the study with as many runs side by side as the site says, which beats the study file."""
+    if cluster is None:
+        return chosen
+    return chosen.model_copy(update={"budget": chosen.budget.model_copy(update={"workers": cluster.workers})})
+
+
+def machine_and_launcher(
+    cluster: Cluster | None, cores: str | None
+) -> tuple[Machine, LocalLauncher | BatchLauncher, Facts | None]:
+    """Return the machine that runs get, what starts them there, and what is known of a machine that is not this one.
+
+    Raises:
+        StudyFileError: `cores` is no list of cores that can be used.
+    """
+    if cluster is None:
+        return restrict(this_machine(), cores), local_launcher(), None
+    if cores is not None:
+        msg = "--cores names cores of this host, but runs are jobs of a batch system: say nodes = ... in the site file"
+        raise StudyFileError(msg)
+    launcher = BatchLauncher(SCHEDULERS[cluster.site.scheduler], cluster.site)
+    return cluster.machine, launcher, cluster.facts
+
+
+def restrict(machine: Machine, cores: str | None) -> Machine:
+    """Return the machine with only the listed cores.
+
+    Raises:
+        StudyFileError: the list is not one, or names cores that cannot be used.
+    """
+    if cores is None:
+        return machine
+    try:
+        wanted = parse_cpu_list(cores)
+    except ValueError:
+        msg = f"--cores {cores!r} is not a list of cores; write 0-3,8"
+        raise StudyFileError(msg) from None
+    missing = wanted - set(machine.cpus)
+    if missing or not wanted:
+        usable = ",".join(map(str, machine.cpus))
+        msg = f"--cores {cores}: {sorted(missing) or 'no core'} cannot be used here; usable: {usable}"
+        raise StudyFileError(msg)
+    return replace(machine, cpus=tuple(sorted(wanted)))

@@ -1,0 +1,50 @@
+"""How a job of a scheduler ended, by what its own status file and the scheduler say together."""
+
+import signal
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from launchers.job import EndReason, JobState, JobStatus
+from launchers.schedulers.base import QUEUE_LOG, SCHEDULER_LOG, Seen
+
+WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.TIMED_OUT})
+"""Ends that leave no time to write anything: no status is waited for after them."""
+
+# As a shell and mpirun tell of it (128 and the signal), it was one of their own processes that got it first.
+_SIGNALS = frozenset({-signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGTERM, 128 + signal.SIGKILL})
+
+
+def was_ended(status: JobStatus) -> bool:
+    """Whether somebody ended the job; who, and why, only the scheduler knows.
+
+    It signals all processes of a job, and the program may have ended before its supervisor heard of it.
+    """
+    by_signal = status.reason is EndReason.EXITED and status.exit_code in _SIGNALS
+    return status.reason is EndReason.CANCELLED or by_signal
+
+
+def merged(status: JobStatus, seen: Seen) -> JobStatus:
+    """Return the end of a job that somebody ended, with the scheduler's reason for it."""
+    if seen.state is JobState.LOST:
+        return JobStatus(JobState.LOST, seen.reason, usage=status.usage, message=seen.message)
+    reason = status.reason if seen.reason in {None, EndReason.EXITED} else seen.reason
+    return replace(status, reason=reason, message=seen.message or status.message)
+
+
+def without_status(seen: Seen, folder: Path) -> JobStatus:
+    """Return the end of a job whose supervisor wrote nothing: it was killed, or did not even start."""
+    if seen.state is JobState.LOST or seen.reason in WITHOUT_STATUS or seen.exit_code not in {0, None}:
+        return JobStatus(seen.state, seen.reason, seen.exit_code, message=seen.message)
+    return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_log(folder)}")
+
+
+def _log(folder: Path) -> str:
+    """Return the last words of the job's shell; of the scheduler, if there was no shell."""
+    for name in (QUEUE_LOG, SCHEDULER_LOG):
+        with suppress(OSError):
+            lines = (folder / name).read_text(encoding="utf-8", errors="replace").split("\n")
+            said = " ".join(" ".join(lines[-5:]).split())[-400:]
+            if said:
+                return said
+    return f"nothing was said in {QUEUE_LOG} and {SCHEDULER_LOG} in {folder}"

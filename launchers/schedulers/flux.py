@@ -1,0 +1,101 @@
+"""Flux: flux batch, flux jobs and flux cancel (manual pages of flux-core 0.60).
+
+Written from the manual and tested with a stand-in only; nobody has run it on a real Flux. Flux cannot be asked for
+memory, a quality of service or licences: a site that needs them says so in its directives.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import ceil
+from pathlib import Path
+
+from launchers.job import EndReason, JobState
+from launchers.schedulers.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
+from launchers.site import Site
+
+_SEPARATOR = "|"
+_FIELDS = _SEPARATOR.join(("{id.f58plain}", "{state}", "{result}", "{returncode}", "{exception.type}"))
+
+_WAITING = frozenset({"NEW", "DEPEND", "PRIORITY", "SCHED"})
+_SIGNALS = 128
+_ENDS: Mapping[str, Seen] = {
+    "CANCELED": Seen(JobState.ENDED, EndReason.CANCELLED, message="was cancelled with flux cancel, not by autotune"),
+    "TIMEOUT": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the time limit of its job was over"),
+    "preempt": Seen(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
+    "node-failure": Seen(JobState.LOST, message="a node of its job failed"),
+    "lost-shell": Seen(JobState.LOST, message="a node of its job failed"),
+}
+_OF_A_JOB = re.compile(r"(unknown|invalid|no such) job", re.IGNORECASE)
+_LATER = re.compile(r"Unable to connect to Flux|Connection refused|temporarily|max(imum)? .*jobs", re.IGNORECASE)
+
+
+def head(request: Request, site: Site) -> list[str]:
+    """Return the lines for flux-batch(1). A slot is what the job needs of a node."""
+    options = [
+        f"--job-name={request.name}",
+        *([f"--bank={site.account}"] if site.account else []),
+        *([f"--queue={site.queue}"] if site.queue else []),
+        f"--nodes={request.nodes}",
+        f"--nslots={request.nodes}",
+        f"--cores-per-slot={ceil(request.cores / request.nodes)}",
+        *([f"--gpus-per-slot={ceil(request.gpus / request.nodes)}"] if request.gpus else []),
+        f"--time-limit={request.walltime_s}s",
+        *(["--exclusive"] if site.exclusive else []),
+        f"--output={SCHEDULER_LOG}",
+        *site.directives,
+    ]
+    return [f"#flux: {option}" for option in options]
+
+
+def submit(path: Path) -> list[str]:
+    """Return the command that submits a script."""
+    return ["flux", "batch", path.name]
+
+
+def job_id(answer: str) -> str | None:
+    """Read what flux batch printed: an id in the base 58 form, whose first letter may be outside of ASCII."""
+    match = re.search(r"^\s*[\u0192f]([1-9A-HJ-NP-Za-km-z]+)\s*$", answer, re.MULTILINE)
+    return f"f{match[1]}" if match else None
+
+
+def status(ids: Sequence[str]) -> list[str]:
+    """Return the command that asks for jobs, those included that have ended."""
+    return ["flux", "jobs", "-a", "--no-header", f"--format={_FIELDS}", *ids]
+
+
+def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
+    """Read what flux jobs printed."""
+    if code != 0 and not is_only_of(_OF_A_JOB, complaint):
+        return None
+    found = {}
+    for line in answer.splitlines():
+        fields = [field.strip() for field in line.split(_SEPARATOR)]
+        if len(fields) == 5:
+            number, state, result, returned, trouble = fields
+            found[number] = _seen(state, result, returned, trouble)
+    return found
+
+
+def _seen(state: str, result: str, returned: str, trouble: str) -> Seen:
+    if state in _WAITING:
+        return Seen(JobState.QUEUED)
+    if state != "INACTIVE":
+        return Seen(JobState.RUNNING)
+    known = _ENDS.get(trouble) or _ENDS.get(result)
+    if known is not None:
+        return known
+    code = int(returned) if re.fullmatch(r"-?\d+", returned) else None
+    return Seen(JobState.ENDED, EndReason.EXITED, _SIGNALS - code if code and code > _SIGNALS else code)
+
+
+def cancel(ids: Sequence[str]) -> list[str]:
+    """Return the command that ends jobs."""
+    return ["flux", "cancel", *ids]
+
+
+def can_wait(complaint: str) -> bool:
+    """Whether a refused submission will be taken later."""
+    return _LATER.search(complaint) is not None
+
+
+FLUX = Scheduler("flux", head, submit, job_id, status, states, cancel, can_wait)

@@ -1,0 +1,127 @@
+"""IBM Spectrum LSF: bsub, bjobs and bkill (manual pages of LSF 10.1).
+
+Written from the manual and tested with a stand-in only; nobody has run it on a real LSF.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import ceil
+from pathlib import Path
+
+from launchers.job import EndReason, JobState
+from launchers.schedulers.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
+from launchers.site import Site
+
+_SEPARATOR = "|"
+_FIELDS = f"jobid stat exit_code exit_reason pend_reason delimiter='{_SEPARATOR}'"
+_NOTHING = "-"
+
+_WAITING = frozenset({"PEND", "PSUSP", "WAIT", "PROV"})
+# bjobs(1), "TERM_*"; of the others an ended job's exit code tells as much.
+_ENDS: Mapping[str, Seen] = {
+    "TERM_RUNLIMIT": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over"),
+    "TERM_DEADLINE": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the deadline of its job was over"),
+    "TERM_MEMLIMIT": Seen(JobState.ENDED, EndReason.EXITED, -9, "was killed by LSF for more memory than it asked for"),
+    "TERM_OWNER": Seen(JobState.ENDED, EndReason.CANCELLED, message="was killed with bkill, not by autotune"),
+    "TERM_FORCE_OWNER": Seen(JobState.ENDED, EndReason.CANCELLED, message="was killed with bkill, not by autotune"),
+    "TERM_ADMIN": Seen(JobState.ENDED, EndReason.CANCELLED, message="was killed by an administrator"),
+    "TERM_FORCE_ADMIN": Seen(JobState.ENDED, EndReason.CANCELLED, message="was killed by an administrator"),
+    "TERM_PREEMPT": Seen(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
+    "TERM_REMOVE_HUNG_JOB": Seen(JobState.LOST, message="the host of its job did not answer any more"),
+    "TERM_UNKNOWN": Seen(JobState.LOST, message="LSF does not know how its job ended"),
+}
+
+_OF_A_JOB = re.compile(r"Job <\S+> is not found|No (unfinished )?job found", re.IGNORECASE)
+_LATER = re.compile(
+    r"Pending job threshold|job limit|Too many (pending )?jobs|batch (daemon|system) (is )?(not responding|down)|"
+    r"System (temporarily )?(unavailable|busy)|LSF is down|Please wait|try (again )?later|"
+    r"Failed in (an )?LSF library call",
+    re.IGNORECASE,
+)
+
+
+def head(request: Request, site: Site) -> list[str]:
+    """Return the lines for bsub(1). A slot is a core."""
+    per_node = ceil(request.cores / request.nodes)
+    memory_mib = None if request.memory_mib is None else -(-request.memory_mib // request.nodes)
+    reserved = [
+        *([f"mem={memory_mib}MB/host"] if memory_mib is not None else []),
+        *(licence if "=" in licence else f"{licence}=1" for licence in site.licences),
+    ]
+    options = [
+        f"-J {request.name}",
+        *([f"-P {site.account}"] if site.account else []),
+        *([f"-q {site.queue}"] if site.queue else []),
+        *([f"-sla {site.qos}"] if site.qos else []),
+        f"-n {request.cores}",
+        f'-R "span[ptile={per_node}]"',
+        *([f'-R "rusage[{",".join(reserved)}]"'] if reserved else []),
+        *([f'-gpu "num={ceil(request.gpus / request.nodes)}"'] if request.gpus else []),
+        f"-W {request.walltime.rpartition(':')[0]}",
+        *(["-x"] if site.exclusive else []),
+        # A run is made again by autotune, in an empty folder, not by LSF in the one it was interrupted in.
+        "-rn",
+        # What was set in the shell that tunes must not change what is measured.
+        "-env none",
+        f"-oo {SCHEDULER_LOG}",
+        *site.directives,
+    ]
+    return [f"#BSUB {option}" for option in options]
+
+
+def submit(_path: Path) -> list[str]:
+    """Return the command that submits a script, which it reads from its standard input.
+
+    With a script's name instead, bsub would run it as a command, and not everywhere read its `#BSUB` lines.
+    """
+    return ["bsub"]
+
+
+def job_id(answer: str) -> str | None:
+    """Read what bsub printed: `Job <ID> is submitted to queue <QUEUE>.`"""
+    match = re.search(r"Job <(\d+)> is submitted", answer)
+    return match[1] if match else None
+
+
+def status(ids: Sequence[str]) -> list[str]:
+    """Return the command that asks for jobs, those included that ended within the last hour."""
+    return ["bjobs", "-a", "-noheader", "-o", _FIELDS, *ids]
+
+
+def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
+    """Read what bjobs printed. It fails when one of several jobs is forgotten, and shows the others."""
+    if code != 0 and not is_only_of(_OF_A_JOB, complaint):
+        return None
+    found = {}
+    for line in answer.splitlines():
+        fields = [field.strip() for field in line.split(_SEPARATOR, 4)]
+        if len(fields) == 5:
+            number, state, exit_code, reason, waits_for = fields
+            found[number] = _seen(state, exit_code, reason, waits_for)
+    return found
+
+
+def _seen(state: str, exit_code: str, reason: str, waits_for: str) -> Seen:
+    if state in _WAITING:
+        return Seen(JobState.QUEUED, message=f"waits: {waits_for}" if waits_for not in {"", _NOTHING} else "")
+    if state == "DONE":
+        return Seen(JobState.ENDED, EndReason.EXITED, 0)
+    if state == "ZOMBI":
+        return Seen(JobState.LOST, message="the host of its job did not answer any more")
+    if state != "EXIT":
+        return Seen(JobState.RUNNING)
+    known = _ENDS.get(reason.partition(":")[0])
+    return known or Seen(JobState.ENDED, EndReason.EXITED, int(exit_code) if exit_code.isdigit() else None)
+
+
+def cancel(ids: Sequence[str]) -> list[str]:
+    """Return the command that ends jobs."""
+    return ["bkill", *ids]
+
+
+def can_wait(complaint: str) -> bool:
+    """Whether a refused submission will be taken later."""
+    return _LATER.search(complaint) is not None
+
+
+LSF = Scheduler("lsf", head, submit, job_id, status, states, cancel, can_wait, reads_input=True)

@@ -1,0 +1,92 @@
+"""A cluster that is none: the commands of a scheduler in a folder, for tests."""
+
+import os
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from launchers.supervisor import descendants, start_time
+from tests.launchers.fakes.program import MODULES
+from tests.launchers.fakes.state import State
+
+FAKED = tuple(dict.fromkeys(MODULES.values()))
+
+
+class FakeCluster:
+    """The commands of one scheduler; a context manager, which leaves no job behind.
+
+    Attributes:
+        bin: the folder with its commands, to be the first of PATH.
+        state: its jobs.
+    """
+
+    def __init__(self, kind: str, slots: int = 8, *, history: bool = True) -> None:
+        self.kind = kind
+        # Not the folder of a test: nothing of a job's own may be in its way.
+        self._folder = Path(tempfile.mkdtemp(prefix=f"fake-{kind}-"))
+        self.bin = self._folder / "bin"
+        self.state = State(self._folder)
+        for name in ("bin", "active", "ended", "scripts", "runners"):
+            (self._folder / name).mkdir()
+        for name in (name for name, module in MODULES.items() if module == kind):
+            words = [sys.executable, "-IS", str(Path(__file__).parent / "program.py"), str(self._folder), name]
+            (self.bin / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+            (self.bin / name).chmod(0o755)
+        self.switch("slots", str(slots))
+        if history:
+            self.switch("history")
+
+    def __enter__(self) -> "FakeCluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end_all()
+        shutil.rmtree(self._folder)
+
+    @property
+    def path(self) -> str:
+        """The PATH with its commands."""
+        return os.pathsep.join([str(self.bin), os.environ.get("PATH", os.defpath)])
+
+    def switch(self, name: str, value: str | None = "") -> None:
+        """Set a switch (see `State`); None takes it away."""
+        if value is None:
+            (self._folder / name).unlink(missing_ok=True)
+        else:
+            (self._folder / name).write_text(value)
+        if name in {"slots", "held"}:
+            self.state.schedule()
+
+    def cancel(self, number: str) -> None:
+        """End a job, as its owner would do it elsewhere."""
+        self.state.ask(number, "cancelled")
+
+    def preempt(self, number: str) -> None:
+        """Take a job's place for another one."""
+        self.state.ask(number, "preempted")
+
+    def fail_node(self, number: str) -> None:
+        """Let the node of a job fail: nothing of the job has time to say anything."""
+        self.state.ask(number, "node failed")
+
+    def end_all(self) -> None:
+        """Kill all jobs and whatever they started, at once."""
+        self.switch("held")
+        with self.state.locked():
+            # A job may be forgotten and run nevertheless.
+            runners = [int(path.name) for path in (self._folder / "runners").iterdir()]
+            for runner in runners:
+                # Stopped, it starts nothing more while it is killed.
+                with suppress(ProcessLookupError):
+                    os.kill(runner, signal.SIGSTOP)
+                for pid in [*descendants(runner), runner]:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+        for runner in runners:
+            while start_time(runner) is not None:
+                time.sleep(0.005)

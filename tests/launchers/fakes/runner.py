@@ -1,0 +1,102 @@
+"""Runs one job of a stand-in for a scheduler (`python -IS runner.py STATE NUMBER`) and leaves nothing of it behind."""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from launchers.supervisor import descendants
+from tests.launchers.fakes.state import HELD_BACK, Record, State
+
+_PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
+# Longer than a supervisor gives its program.
+_GRACE_S = 6.0
+_AT_ONCE = frozenset({"node failed"})
+
+
+def main() -> None:
+    """Run the job, and note how it ended."""
+    state, number = State(Path(sys.argv[1])), sys.argv[2]
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Whoever started this one holds the lock until it has noted the start.
+    with state.locked():
+        job = state.read(number)
+    assert job is not None
+    program = _spawn(job, state)
+    how, status = _watch(state, job, program)
+    _kill_all()
+    state.ended(number, how, None if status is None else os.waitstatus_to_exitcode(status))
+    (state.folder / "runners" / str(os.getpid())).unlink()
+
+
+def _spawn(job: Record, state: State) -> int:
+    os.chdir(job["cwd"])
+    files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    output = str(Path(job["folder"], job["output"]))
+    if Path(output).parent.is_dir():
+        files.append((os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644))
+        files.append((os.POSIX_SPAWN_DUP2, 1, 2))
+    script = str(state.folder / "scripts" / job["id"])
+    defaults = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP)
+    program = os.posix_spawn(
+        script, [script], job["environment"], file_actions=files, setsid=True, setsigmask=(), setsigdef=defaults
+    )
+    # The folder may be removed while the end of the job is noted.
+    os.chdir("/")
+    return program
+
+
+def _watch(state: State, job: Record, program: int) -> tuple[str, int | None]:
+    """Return how the job came to its end, and the status of its script."""
+    how, status = "exited", None
+    deadline = time.monotonic() + job["walltime_s"] * float(state.switch("walltime_scale") or 1)
+    kill_at = float("inf")
+    while status is None:
+        now = time.monotonic()
+        if now >= kill_at:
+            return how, None
+        if now >= deadline and how == "exited":
+            how, kill_at = "timed out", _end_soon(now)
+        got = signal.sigtimedwait(HELD_BACK, max(0.0, min(deadline if how == "exited" else kill_at, now + 1) - now))
+        if got is not None and got.si_signo == signal.SIGTERM and how == "exited":
+            how = (state.read(job["id"]) or job)["asked"] or "cancelled"
+            kill_at = now if how in _AT_ONCE else _end_soon(now)
+        status = _reap(program)
+    return how, status
+
+
+def _end_soon(now: float) -> float:
+    for pid in descendants(os.getpid()):
+        _kill(pid, signal.SIGTERM)
+    return now + _GRACE_S
+
+
+def _reap(program: int) -> int | None:
+    found = None
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
+            if ended[0] == program:
+                found = ended[1]
+    return found
+
+
+def _kill_all() -> None:
+    while left := descendants(os.getpid()):
+        for pid in left:
+            _kill(pid, signal.SIGKILL)
+        _reap(-1)
+        time.sleep(0.005)
+
+
+def _kill(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,9 @@
+#!/bin/bash -l
+#PBS -N at-1a2b3c4d-00012-1
+#PBS -l select=1:ncpus=1:mpiprocs=1
+#PBS -l walltime=01:00:00
+#PBS -r n
+#PBS -j oe
+#PBS -o .autotune-scheduler.log
+exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1

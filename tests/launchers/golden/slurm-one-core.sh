@@ -1,0 +1,11 @@
+#!/bin/bash -l
+#SBATCH --job-name=at-1a2b3c4d-00012-1
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=1
+#SBATCH --time=01:00:00
+#SBATCH --output=/dev/null
+#SBATCH --no-requeue
+#SBATCH --export=NONE
+exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1

@@ -1,0 +1,245 @@
+"""Jobs of a scheduler: submitting, asking and cancelling, with one that only answers."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from launchers import EndReason, Job, JobState, LaunchError
+from launchers.batch import ANSWER_FILE, BatchLauncher, QueueFullError
+from launchers.commands import Answer, run_command
+from launchers.schedulers.pbs import PBS
+from launchers.schedulers.slurm import SLURM
+from launchers.site import Site
+from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
+
+
+def test_one_question_is_enough_for_many_jobs(launcher, queue, submit):
+    ids = [submit(str(number))[0] for number in range(100)]
+    assert {status.state for status in launcher.poll(ids).values()} == {JobState.QUEUED}
+    assert [argv[-1] for argv in queue.commands("squeue")] == ["--jobs=" + ",".join(map(str, range(1, 101)))]
+
+
+def test_the_scheduler_is_not_asked_more_often_than_the_site_allows(launcher, queue, clock, submit):
+    job_id, _ = submit()
+    for _ in range(1000):
+        clock.move(0.1)
+        launcher.poll([job_id])
+    assert len(queue.commands("squeue")) == 4  # 100 s
+
+
+def test_an_end_is_read_from_the_jobs_own_file_at_once(launcher, queue, submit):
+    job_id, folder = submit()
+    launcher.poll([job_id])
+    queue.states["1"] = "RUNNING"
+    end(folder, exit_code=3)
+    status = launcher.poll([job_id])[job_id]
+    assert (status.state, status.reason, status.exit_code) == (JobState.ENDED, EndReason.EXITED, 3)
+    assert status.usage.elapsed_s == 2.0
+    assert len(queue.commands("squeue")) == 1
+
+
+def test_why_a_job_waits_is_told(launcher, queue, submit):
+    job_id, _ = submit()
+    queue.states["1"] = "PENDING|Nodes required for job are DOWN, DRAINED or reserved"
+    status = launcher.poll([job_id])[job_id]
+    assert (status.state, status.message) == (
+        JobState.QUEUED,
+        "waits: Nodes required for job are DOWN, DRAINED or reserved",
+    )
+
+
+def test_a_job_runs_as_soon_as_it_has_output(launcher, submit):
+    job_id, folder = submit()
+    start(folder)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+
+
+def test_a_scheduler_that_is_away_is_asked_less_and_less(launcher, queue, clock, submit):
+    job_id, _ = submit()
+    queue.trouble = AWAY
+    asked_at: list[float] = []
+    while len(asked_at) < 8:
+        before = len(queue.asked)
+        assert launcher.poll([job_id])[job_id].state is not JobState.LOST
+        if len(queue.asked) > before:
+            asked_at.append(clock.now_s)
+        clock.move(1.0)
+    gaps = [after - before for before, after in pairwise(asked_at)]
+    assert gaps == [60, 120, 240, 480, 600, 600, 600]
+    assert "Unable to contact slurm controller" in launcher.trouble
+
+
+def test_a_scheduler_that_is_back_is_asked_as_before(launcher, queue, clock, submit):
+    job_id, folder = submit()
+    start(folder)
+    queue.trouble = AWAY
+    launcher.poll([job_id])
+    queue.trouble = None
+    queue.states["1"] = "RUNNING"
+    clock.move(2 * POLL_S)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    assert launcher.trouble == ""
+    asked = len(queue.asked)
+    clock.move(POLL_S)
+    launcher.poll([job_id])
+    assert len(queue.asked) == asked + 1
+
+
+@pytest.mark.parametrize(
+    "trouble", [AWAY, Answer(124), Answer(127), Answer(1), Answer(2, stderr="squeue: fatal: what?")]
+)
+def test_no_job_is_lost_while_nobody_answers(launcher, queue, clock, submit, trouble):
+    job_id, _ = submit()
+    launcher.poll([job_id])
+    queue.trouble = trouble
+    clock.move(100 * PATIENCE_S)
+    for _ in range(3):
+        clock.move(10 * PATIENCE_S)
+        assert launcher.poll([job_id])[job_id].state is JobState.QUEUED
+
+
+def test_cancelling_a_job_that_waits(launcher, queue, submit):
+    job_id, _ = submit()
+    launcher.cancel(job_id)
+    status = launcher.poll([job_id])[job_id]
+    assert (status.state, status.reason, status.message) == (JobState.ENDED, EndReason.CANCELLED, "")
+    assert queue.commands("scancel") == [["scancel", "1"]]
+
+
+def test_cancelling_a_job_that_the_scheduler_forgets_at_once(launcher, queue, submit):
+    job_id, _ = submit()
+    launcher.poll([job_id])
+    queue.states.clear()
+    launcher.cancel(job_id)
+    status = launcher.poll([job_id])[job_id]
+    assert (status.state, status.reason) == (JobState.ENDED, EndReason.CANCELLED)
+
+
+def test_cancelling_is_said_again_to_a_scheduler_that_was_away(launcher, queue, clock, submit, monkeypatch):
+    job_id, _ = submit()
+    queue.trouble = AWAY
+
+    def sleep(seconds: float) -> None:
+        clock.move(seconds)
+        if clock.now_s > 20:
+            queue.trouble = None
+
+    monkeypatch.setattr("time.sleep", sleep)
+    launcher.cancel(job_id)
+    assert launcher.poll([job_id])[job_id].reason is EndReason.CANCELLED
+    assert queue.states["1"] == "CANCELLED"
+
+
+def test_a_job_that_does_not_end_is_said(launcher, queue, clock, submit):
+    job_id, _ = submit()
+    queue.cancelled_state = None
+    with pytest.raises(LaunchError, match="job 1 could not be cancelled within 120 s"):
+        launcher.cancel(job_id)
+    assert clock.now_s < 200
+
+
+def test_many_jobs_are_ended_with_one_command(launcher, queue, submit):
+    ids = [submit(str(number))[0] for number in range(5)]
+    launcher.end(ids)
+    assert queue.commands("scancel") == [["scancel", "1", "2", "3", "4", "5"]]
+
+
+def test_a_full_queue_is_no_refusal_of_the_job(launcher, queue, submit):
+    queue.refusal = Answer(
+        1, stderr="sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed"
+    )
+    with pytest.raises(QueueFullError, match="AssocMaxSubmitJobLimit"):
+        submit()
+
+
+def test_a_refused_job_is_told_with_the_schedulers_own_words(launcher, queue, submit):
+    queue.refusal = Answer(1, stderr="sbatch: error: Batch job submission failed: Invalid partition name specified")
+    with pytest.raises(LaunchError, match=r"sbatch does not take the job: .*Invalid partition") as caught:
+        submit()
+    assert not isinstance(caught.value, QueueFullError)
+
+
+def test_a_site_without_the_command_is_told(clock, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    launcher = BatchLauncher(SLURM, Site("slurm"), run_command, clock)
+    with pytest.raises(LaunchError, match="sbatch: No such file"):
+        launcher.submit(Job(("true",), tmp_path))
+
+
+def test_the_id_is_known_after_a_kill_between_submission_and_storing(launcher, queue, tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(BatchLauncher, "_id", killed)
+    with pytest.raises(KeyboardInterrupt):
+        launcher.submit(Job(("true",), tmp_path))
+    monkeypatch.undo()
+    job_id = launcher.submitted(tmp_path)
+    assert launcher.poll([job_id])[job_id].state is JobState.QUEUED
+
+
+def test_an_earlier_submission_is_not_taken_for_a_later_one(launcher, queue, tmp_path):
+    launcher.submit(Job(("true",), tmp_path))
+    queue.refusal = Answer(1, stderr="no")
+    with pytest.raises(LaunchError):
+        launcher.submit(Job(("true",), tmp_path))
+    assert launcher.submitted(tmp_path) is None
+    assert launcher.submitted(tmp_path / "missing") is None
+
+
+def test_a_submission_that_was_given_up_after_it_was_made_is_one(clock, tmp_path):
+    launcher = BatchLauncher(SLURM, Site("slurm"), lambda *_: Answer(124, "17\n"), clock)
+    assert launcher.submit(Job(("true",), tmp_path)).split(":")[1] == "17"
+
+
+def test_ids_hold_wherever_they_are_used(launcher, make, queue, tmp_path, monkeypatch):
+    (tmp_path / "a:b\nc").mkdir()
+    monkeypatch.chdir(tmp_path)
+    job_id = launcher.submit(Job(("true",), Path("a:b\nc")))
+    assert job_id == launcher.submitted(Path("a:b\nc"))
+    monkeypatch.chdir("/")
+    end(tmp_path / "a:b\nc", exit_code=4)
+    assert make().poll([job_id])[job_id].exit_code == 4
+
+
+def test_an_id_of_another_scheduler_is_refused(launcher):
+    with pytest.raises(ValueError, match="is not the id of a job of slurm"):
+        launcher.poll(["pbs:7.host:/there"])
+
+
+def test_two_processes_see_the_same(make, queue, submit, look):
+    job_id, folder = submit()
+    other = make()
+    assert other.poll([job_id])[job_id].state is JobState.QUEUED
+    other.cancel(job_id)
+    assert look(job_id).reason is EndReason.CANCELLED
+    end(folder, "cancelled", -15)
+    assert make().poll([job_id])[job_id].reason is EndReason.CANCELLED
+
+
+def test_a_server_that_keeps_no_history_is_asked_in_another_way(clock, tmp_path):
+    asked = []
+
+    def commands(argv, folder=None, answer_file=None, input_file=None) -> Answer:
+        asked.append(argv)
+        if argv[0] == "qsub":
+            return Answer(0, "7.pbshost\n")
+        if "-x" in argv:
+            return Answer(36, stderr="qstat: PBS is not configured to maintain job history 7.pbshost\n")
+        return Answer(0, "Job Id: 7.pbshost\n    Job_Name = a\n    job_state = H\n    comment = held\n\n")
+
+    launcher = BatchLauncher(PBS, Site("pbs", poll_s=POLL_S), commands, clock)
+    job_id = launcher.submit(Job(("true",), tmp_path))
+    assert launcher.poll([job_id])[job_id].message == "is held by the scheduler; held"
+    clock.move(POLL_S)
+    launcher.poll([job_id])
+    assert [argv[:-1] for argv in asked[1:]] == [["qstat", "-x", "-f"], ["qstat", "-f"], ["qstat", "-f"]]
+
+
+def test_what_is_submitted_can_be_shown_before(launcher, tmp_path):
+    shown = launcher.shown(Job(("pw.x", "-npool", "2"), tmp_path, environment={"OMP_NUM_THREADS": "2"}))
+    assert "#SBATCH --ntasks=1" in shown
+    assert re.search(r"^# runs: env .*OMP_NUM_THREADS=2 .*pw.x -npool 2$", shown, re.MULTILINE)
+    assert not (tmp_path / ANSWER_FILE).exists()

@@ -1,0 +1,141 @@
+"""How jobs of a scheduler ended, by their own files and by what it says, with one that only answers."""
+
+import pytest
+
+from launchers import EndReason, JobState
+from launchers.schedulers.base import QUEUE_LOG
+from tests.launchers.answers import PATIENCE_S, POLL_S, end, start
+
+
+def test_a_job_that_others_cancelled_while_it_waited(queue, submit, look):
+    job_id, _ = submit()
+    queue.states["1"] = "CANCELLED|Priority"
+    status = look(job_id)
+    assert (status.state, status.reason) == (JobState.ENDED, EndReason.CANCELLED)
+    assert "not by autotune" in status.message
+
+
+@pytest.mark.parametrize("by_file", [("cancelled", 7), ("exited", -15), ("exited", 143)])
+@pytest.mark.parametrize(
+    "end_there",
+    [
+        ("CANCELLED", (JobState.ENDED, EndReason.CANCELLED)),
+        ("TIMEOUT", (JobState.ENDED, EndReason.TIMED_OUT)),
+        ("PREEMPTED", (JobState.LOST, EndReason.PREEMPTED)),
+        ("NODE_FAIL", (JobState.LOST, None)),
+    ],
+)
+def test_who_ended_a_job_the_scheduler_tells(queue, submit, look, by_file, end_there):
+    state, expected = end_there
+    job_id, folder = submit()
+    end(folder, *by_file)
+    queue.states["1"] = "COMPLETING"
+    assert look(job_id).state is JobState.RUNNING
+    queue.states["1"] = state
+    status = look(job_id)
+    assert (status.state, status.reason) == expected
+    assert status.usage.elapsed_s == 2.0
+    assert status.message
+
+
+def test_a_signal_that_nobody_sent_is_the_programs_own(queue, submit, look):
+    job_id, folder = submit()
+    end(folder, exit_code=-9)
+    queue.states["1"] = "FAILED|NonZeroExitCode"
+    status = look(job_id)
+    assert (status.state, status.reason, status.exit_code) == (JobState.ENDED, EndReason.EXITED, -9)
+
+
+def test_lack_of_memory_is_told(queue, submit, look):
+    job_id, folder = submit()
+    end(folder, exit_code=-9)
+    queue.states["1"] = "OUT_OF_MEMORY"
+    assert "lack of memory" in look(job_id).message
+
+
+@pytest.mark.parametrize(("state", "reason"), [("TIMEOUT", EndReason.TIMED_OUT), ("PREEMPTED", EndReason.PREEMPTED)])
+def test_a_job_that_was_killed_without_a_word(queue, submit, look, state, reason):
+    job_id, folder = submit()
+    start(folder)
+    queue.states["1"] = state
+    assert look(job_id).reason is reason
+
+
+def test_a_node_that_failed_costs_the_run_and_is_no_fault_of_it(queue, clock, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    queue.states["1"] = "NODE_FAIL|NodeDown"
+    assert look(job_id).state is JobState.RUNNING  # its status may be on its way
+    clock.move(PATIENCE_S)
+    status = look(job_id)
+    assert (status.state, "node" in status.message) == (JobState.LOST, True)
+
+
+def test_a_job_that_is_queued_again_has_not_ended(queue, submit, look):
+    job_id, folder = submit()
+    end(folder, "cancelled", -15)
+    queue.states["1"] = "PENDING|BeginTime"
+    assert look(job_id).state in {JobState.QUEUED, JobState.RUNNING}
+    queue.states["1"] = "COMPLETED"
+    end(folder)
+    assert look(job_id).exit_code == 0
+
+
+def test_a_forgotten_job_with_a_status_ended_as_it_says(queue, submit, look):
+    job_id, folder = submit()
+    queue.states.clear()
+    end(folder, exit_code=5)
+    assert look(job_id).exit_code == 5
+
+
+def test_a_forgotten_job_without_a_status_is_lost_after_a_while(launcher, queue, clock, submit, look):
+    job_id, _ = submit()
+    queue.states.clear()
+    assert look(job_id).state is JobState.RUNNING
+    clock.move(PATIENCE_S - POLL_S - 1)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    clock.move(POLL_S + 1)
+    status = launcher.poll([job_id])[job_id]
+    assert (status.state, "knows nothing of job 1" in status.message) == (JobState.LOST, True)
+
+
+def test_a_job_is_given_up_as_soon_as_its_time_is_over(launcher, queue, clock, submit):
+    job_id, _ = submit()
+    queue.states.clear()
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING  # when the clock begins
+    for _ in range(2):
+        clock.move(PATIENCE_S / 2)
+        status = launcher.poll([job_id])[job_id]
+    assert status.state is JobState.LOST
+
+
+def test_a_job_that_comes_back_is_waited_for_again(launcher, queue, clock, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    queue.states.clear()
+    assert look(job_id).state is JobState.RUNNING
+    queue.states["1"] = "RUNNING"
+    assert look(job_id).state is JobState.RUNNING
+    queue.states.clear()
+    clock.move(10 * PATIENCE_S)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+
+
+def test_a_status_may_appear_late(launcher, queue, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    queue.states["1"] = "COMPLETED"
+    assert look(job_id).state is JobState.RUNNING
+    end(folder, exit_code=0)
+    assert launcher.poll([job_id])[job_id].reason is EndReason.EXITED
+
+
+def test_a_script_that_ended_early_is_quoted(queue, clock, submit, look):
+    job_id, folder = submit()
+    (folder / QUEUE_LOG).write_text("Lmod has detected the following error:\n  no module 'qe/7.0'\n")
+    queue.states["1"] = "FAILED|NonZeroExitCode"
+    look(job_id)
+    clock.move(PATIENCE_S)
+    status = look(job_id)
+    assert status.reason is EndReason.NOT_STARTED
+    assert "no module 'qe/7.0'" in status.message

@@ -1,0 +1,261 @@
+"""What schedulers print, as it was printed, and what is read from it."""
+
+import pytest
+
+from launchers import EndReason, JobState
+from launchers.schedulers.base import Seen
+from launchers.schedulers.catalogue import SCHEDULERS
+from launchers.schedulers.flux import FLUX
+from launchers.schedulers.lsf import LSF
+from launchers.schedulers.pbs import PBS, PBS_WITHOUT_HISTORY
+from launchers.schedulers.slurm import SLURM
+
+QUEUED, RUNNING, ENDED, LOST = JobState.QUEUED, JobState.RUNNING, JobState.ENDED, JobState.LOST
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "answer", "number"),
+    [
+        (SLURM, "17\n", "17"),
+        (SLURM, "17;cluster2\n", "17"),
+        (SLURM, "sbatch: warning about something\n17\n", "17"),
+        (SLURM, "", None),
+        (PBS, "7.pbshost\n", "7.pbshost"),
+        (PBS, "123456.gadi-pbs\n", "123456.gadi-pbs"),
+        (PBS, "You have 3 jobs and 200.5 KSU left.\n\n123456.gadi-pbs\n", "123456.gadi-pbs"),
+        (PBS, "qsub: no\n", None),
+        (LSF, "Job <771278> is submitted to default queue <short>.\n", "771278"),
+        (LSF, "Job not submitted.\n", None),
+        (FLUX, "\u0192iFkbMhFM\n", "fiFkbMhFM"),
+        (FLUX, "fiFkbMhFM\n", "fiFkbMhFM"),
+        (FLUX, "", None),
+    ],
+)
+def test_the_number_of_a_submitted_job(scheduler, answer, number):
+    assert scheduler.job_id(answer) == number
+
+
+SQUEUE = """\
+10|PENDING|Resources
+34|PENDING|Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions
+8|RUNNING|None
+19|COMPLETING|None
+1|COMPLETED|None
+2|FAILED|NonZeroExitCode
+15|CANCELLED|Priority
+20|PREEMPTED|None
+37|NODE_FAIL|NodeDown
+40|TIMEOUT|TimeLimit
+41|OUT_OF_MEMORY|OutOfMemory
+"""
+
+
+def test_what_squeue_prints():
+    seen = SLURM.states(SQUEUE, "", 0)
+    assert {number: (one.state, one.reason) for number, one in seen.items()} == {
+        "10": (QUEUED, None),
+        "34": (QUEUED, None),
+        "8": (RUNNING, None),
+        "19": (RUNNING, None),
+        "1": (ENDED, EndReason.EXITED),
+        "2": (ENDED, EndReason.EXITED),
+        "15": (ENDED, EndReason.CANCELLED),
+        "20": (LOST, EndReason.PREEMPTED),
+        "37": (LOST, None),
+        "40": (ENDED, EndReason.TIMED_OUT),
+        "41": (ENDED, EndReason.EXITED),
+    }
+    assert seen["34"].message.endswith("in higher priority partitions")
+
+
+QSTAT = """\
+Job Id: 7.pbshost
+    Job_Name = at-1a2b3c4d-00012-1
+    Job_Owner = user@login
+    resources_used.walltime = 00:00:11
+    job_state = R
+    queue = workq
+    comment = Job run at Sun Nov 22 at 02:00 on (node1:ncpus=2:mem=2097152kb) and
+\t it goes on
+    Variable_List = PBS_O_HOME=/home/user,PBS_O_WORKDIR=/scratch/odd
+    job_state = F
+    Exit_status = 0
+,PBS_O_QUEUE=workq
+    etime = Sun Nov 22 02:00:00 2026
+
+"""
+
+
+def pbs_job(number: int, **attributes: str) -> str:
+    return f"Job Id: {number}.host\n" + "".join(f"    {key} = {value}\n" for key, value in attributes.items()) + "\n"
+
+
+def test_a_variable_with_lines_of_its_own_is_not_taken_for_the_jobs_state():
+    assert PBS.states(QSTAT, "", 0) == {"7.pbshost": Seen(RUNNING)}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({"job_state": "Q", "comment": "Not Running: no room"}, Seen(QUEUED, message="Not Running: no room")),
+        ({"job_state": "H"}, Seen(QUEUED, message="is held by the scheduler")),
+        ({"job_state": "E"}, Seen(RUNNING)),
+        ({"job_state": "S"}, Seen(RUNNING)),
+        ({"job_state": "F", "Exit_status": "0", "substate": "92"}, Seen(ENDED, EndReason.EXITED, 0)),
+        ({"job_state": "F", "Exit_status": "3", "substate": "93"}, Seen(ENDED, EndReason.EXITED, 3)),
+        ({"job_state": "F", "Exit_status": "267", "substate": "93"}, Seen(ENDED, EndReason.EXITED, -11)),
+    ],
+)
+def test_what_qstat_prints(attributes, expected):
+    assert PBS.states(pbs_job(7, **attributes), "", 0) == {"7.host": expected}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "state", "reason"),
+    [
+        ({"Exit_status": "0", "substate": "91"}, ENDED, EndReason.CANCELLED),
+        ({"substate": "91"}, ENDED, EndReason.CANCELLED),
+        ({"Exit_status": "271", "substate": "93"}, ENDED, EndReason.CANCELLED),
+        ({"Exit_status": "-29", "substate": "93"}, ENDED, EndReason.TIMED_OUT),
+        ({"Exit_status": "-27", "substate": "93"}, ENDED, EndReason.EXITED),
+        ({"Exit_status": "-3", "substate": "93"}, LOST, None),
+        ({"Exit_status": "0", "substate": "91", "comment": "Job preempted by deletion"}, LOST, EndReason.PREEMPTED),
+    ],
+)
+def test_how_jobs_of_pbs_end(attributes, state, reason):
+    seen = PBS.states(pbs_job(7, job_state="F", **attributes), "", 0)["7.host"]
+    assert (seen.state, seen.reason) == (state, reason)
+    assert seen.message
+
+
+BJOBS = """\
+1|PEND|-|-|Job slot limit reached;
+2|RUN|-|-|-
+3|SSUSP|-|-|-
+4|DONE|-|-|-
+5|EXIT|3|-|-
+6|EXIT|140|TERM_RUNLIMIT: job killed after reaching LSF run time limit|-
+7|EXIT|130|TERM_OWNER: job killed by owner|-
+8|EXIT|131|TERM_PREEMPT: job killed after preemption|-
+9|ZOMBI|-|-|-
+"""
+
+
+def test_what_bjobs_prints():
+    seen = LSF.states(BJOBS, "", 0)
+    assert {number: (one.state, one.reason, one.exit_code) for number, one in seen.items()} == {
+        "1": (QUEUED, None, None),
+        "2": (RUNNING, None, None),
+        "3": (RUNNING, None, None),
+        "4": (ENDED, EndReason.EXITED, 0),
+        "5": (ENDED, EndReason.EXITED, 3),
+        "6": (ENDED, EndReason.TIMED_OUT, None),
+        "7": (ENDED, EndReason.CANCELLED, None),
+        "8": (LOST, EndReason.PREEMPTED, None),
+        "9": (LOST, None, None),
+    }
+
+
+FLUX_JOBS = """\
+fA1|SCHED|||
+fA2|RUN|||
+fA3|CLEANUP|||
+fA4|INACTIVE|COMPLETED|0|
+fA5|INACTIVE|FAILED|3|
+fA6|INACTIVE|FAILED|139|
+fA7|INACTIVE|CANCELED||cancel
+fA8|INACTIVE|TIMEOUT|142|timeout
+fA9|INACTIVE|FAILED||node-failure
+"""
+
+
+def test_what_flux_jobs_prints():
+    seen = FLUX.states(FLUX_JOBS, "", 0)
+    assert {number: (one.state, one.reason, one.exit_code) for number, one in seen.items()} == {
+        "fA1": (QUEUED, None, None),
+        "fA2": (RUNNING, None, None),
+        "fA3": (RUNNING, None, None),
+        "fA4": (ENDED, EndReason.EXITED, 0),
+        "fA5": (ENDED, EndReason.EXITED, 3),
+        "fA6": (ENDED, EndReason.EXITED, -11),
+        "fA7": (ENDED, EndReason.CANCELLED, None),
+        "fA8": (ENDED, EndReason.TIMED_OUT, None),
+        "fA9": (LOST, None, None),
+    }
+
+
+UNKNOWN = {
+    "slurm": (1, "slurm_load_jobs error: Invalid job id specified"),
+    "pbs": (153, "qstat: Unknown Job Id 8.host\nqstat: Unknown Job Id 9.host"),
+    "lsf": (255, "Job <8> is not found\nJob <9> is not found"),
+    "flux": (1, "flux-jobs: ERROR: JobID f8 unknown job"),
+}
+AWAY = {
+    "slurm": (1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"),
+    "pbs": (111, "Connection refused\nqstat: cannot connect to server pbshost (errno=111)"),
+    "lsf": (255, "Failed in an LSF library call: Master LIM is down. Please wait ..."),
+    "flux": (1, "flux-jobs: ERROR: Unable to connect to Flux: [Errno 2] No such file or directory"),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_unknown_jobs_are_no_trouble_and_any_other_complaint_is(name):
+    scheduler = SCHEDULERS[name]
+    code, complaint = UNKNOWN[name]
+    assert scheduler.states("", complaint, code) == {}
+    assert scheduler.states("", AWAY[name][1], AWAY[name][0]) is None
+    assert scheduler.states("", f"{complaint}\n{AWAY[name][1]}", code) is None
+    assert scheduler.states("", "", code) is None
+    assert scheduler.states("", "Segmentation fault", 139) is None
+
+
+def test_jobs_beside_an_unknown_one_are_seen():
+    assert PBS.states(pbs_job(7, job_state="R"), UNKNOWN["pbs"][1], 153) == {"7.host": Seen(RUNNING)}
+    finished = "qstat: 8.host Job has finished, use -x or -H to obtain historical job information"
+    assert PBS_WITHOUT_HISTORY.states(pbs_job(7, job_state="R"), finished, 35) == {"7.host": Seen(RUNNING)}
+
+
+def test_a_server_without_history_is_told_by_its_complaint():
+    assert PBS.simpler("qstat: PBS is not configured to maintain job history 7.host") is PBS_WITHOUT_HISTORY
+    assert PBS.simpler(AWAY["pbs"][1]) is None
+    assert SLURM.simpler("anything") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("slurm", "sbatch: error: AssocMaxSubmitJobLimit"),
+        ("slurm", "sbatch: error: QOSMaxSubmitJobPerUserLimit"),
+        ("slurm", "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"),
+        ("slurm", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"),
+        ("pbs", "qsub: would exceed queue generic's per-user limit of jobs in 'Q' state"),
+        ("pbs", "qsub: Maximum number of jobs in 'Q' state for user u already in queue workq"),
+        ("pbs", "Connection refused\nqsub: cannot connect to server pbshost (errno=111)"),
+        ("lsf", "Pending job threshold reached. Retrying will not help. Job not submitted."),
+        ("flux", "flux-batch: ERROR: [Errno 22] user has max submitted jobs"),
+    ],
+)
+def test_what_will_be_taken_later(name, complaint):
+    assert SCHEDULERS[name].can_wait(complaint)
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("slurm", "sbatch: error: Batch job submission failed: Invalid partition name specified"),
+        ("slurm", "sbatch: error: Batch job submission failed: More processors requested than permitted"),
+        ("slurm", "sbatch: error: QOSMaxCpuPerUserLimit"),
+        ("pbs", "qsub: Unknown resource Resource_List.storage"),
+        ("pbs", "qsub: Job exceeds queue and/or server resource limits"),
+        ("pbs", "qsub: Unknown queue"),
+        ("lsf", "99: Bad number of processors. Job not submitted."),
+        ("flux", "flux-batch: ERROR: [Errno 22] no bank/userid combination found"),
+    ],
+)
+def test_what_never_will_be_taken(name, complaint):
+    assert not SCHEDULERS[name].can_wait(complaint)
+
+
+def test_names_are_those_of_site_files():
+    assert list(SCHEDULERS) == ["slurm", "pbs", "lsf", "flux"]
+    assert all(scheduler.name == name for name, scheduler in SCHEDULERS.items())
