@@ -55,8 +55,8 @@ class Bench:
     in which runs take place: that of a simulation is not ours. `deadline` is when runs must have ended, and `slowest_s`
     how long the slowest complete one took so far. `width` is how many of the runs that are compared with each other may
     go on side by side: more than one only where each has nodes of its own. `company` are the other coordinators of the
-    study, where there may be some, or where jobs outlive theirs: those of a `scheduler`, of which `find_job` returns the
-    one that was submitted last in the folder of a run.
+    study, where there may be some, or where jobs outlive theirs: those of a `scheduler`, of which `find_job` returns
+    the one that was submitted last in the folder of a run.
     """
 
     objective: Objective

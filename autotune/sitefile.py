@@ -102,7 +102,7 @@ class Cluster(NamedTuple):
             microarchitecture=cpu.microarchitecture or "unknown",
             cpus=tuple(range(self.site.cores_per_node)),
             sockets=cpu.sockets or 1,
-            memory_bytes=self.site.memory_bytes or 0,
+            memory_bytes=self.site.memory_bytes or self.description.memory.bytes or 0,
             system=self.description.software.system or "",
             nodes=self.site.nodes,
         )
@@ -201,8 +201,9 @@ def _cluster(file: SiteFile, path: Path) -> Cluster:
         msg = f"{path}: {error} @ machine"
         raise SiteError(msg) from error
     cores = machine.cpu.cores_per_node
-    memory = machine.memory.bytes if file.memory_per_node_gib is None else int(file.memory_per_node_gib * 2**30)
-    if cores is None or memory is None:
+    # What a node has is more than a job may ask for: the system's part is missing.
+    memory = None if file.memory_per_node_gib is None else int(file.memory_per_node_gib * 2**30)
+    if cores is None or (memory or machine.memory.bytes) is None:
         missing = "its cores (cpu.cores_per_node)" if cores is None else "its memory (or give memory_per_node_gib)"
         msg = f"{path}: the description of {file.machine!r} does not say {missing} @ machine"
         raise SiteError(msg)

@@ -50,7 +50,13 @@ class PaperSlurm:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def __call__(self, argv: Sequence[str], folder: Path | None = None, answer_file: Path | None = None) -> Answer:
+    def __call__(
+        self,
+        argv: Sequence[str],
+        folder: Path | None = None,
+        answer_file: Path | None = None,
+        input_file: Path | None = None,
+    ) -> Answer:
         """Answer like Slurm's command; one that is not known is refused."""
         with self._lock:
             match argv:
