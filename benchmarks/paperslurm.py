@@ -58,6 +58,7 @@ class PaperSlurm:
         input_file: Path | None = None,
     ) -> Answer:
         """Answer like Slurm's command; one that is not known is refused."""
+        del input_file
         with self._lock:
             match argv:
                 case ["sbatch", "--parsable", path]:

@@ -3,17 +3,21 @@
 import os
 import shlex
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
 
 from autotune import studyfile
 from autotune.cli.common import duration_s, output, write_script
 from autotune.cli.study import StudyArgument, choose, study
-from autotune.errors import StudyFileError
+from autotune.cli.where import SiteOption
+from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.pilot import FORMATS, PilotJob
+from autotune.sitefile import find_cluster
+from launchers.schedulers import pbs, slurm
 
 
 class BatchSystem(StrEnum):
@@ -26,7 +30,10 @@ class BatchSystem(StrEnum):
 def pilot(
     context: typer.Context,
     name: StudyArgument,
-    system: Annotated[BatchSystem, typer.Option("--script", help="The batch system.")] = BatchSystem.SLURM,
+    system: Annotated[
+        BatchSystem | None, typer.Option("--script", help="The batch system, if no site says it; slurm by default.")
+    ] = None,
+    site: SiteOption = None,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Nodes to ask for.")] = 1,
     walltime: Annotated[str, typer.Option("--walltime", metavar="DURATION", help="Time to ask for (2h).")] = "1h",
     cores_per_node: Annotated[
@@ -44,6 +51,7 @@ def pilot(
 ) -> None:
     """Write a job script that tunes inside one allocation, and goes on in the next; takes the options of `study`."""
     _check(name, context.args)
+    there = _Site.of(site, system, nodes)
     # A file is one from wherever the job starts; a study that ships with autotune is a name.
     file = Path(name)
     words = [os.fspath(file.resolve()) if file.is_file() else name, *context.args]
@@ -56,16 +64,47 @@ def pilot(
             study=words,
             nodes=nodes,
             walltime_s=duration_s(walltime),
-            cores_per_node=cores_per_node,
-            directives=directives or (),
-            setup=setup or (),
+            cores_per_node=cores_per_node or there.cores_per_node,
+            directives=(*there.directives, *(directives or ())),
+            setup=(*there.setup, *(setup or ())),
         )
-        text = FORMATS[system](job)
+        text = FORMATS[there.system](job)
     except ValueError as error:
         raise StudyFileError(str(error)) from None
     write_script(text, target)
-    submit = "sbatch" if system is BatchSystem.SLURM else "qsub"
+    submit = "sbatch" if there.system is BatchSystem.SLURM else "qsub"
     output().print(f"submit it with: {submit} {shlex.quote(os.fspath(target))}", markup=False)
+
+
+@dataclass(frozen=True)
+class _Site:
+    """What a site says of every job there."""
+
+    system: BatchSystem
+    directives: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    cores_per_node: int | None = None
+
+    @classmethod
+    def of(cls, name: str | None, system: BatchSystem | None, nodes: int) -> Self:
+        """Return what the site says, if one is given.
+
+        Raises:
+            SiteError: there is no such site, or it has another batch system.
+            CannotRunHereError: pilot jobs are not known of its batch system.
+        """
+        if name is None:
+            return cls(system or BatchSystem.SLURM)
+        found = find_cluster(name, system).site
+        if found.scheduler not in set(BatchSystem):
+            msg = f"site {found.name!r} has {found.scheduler}: pilot jobs are written for {', '.join(BatchSystem)} only"
+            raise CannotRunHereError(msg)
+        chosen = BatchSystem(found.scheduler)
+        directives = slurm.of_site(found) if chosen is BatchSystem.SLURM else pbs.of_site(found)
+        if chosen is BatchSystem.PBS and not found.by_chunks:
+            directives += pbs.of_nodes(nodes, found)
+        setup = (*(f"module load {shlex.quote(module)}" for module in found.modules), *found.setup)
+        return cls(chosen, tuple(directives), setup, found.cores_per_node)
 
 
 def _check(name: str, options: list[str]) -> None:
@@ -79,7 +118,7 @@ def _check(name: str, options: list[str]) -> None:
     probe.command("study")(study)
     given = typer.main.get_command(probe).make_context("study", [name, *options]).params
     choose(name, given["changes"], given["input_file"])
-    own = {"--ray-address", "--ray-nodes"}
+    own = {"--ray-address", "--ray-nodes", "--launcher"}
     named = sorted(own.intersection(option.partition("=")[0] for option in options))
     if named:
         msg = f"{', '.join(named)}: the job script says that itself"

@@ -39,25 +39,38 @@ _LATER = re.compile(
 
 def head(request: Request, site: Site) -> list[str]:
     """Return the lines for qsub(1B): in chunks (`-l select`), or in the older form that Gadi wants."""
-    counted = [licence for licence in site.licences if "=" in licence]
-    named = [licence for licence in site.licences if "=" not in licence]
     options = [
         f"-N {request.name}",
-        *([f"-P {site.account}"] if site.account else []),
-        *([f"-q {site.queue}"] if site.queue else []),
-        *([f"-l qos={site.qos}"] if site.qos else []),
         *(_chunks(request, site) if site.by_chunks else _totals(request, site)),
         f"-l walltime={request.walltime}",
-        *([f"-l software={','.join(named)}"] if named else []),
-        *(f"-l {licence}" for licence in counted),
         # A run is made again by autotune, in an empty folder, not by PBS in the one it was interrupted in.
         "-r n",
         # Relative, so that no sign of the folder's name is taken for the end of a host's.
         "-j oe",
         f"-o {SCHEDULER_LOG}",
-        *site.directives,
+        *of_site(site),
     ]
     return [f"#PBS {option}" for option in options]
+
+
+def of_site(site: Site) -> list[str]:
+    """Return the options that are the same for every job at a site."""
+    counted = [licence for licence in site.licences if "=" in licence]
+    named = [licence for licence in site.licences if "=" not in licence]
+    return [
+        *([f"-P {site.account}"] if site.account else []),
+        *([f"-q {site.queue}"] if site.queue else []),
+        *([f"-l qos={site.qos}"] if site.qos else []),
+        *([f"-l software={','.join(named)}"] if named else []),
+        *(f"-l {licence}" for licence in counted),
+        *site.directives,
+    ]
+
+
+def of_nodes(nodes: int, site: Site) -> list[str]:
+    """Return the options for whole nodes of a site that knows totals only."""
+    memory = [] if site.memory_bytes is None else [f"-l mem={_memory(nodes * site.memory_bytes // 2**20)}"]
+    return [f"-l ncpus={nodes * site.cores_per_node}", *memory]
 
 
 def _totals(request: Request, site: Site) -> list[str]:

@@ -43,16 +43,12 @@ def head(request: Request, site: Site) -> list[str]:
     """Return the lines for sbatch(1)."""
     options = [
         f"--job-name={request.name}",
-        *([f"--account={site.account}"] if site.account else []),
-        *([f"--partition={site.queue}"] if site.queue else []),
-        *([f"--qos={site.qos}"] if site.qos else []),
         f"--nodes={request.nodes}",
         f"--ntasks={request.tasks}",
         f"--cpus-per-task={request.cores_per_task}",
         *([f"--gpus={request.gpus}"] if request.gpus else []),
         *([f"--mem={-(-request.memory_mib // request.nodes)}M"] if request.memory_mib is not None else []),
         f"--time={request.walltime}",
-        *([f"--licenses={','.join(site.licences)}"] if site.licences else []),
         *(["--exclusive"] if site.exclusive else []),
         # With a file of the job's folder the job fails if a % or a backslash is in the folder's name.
         "--output=/dev/null",
@@ -61,9 +57,20 @@ def head(request: Request, site: Site) -> list[str]:
         # What was set in the shell that tunes must not change what is measured. (To Slurm before 23 it is the name of a
         # variable, which there is not, and so means the same.)
         "--export=NONE",
-        *site.directives,
+        *of_site(site),
     ]
     return [f"#SBATCH {option}" for option in options]
+
+
+def of_site(site: Site) -> list[str]:
+    """Return the options that are the same for every job at a site."""
+    return [
+        *([f"--account={site.account}"] if site.account else []),
+        *([f"--partition={site.queue}"] if site.queue else []),
+        *([f"--qos={site.qos}"] if site.qos else []),
+        *([f"--licenses={','.join(site.licences)}"] if site.licences else []),
+        *site.directives,
+    ]
 
 
 def submit(path: Path) -> list[str]:

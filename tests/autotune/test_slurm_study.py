@@ -129,7 +129,7 @@ def whole(study: SlurmStudy) -> None:
     trials = study.table("trials")
     assert [row["state"] for row in trials] == ["complete"] * 5
     runs = study.table("runs")
-    assert Counter(str(run["x"]) for run in runs) == Counter(x for x, _ in study.launches("end"))
+    assert Counter(str(run["configuration"]["x"]) for run in runs) == Counter(x for x, _ in study.launches("end"))
 
 
 def test_a_tuner_that_is_killed_finds_its_jobs_again(slurm, study):

@@ -1,14 +1,14 @@
 #!/bin/bash -l
 #PBS -N at-1a2b3c4d-00012-1
-#PBS -P jx00
-#PBS -q normal
 #PBS -l ncpus=1200
 #PBS -l mem=760GB
 #PBS -l walltime=00:10:00
-#PBS -l software=qe
 #PBS -r n
 #PBS -j oe
 #PBS -o .autotune-scheduler.log
+#PBS -P jx00
+#PBS -q normal
+#PBS -l software=qe
 #PBS -l wd
 #PBS -l storage=scratch/jx00
 exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1

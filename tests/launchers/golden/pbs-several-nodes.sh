@@ -1,16 +1,16 @@
 #!/bin/bash -l
 #PBS -N at-1a2b3c4d-00013-2
-#PBS -P jx00
-#PBS -q normal
-#PBS -l qos=high
 #PBS -l select=2:ncpus=48:mpiprocs=3:ngpus=4:mem=190GB+2:ncpus=32:mpiprocs=2:ngpus=4:mem=190GB
 #PBS -l place=scatter:excl
 #PBS -l walltime=01:32:00
-#PBS -l software=qe
-#PBS -l abaqus=2
 #PBS -r n
 #PBS -j oe
 #PBS -o .autotune-scheduler.log
+#PBS -P jx00
+#PBS -q normal
+#PBS -l qos=high
+#PBS -l software=qe
+#PBS -l abaqus=2
 #PBS -m n
 #PBS -W umask=022
 exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1

@@ -1,17 +1,17 @@
 #!/bin/bash -l
 #PBS -N at-1a2b3c4d-00013-2
-#PBS -P jx00
-#PBS -q normal
-#PBS -l qos=high
 #PBS -l ncpus=192
 #PBS -l ngpus=16
 #PBS -l mem=760GB
 #PBS -l walltime=01:32:00
-#PBS -l software=qe
-#PBS -l abaqus=2
 #PBS -r n
 #PBS -j oe
 #PBS -o .autotune-scheduler.log
+#PBS -P jx00
+#PBS -q normal
+#PBS -l qos=high
+#PBS -l software=qe
+#PBS -l abaqus=2
 exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 module load openmpi/4.1.2 || exit 1
 module load 'it'"'"'s a/module' || exit 1

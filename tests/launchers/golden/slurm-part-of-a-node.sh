@@ -1,7 +1,5 @@
 #!/bin/bash -l
 #SBATCH --job-name=at-1a2b3c4d-00012-1
-#SBATCH --account=jx00
-#SBATCH --partition=normal
 #SBATCH --nodes=1
 #SBATCH --ntasks=4
 #SBATCH --cpus-per-task=3
@@ -10,5 +8,7 @@
 #SBATCH --output=/dev/null
 #SBATCH --no-requeue
 #SBATCH --export=NONE
+#SBATCH --account=jx00
+#SBATCH --partition=normal
 exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1

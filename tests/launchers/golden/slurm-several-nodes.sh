@@ -1,19 +1,19 @@
 #!/bin/bash -l
 #SBATCH --job-name=at-1a2b3c4d-00013-2
-#SBATCH --account=jx00
-#SBATCH --partition=normal
-#SBATCH --qos=high
 #SBATCH --nodes=4
 #SBATCH --ntasks=10
 #SBATCH --cpus-per-task=16
 #SBATCH --gpus=16
 #SBATCH --mem=194560M
 #SBATCH --time=01:32:00
-#SBATCH --licenses=abaqus:2,qe
 #SBATCH --exclusive
 #SBATCH --output=/dev/null
 #SBATCH --no-requeue
 #SBATCH --export=NONE
+#SBATCH --account=jx00
+#SBATCH --partition=normal
+#SBATCH --qos=high
+#SBATCH --licenses=abaqus:2,qe
 #SBATCH --constraint=haswell
 #SBATCH --hint=nomultithread
 exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
