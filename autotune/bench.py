@@ -112,6 +112,10 @@ class Bench:
         job = replace(self.objective.job(configuration, context), name=folder)
         return Task(key, job, self.objective, reference, cap, leg, seed)
 
+    def own(self, series: str) -> str:
+        """Return the place of a run that each coordinator makes for itself."""
+        return series if self.company is None or self.company.alone else f"{series}-{self.company.folder}"
+
     def inherit(self, stored: Iterable[Run]) -> list[Leased]:
         """Take over the runs that dead coordinators left; return those with jobs that may go on, or wait to be read.
 

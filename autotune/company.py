@@ -46,6 +46,11 @@ class Company:
     _looked_at: float = field(default=-inf, init=False)
     _leases: dict[str, Lease] = field(default_factory=dict, init=False)
 
+    @property
+    def folder(self) -> str:
+        """A name for what this coordinator has for itself."""
+        return self.holder.replace(":", "-")
+
     def join(self) -> None:
         """Tell the others that this coordinator is there, and see who they are."""
         if not self.alone:

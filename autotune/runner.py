@@ -259,7 +259,7 @@ class StudyRunner:
         task = self._bench.prepare(
             trial.number,
             trial.configuration,
-            place if counts else step.series,
+            place if counts else self._bench.own(step.series),
             reference=self._reference(),
             cap=self._agenda.cap(trial, self._standings) if counts else None,
             leg=leg,

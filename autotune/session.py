@@ -185,7 +185,7 @@ def _bench(opened: _Opened) -> Iterator[Bench]:
             objective=plan.objective,
             executor=found.executor,
             pool=found.pool,
-            runs=place.runs,
+            runs=place.runs / company.folder if company is not None and place.shared else place.runs,
             display=display,
             flavour=place.launcher.flavour,
             run_time_limit_s=study.budget.run_time_limit_s,
