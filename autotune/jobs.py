@@ -103,7 +103,8 @@ class JobExecutor:
         self._waiting.clear()
 
     def _submit_waiting(self) -> None:
-        while self._waiting and self._clock() >= self._submit_at:
+        most = self._launcher.site.max_jobs
+        while self._waiting and len(self._followed) < most and self._clock() >= self._submit_at:
             task = self._waiting[0]
             try:
                 job_id = self._launcher.submit(limited(task.job, task.cap))

@@ -1,29 +1,28 @@
 """The study runner: the coordinator's loop from the first trial to the last."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from enum import Enum
 
 from autotune.agenda import WARM_UP, WARM_UP_LIMIT_S, Agenda, Step
 from autotune.bench import Bench, TakenError
+from autotune.brackets import brackets_of
 from autotune.checkpoints import Checkpoints
 from autotune.display import Status, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.flights import Flight, Flights, Ready
 from autotune.front import second_metric
-from autotune.hyperband import Bracket
 from autotune.legs import Curve, Leg, best_until, continued, curve_of
 from autotune.outcome import Outcome
 from autotune.patience import Outlook, can_tell, is_due, look_ahead, stored_outlook
 from autotune.records import Purpose, Run, State, TrialRecord
 from autotune.sameness import Sameness
 from autotune.search.observation import Observation
-from autotune.search.store import BRACKETS, StudyStore
-from autotune.staging import Staging, extended
+from autotune.search.store import StudyStore
+from autotune.staging import Staging
 from autotune.standings import Standings
-from autotune.studyfile import StoppingSection, StudyFile
-from autotune.telling import Telling
+from autotune.studyfile import StudyFile
+from autotune.telling import Telling, why_nothing_worked
 from autotune.trial import Task
 from objectives.base import Answer
 from spaces import Configuration, Space
@@ -65,7 +64,7 @@ class StudyRunner:
         repeats = study.repeats if study.tradeoff is None else study.repeats.without_races
         self._agenda: Agenda | Staging = Agenda(repeats, second_metric(store.definition))
         if study.stopping is not None:
-            self._agenda = Staging(study.stopping, self._metric, _brackets(store, study, study.stopping))
+            self._agenda = Staging(study.stopping, self._metric, brackets_of(store, study, study.stopping))
         self._standings = Standings({}, self._metric, study.repeats.statistic)
         self._telling = Telling(self._standings)
         self._sameness = Sameness(None)
@@ -159,11 +158,15 @@ class StudyRunner:
         if company is None:
             return False
         if company.look(when_due=not now):
-            self._store.forget()
-            self.merge(self._store.trials())
+            self._read_anew()
             self._go_on()
             self._settle()
         return bool(company.busy)
+
+    def _read_anew(self) -> None:
+        """Take note of what others have stored."""
+        self._store.forget()
+        self.merge(self._store.trials())
 
     def _go_on(self) -> None:
         """Go on with the runs that an earlier session left in a queue."""
@@ -214,6 +217,15 @@ class StudyRunner:
         return self._outlook
 
     def _propose(self) -> bool:
+        company = self._bench.company
+        if company is None or company.alone:
+            return self._proposed()
+        with self._store.alone():
+            # What others have proposed meanwhile is not proposed again.
+            self._read_anew()
+            return self._proposed()
+
+    def _proposed(self) -> bool:
         if self._has_enough():
             return False
         size = self._space.size
@@ -380,21 +392,3 @@ class StudyRunner:
             open_ended=budget.auto,
             more=len(self._flights) - len(running),
         )
-
-
-def _brackets(store: StudyStore, study: StudyFile, rules: StoppingSection) -> tuple[Bracket, ...]:
-    """Return the brackets of a study, for as many trials as it may have now."""
-    stored = store.attribute(BRACKETS) or {}
-    known = [Bracket(tuple(one["sizes"]), tuple(one["steps"])) for one in stored.get("brackets", ())]
-    found = extended(known, study.budget.most - 1, rules)
-    if len(found) > len(known):
-        tables = [{"sizes": list(bracket.sizes), "steps": list(bracket.steps)} for bracket in found]
-        store.set_attribute(BRACKETS, {"brackets": tables})
-    return found
-
-
-def why_nothing_worked(ended: list[TrialRecord]) -> str:
-    """Say why every run failed: each reason once, the most frequent first."""
-    reasons = Counter(trial.message for trial in ended)
-    lines = [f"  {count} times: {message}" for message, count in reasons.most_common(5)]
-    return "\n".join([f"all of the first {len(ended)} runs failed:", *lines])

@@ -1,5 +1,6 @@
 """Telling: what a session says of runs and trials, a line each."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from autotune.display import quantity, shown
@@ -45,3 +46,10 @@ class Telling:
         value = quantity(standings.value(trial), standings.metric)
         gain = standings.gain(trial)
         return value + (f", {standings.statistic} of {runs}" if runs > 1 else "") + (f", {gain:.2f}x" if gain else "")
+
+
+def why_nothing_worked(ended: list[TrialRecord]) -> str:
+    """Say why every run failed: each reason once, the most frequent first."""
+    reasons = Counter(trial.message for trial in ended)
+    lines = [f"  {count} times: {message}" for message, count in reasons.most_common(5)]
+    return "\n".join([f"all of the first {len(ended)} runs failed:", *lines])

@@ -10,6 +10,7 @@ import sqlalchemy
 import sqlalchemy.exc
 from optuna.storages import BaseStorage, RDBStorage
 from sqlalchemy import Engine, NullPool, column, func, select, table
+from sqlalchemy.sql.functions import FunctionElement
 
 from autotune.errors import StorageError
 from autotune.storage_url import is_postgresql, shown, sqlite_path
@@ -18,6 +19,7 @@ _BUSY_TIMEOUT_S = 60
 _CONNECT_TIMEOUT_S = 20
 _STUDIES = "studies"  # a table of Optuna's, as is the next
 _TRIALS = table("trials", column("trial_id"), column("number"))
+_PROPOSING = 0x61736B  # "ask", in ASCII
 _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
 
@@ -34,13 +36,26 @@ def prepare_sqlite(url: str) -> None:
 @contextmanager
 def set_up_alone(url: str) -> Iterator[None]:
     """Make tables while nobody else does: of two that make the same in PostgreSQL at the same time, one would fail."""
+    with _advisory_lock(url, func.pg_advisory_xact_lock(_SET_UP)):
+        yield
+
+
+@contextmanager
+def held_alone(url: str, study_id: int) -> Iterator[None]:
+    """Hold a study against others who do the same; with a file nobody else is there."""
+    with _advisory_lock(url, func.pg_advisory_xact_lock(_PROPOSING, study_id)):
+        yield
+
+
+@contextmanager
+def _advisory_lock(url: str, lock: FunctionElement[None]) -> Iterator[None]:
     if not is_postgresql(url):
         yield
         return
     engine = sqlalchemy.create_engine(url, poolclass=NullPool, **_engine_arguments(url))
     with engine.begin() as connection:
         # Given back with the transaction, also when this process is killed in it.
-        connection.execute(select(func.pg_advisory_xact_lock(_SET_UP)))
+        connection.execute(select(lock))
         yield
 
 

@@ -19,7 +19,15 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
-from autotune.search.connection import connect, log_engine, number_of, prepare_sqlite, set_up_alone, storage_errors
+from autotune.search.connection import (
+    connect,
+    held_alone,
+    log_engine,
+    number_of,
+    prepare_sqlite,
+    set_up_alone,
+    storage_errors,
+)
 from autotune.search.distributions import distributions_of
 from autotune.search.guide import Guide
 from autotune.search.leases import LeaseBook
@@ -284,6 +292,12 @@ class StudyStore:
         """Record runs that ended, all of them or none, and give up the leases of `places` in the same moment."""
         with storage_errors(self._url):
             self._log.extend(runs, places)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep the other coordinators of the study from proposing meanwhile."""
+        with storage_errors(self._url), held_alone(self._url, self._study_id):
+            yield
 
     def forget(self) -> None:
         """Read the trials anew before the next is proposed: another coordinator has proposed some."""

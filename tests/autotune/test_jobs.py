@@ -9,6 +9,7 @@ from autotune.jobs import JobExecutor
 from autotune.trial import PREEMPTED, Task
 from launchers import STDOUT, EndReason, Job, JobState, JobStatus, LaunchError, Usage
 from launchers.batch import QueueFullError
+from launchers.site import Site
 from objectives.base import FailureKind, Measurement, Progress
 from tests.autotune.fakes import SECONDS, PaperObjective
 
@@ -31,6 +32,7 @@ class PaperQueue:
     """Takes jobs and says of them what a test wrote down; refuses to be asked about others."""
 
     def __init__(self) -> None:
+        self.site = Site("paper", max_jobs=60)
         self.says: dict[str, JobStatus] = {}
         self.jobs: list[Job] = []
         self.ended: list[str] = []
@@ -148,6 +150,17 @@ def test_a_full_queue_is_waited_for(executor, queue, said, tmp_path):
     assert executor.wait(100.0) == []
     assert [job.name for job in queue.jobs] == ["00000", "00001"]
     assert said == ["no room; tried again in 30 s"]
+
+
+def test_no_more_jobs_are_in_the_queue_than_the_site_allows(executor, queue, tmp_path):
+    for number in range(70):
+        executor.submit(task(tmp_path, number))
+    assert len(queue.jobs) == 60
+    queue.says["paper:00000"] = DONE
+    prints(tmp_path, "1.0\n")
+    executor.wait(1.0)
+    executor.wait(1.0)
+    assert len(queue.jobs) == 61
 
 
 def test_a_job_that_is_refused_is_a_failure_of_the_machine(executor, queue, tmp_path):

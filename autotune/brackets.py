@@ -1,0 +1,17 @@
+"""The brackets of a study in storage: they stay as they are when trials are added."""
+
+from autotune.hyperband import Bracket
+from autotune.search.store import BRACKETS, StudyStore
+from autotune.staging import extended
+from autotune.studyfile import StoppingSection, StudyFile
+
+
+def brackets_of(store: StudyStore, study: StudyFile, rules: StoppingSection) -> tuple[Bracket, ...]:
+    """Return the brackets of a study, for as many trials as it may have now."""
+    stored = store.attribute(BRACKETS) or {}
+    known = [Bracket(tuple(one["sizes"]), tuple(one["steps"])) for one in stored.get("brackets", ())]
+    found = extended(known, study.budget.most - 1, rules)
+    if len(found) > len(known):
+        tables = [{"sizes": list(bracket.sizes), "steps": list(bracket.steps)} for bracket in found]
+        store.set_attribute(BRACKETS, {"brackets": tables})
+    return found
