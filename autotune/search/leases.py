@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from autotune.search.columns import Record
+from autotune.search.connection import storage_errors
 
 _METADATA = sa.MetaData()
 _LEASES = sa.Table(
@@ -79,6 +80,7 @@ class SqlLeaseBook:
         self._study = study_id
         self._holder = holder
         self._now_s = _now_s(engine)
+        self._url = engine.url.render_as_string(hide_password=False)
 
     @staticmethod
     def create_table(engine: sa.Engine) -> None:
@@ -88,11 +90,12 @@ class SqlLeaseBook:
     def take(self, place: str, record: Mapping[str, Any]) -> bool:
         """Take a run; False if somebody else has it."""
         row = {"study": self._study, "place": place, "holder": self._holder, "record": dict(record)}
-        try:
-            with self._engine.begin() as connection:
-                connection.execute(sa.insert(_LEASES).values(row | {"heartbeat_s": self._now_s}))
-        except IntegrityError:
-            return self._change(place, self._holder, record=dict(record), heartbeat_s=self._now_s)
+        with storage_errors(self._url):
+            try:
+                with self._engine.begin() as connection:
+                    connection.execute(sa.insert(_LEASES).values(row | {"heartbeat_s": self._now_s}))
+            except IntegrityError:
+                return self._change(place, self._holder, record=dict(record), job=None, heartbeat_s=self._now_s)
         return True
 
     def note_job(self, place: str, job_id: str) -> bool:
@@ -101,13 +104,13 @@ class SqlLeaseBook:
 
     def release(self, place: str) -> None:
         """Give an own run up."""
-        with self._engine.begin() as connection:
+        with storage_errors(self._url), self._engine.begin() as connection:
             connection.execute(sa.delete(_LEASES).where(*self._of(self._holder), _LEASES.c.place == place))
 
     def heartbeat(self) -> frozenset[str]:
         """Say that this coordinator lives; return the places of its runs."""
         own = self._of(self._holder)
-        with self._engine.begin() as connection:
+        with storage_errors(self._url), self._engine.begin() as connection:
             connection.execute(sa.update(_LEASES).where(*own).values(heartbeat_s=self._now_s))
             return frozenset(connection.scalars(sa.select(_LEASES.c.place).where(*own)))
 
@@ -119,7 +122,7 @@ class SqlLeaseBook:
     def all(self) -> list[Lease]:
         """Return every lease of the study, by place."""
         wanted = sa.select(_LEASES, (self._now_s - _LEASES.c.heartbeat_s).label("age_s"))
-        with self._engine.connect() as connection:
+        with storage_errors(self._url), self._engine.connect() as connection:
             rows = connection.execute(wanted.where(_LEASES.c.study == self._study)).all()
         found = [Lease(row.place, row.holder, row.record, row.job, max(0.0, row.age_s)) for row in rows]
         # Not by the database, whose order depends on its locale.
@@ -127,7 +130,7 @@ class SqlLeaseBook:
 
     def _change(self, place: str, whose: str, /, *also: sa.ColumnElement[bool], **values: object) -> bool:
         wanted = sa.update(_LEASES).where(*self._of(whose), _LEASES.c.place == place, *also)
-        with self._engine.begin() as connection:
+        with storage_errors(self._url), self._engine.begin() as connection:
             return connection.execute(wanted.values(values)).rowcount == 1
 
     def _of(self, holder: str) -> tuple[sa.ColumnElement[bool], ...]:
@@ -152,7 +155,7 @@ class MemoryLeaseBook:
     def take(self, place: str, record: Mapping[str, Any]) -> bool:
         """Take a run; False if somebody else has it."""
         old = self._rows[place][0] if place in self._rows else Lease(place, self._holder, {})
-        return self._put(replace(old, record=dict(record)))
+        return self._put(replace(old, record=dict(record), job_id=None))
 
     def note_job(self, place: str, job_id: str) -> bool:
         """Note the job of an own run; False if it is not an own one."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune import session
+from autotune import crew, session
 from autotune.capping import Cap
 from autotune.display import Display
 from autotune.errors import CannotRunHereError, StorageError
@@ -90,7 +90,7 @@ def test_a_replay_is_a_whole_study_and_says_what_it_is(tmp_path):
 
 def test_a_replay_starts_neither_ray_nor_a_claim_on_cores(tmp_path, monkeypatch):
     claimed = []
-    monkeypatch.setattr(session.CoreClaim, "claim", classmethod(lambda cls, cpus, **_: claimed.extend(cpus) or cls([])))
+    monkeypatch.setattr(crew.CoreClaim, "claim", classmethod(lambda cls, cpus, **_: claimed.extend(cpus) or cls([])))
     monkeypatch.setitem(sys.modules, "autotune.cluster", None)
     assert replayed(tmp_path).finished == 12
     assert claimed == []

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from autotune import session, studyfile
+from autotune import crew, studyfile
 from autotune.cores import CorePool
+from autotune.crew import Crew
 from autotune.deadline import Deadline
 from autotune.errors import CannotRunHereError, UnfinishedError
 from autotune.machine import this_machine
@@ -63,10 +64,10 @@ def place(tmp_path, monkeypatch):
     machine = Machine()
 
     @contextmanager
-    def crew(place):
-        yield machine, CorePool([0])
+    def made(*_):
+        yield Crew(machine, CorePool([0]))
 
-    monkeypatch.setattr(session, "_crew", crew)
+    monkeypatch.setattr(crew, "_made", made)
     (tmp_path / "mine.toml").write_text(STUDY)
     # No lock of a core that a real study might want.
     here = replace(this_machine(), cpus=(100_000,))
