@@ -11,6 +11,9 @@ from autotune.display import shown
 from autotune.trial import job_from_description
 from launchers import Usage
 from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
+from launchers.schedulers import pbs as pbs_scheduler
+from launchers.schedulers import slurm as slurm_scheduler
+from launchers.site import Site
 from objectives.training.objective import CHECKPOINT, SEED
 from spaces import Configuration
 
@@ -27,7 +30,7 @@ _OF_TUNING = (CHECKPOINT, SEED)
 class JobScript:
     """What a script is made of: a configuration, its job as `describe_job` tells it, and what a run of it needs.
 
-    `remarks` become comments at its top.
+    `remarks` become comments at its top. At a `site` it has the site's lines for its scheduler, modules and setup.
     """
 
     name: str
@@ -36,6 +39,7 @@ class JobScript:
     needs: Usage
     mpi: MpiFlavour
     remarks: Sequence[str] = ()
+    site: Site | None = None
 
     @property
     def walltime_s(self) -> int:
@@ -62,6 +66,7 @@ def pbs(script: JobScript) -> str:
         *([f"#PBS -l ngpus={script.gpus}"] if script.gpus else []),
         f"#PBS -l mem={script.memory_mib}MB",
         f"#PBS -l walltime={_hours(script.walltime_s)}",
+        *(f"#PBS {line}" for line in (pbs_scheduler.of_site(script.site) if script.site else ())),
     ]
     return _assemble(script, head, "${PBS_O_WORKDIR:-$PWD}")
 
@@ -78,6 +83,7 @@ def slurm(script: JobScript) -> str:
         *([f"#SBATCH --gpus={script.gpus}"] if script.gpus else []),
         f"#SBATCH --mem={script.memory_mib}M",
         f"#SBATCH --time={_hours(script.walltime_s)}",
+        *(f"#SBATCH {line}" for line in (slurm_scheduler.of_site(script.site) if script.site else ())),
     ]
     return _assemble(script, head, "${SLURM_SUBMIT_DIR:-$PWD}")
 
@@ -101,7 +107,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         "#!/bin/bash",
         *head,
         *(f"# {line}" for remark in (*script.remarks, shown(script.configuration)) for line in remark.splitlines()),
-        "# module load ...  (what the programs below need, where they come from modules)",
+        *_setup(script.site),
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',
@@ -111,6 +117,12 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         " ".join(_quoted(word, folder) for word in command),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _setup(site: Site | None) -> list[str]:
+    if site is None:
+        return ["# module load ...  (what the programs below need, where they come from modules)"]
+    return [*(f"module load {shlex.quote(module)}" for module in site.modules), *site.setup]
 
 
 def _file(name: str, text: str) -> str:

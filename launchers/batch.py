@@ -69,8 +69,13 @@ class BatchLauncher:
         commands: Commands = run_command,
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = _PATIENCE_S,
+        prefix: str = "",
     ) -> None:
-        """Use `commands` to reach the scheduler; a job nobody knows of is given up after `patience_s`."""
+        """Use `commands` to reach the scheduler; a job nobody knows of is given up after `patience_s`.
+
+        Its users see the names of jobs behind `prefix`, that of the study.
+        """
+        self._prefix = prefix
         self.site = site
         self.flavour = site.mpi
         self._scheduler = scheduler
@@ -164,7 +169,8 @@ class BatchLauncher:
 
     def script(self, job: Job) -> str:
         """Return the job script of `job`."""
-        head = self._scheduler.head(request(job, self.site), self.site)
+        named = replace(job, name=f"{self._prefix}-{job.name}") if self._prefix else job
+        head = self._scheduler.head(request(named, self.site), self.site)
         folder = job.folder.absolute()
         command = [self.site.python, "-I", node.__file__, os.fspath(folder)]
         return script(head, self.site, folder / QUEUE_LOG, command)

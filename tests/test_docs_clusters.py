@@ -68,6 +68,11 @@ def test_pw_x_is_tuned_by_jobs_of_a_real_slurm(folder, slurm):
     assert ended.returncode == 0, ended.stderr
     assert "verdict: " in ended.stdout
     runs = json.loads(autotune(folder, ["runs", "qe", "--json"]).stdout)
+    script = autotune(folder, ["best", "qe", "--script", "slurm"]).stdout
+    assert "#SBATCH --time=" in script
+    gadi = autotune(folder, ["best", "qe", "--script", "pbs", "--site", "gadi"]).stdout
+    assert "#PBS -P jx00\n" in gadi
+    assert "\nmodule load qe/7.0\n" in gadi
     assert {run["outcome"]["failure"] for run in runs} == {None}
     assert len(slurm.states()) >= len(runs)
     assert "no job" in autotune(folder, ["cancel", "qe"]).stdout

@@ -167,7 +167,7 @@ def _stored(
     )
     study = parse(table | {"verdict": section}, source="the options")
     cluster = cluster_of(study)
-    machine, launcher, facts = machine_and_launcher(cluster, cores)
+    machine, launcher, facts = machine_and_launcher(cluster, cores, name)
     folder = runs or default_runs(url, name)
     return as_wide_as(study, cluster), Place(url, name, folder, machine, launcher, if_held=held, facts=facts)
 

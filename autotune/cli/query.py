@@ -19,6 +19,7 @@ from autotune.cli.common import (
     trial_row,
     write_script,
 )
+from autotune.cli.where import SiteOption
 from autotune.display import quantity, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.records import REPLAY_NOTICE, Run, State, TrialRecord
@@ -29,6 +30,7 @@ from objectives.base import Metric
 
 if TYPE_CHECKING:
     from autotune.search.store import StudyStore
+    from launchers.site import Site
 
 
 def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
@@ -63,6 +65,7 @@ def best(
     name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
     script: Annotated[ScriptFormat | None, typer.Option("--script", help="Print a job script of that kind.")] = None,
+    site: SiteOption = None,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -73,7 +76,7 @@ def best(
         msg = f"study {name!r} has no valid measurement yet"
         raise NothingWorkedError(msg)
     if script is not None:
-        write_script(_script(store, summary, script), target)
+        write_script(_script(store, summary, script, _site(site, summary, script)), target)
     elif as_json:
         found = summary.to_dict()
         print_json(found["best"] | {key: found[key] for key in ("replay", "verdict", "simplified", "outlook")})
@@ -190,7 +193,17 @@ def _value_of(trial: TrialRecord, standings: Standings) -> str:
     return f"{standings.value(trial):.4g}" if trial.complete else ""
 
 
-def _script(store: "StudyStore", summary: Summary, form: ScriptFormat) -> str:
+def _site(name: str | None, summary: Summary, form: ScriptFormat) -> "Site | None":
+    """Return the site of a job script: the one that is asked for, or the one that the study was made for."""
+    from autotune.sitefile import find_cluster  # noqa: PLC0415  needs what only job scripts need
+
+    launcher = summary.definition.study.get("launcher", {})
+    if name is None and launcher.get("kind") != form.value:
+        return None
+    return find_cluster(name or launcher.get("site"), None if form is ScriptFormat.SH else form.value).site
+
+
+def _script(store: "StudyStore", summary: Summary, form: ScriptFormat, site: "Site | None") -> str:
     from autotune.jobscript import FORMATS, JobScript  # noqa: PLC0415  needs what only this output needs
     from launchers.mpi import script_flavour  # noqa: PLC0415
 
@@ -209,4 +222,4 @@ def _script(store: "StudyStore", summary: Summary, form: ScriptFormat) -> str:
     if sentence:
         remarks.append(sentence)
     name, flavour = f"autotune-{summary.name}", script_flavour(dict(run.job))
-    return FORMATS[form.value](JobScript(name, run.configuration, run.job, run.outcome.usage, flavour, remarks))
+    return FORMATS[form.value](JobScript(name, run.configuration, run.job, run.outcome.usage, flavour, remarks, site))

@@ -154,7 +154,7 @@ def study(
         raise StudyFileError(msg)
     if workers is None and not any(change.partition("=")[0].strip() == "budget.workers" for change in changes or ()):
         chosen = as_wide_as(chosen, cluster)
-    machine, starter, facts = machine_and_launcher(cluster, cores)
+    machine, starter, facts = machine_and_launcher(cluster, cores, study_name or chosen.name)
     file = studyfile.find(name)
     if dry_run:
         _dry_run(chosen, machine, starter)

@@ -61,9 +61,11 @@ def as_wide_as(chosen: StudyFile, cluster: Cluster | None) -> StudyFile:
 
 
 def machine_and_launcher(
-    cluster: Cluster | None, cores: str | None
+    cluster: Cluster | None, cores: str | None, study: str
 ) -> tuple[Machine, LocalLauncher | BatchLauncher, Facts | None]:
     """Return the machine that runs get, what starts them there, and what is known of a machine that is not this one.
+
+    Jobs are named after the `study`.
 
     Raises:
         StudyFileError: `cores` is no list of cores that can be used.
@@ -73,7 +75,7 @@ def machine_and_launcher(
     if cores is not None:
         msg = "--cores names cores of this host, but runs are jobs of a batch system: say nodes = ... in the site file"
         raise StudyFileError(msg)
-    launcher = BatchLauncher(SCHEDULERS[cluster.site.scheduler], cluster.site)
+    launcher = BatchLauncher(SCHEDULERS[cluster.site.scheduler], cluster.site, prefix=study)
     return cluster.machine, launcher, cluster.facts
 
 
