@@ -62,7 +62,7 @@ class _Known:
 class BatchLauncher:
     """Submits jobs to the scheduler of a site. Several processes may poll and cancel the same jobs."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  the last ones are for tests
         self,
         scheduler: Scheduler,
         site: Site,
