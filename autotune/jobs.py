@@ -13,6 +13,7 @@ from launchers.batch import BatchLauncher, QueueFullError
 # Files on a shared file system are looked at that often, and less often when there are many jobs.
 _LOOK_S = 0.25
 _LOOK_S_A_JOB = 0.001
+_LEAST_PAUSE_S = 0.001
 _LATER_S = 30.0
 _OVER = frozenset({JobState.ENDED, JobState.LOST})
 
@@ -66,7 +67,7 @@ class JobExecutor:
         self._followed: dict[str, _Followed] = {}
         self._waiting: list[Task] = []
         self._refused: list[tuple[Task, Outcome]] = []
-        self._submit_at = clock()
+        self._submit_at = self._look_at = clock()
         self._said = ""
 
     def submit(self, task: Task) -> None:
@@ -85,12 +86,14 @@ class JobExecutor:
         give_up_at = self._clock() + timeout_s
         while True:
             self._submit_waiting()
-            ended = [*self._refused, *self._look()]
-            self._refused.clear()
+            ended, self._refused = self._refused, []
+            if self._clock() >= self._look_at:
+                ended += self._look()
+                self._look_at = self._clock() + max(_LOOK_S, _LOOK_S_A_JOB * len(self._followed))
             left_s = give_up_at - self._clock()
             if ended or left_s <= 0.0:
                 return ended
-            self._sleep(min(left_s, max(_LOOK_S, _LOOK_S_A_JOB * len(self._followed))))
+            self._sleep(min(left_s, max(self._look_at - self._clock(), _LEAST_PAUSE_S)))
 
     def cancel_all(self) -> None:
         """End all jobs; nothing is reported of them."""
@@ -129,6 +132,7 @@ class JobExecutor:
         self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status)])
         over = [(job_id, status) for job_id, status in statuses.items() if status.state in _OVER]
         followed = [(self._followed.pop(job_id), status) for job_id, status in over]
+        self._launcher.forget(job_id for job_id, _ in over)
         return [(one.task, one.outcome(status)) for one, status in followed]
 
     def _tell(self, text: str) -> None:

@@ -71,6 +71,8 @@ class StudyRunner:
         # What is known of the trials by the sampler, and the trials of which there is more to know.
         self._observed: dict[int, Observation] = {}
         self._unobserved: set[int] = set()
+        # The trials whose races are over, of which storage is not told yet.
+        self._closed: dict[int, Observation] = {}
         self._flights = Flights()
         self._machine_faults = 0
         self._ends_at = float("inf")
@@ -84,14 +86,14 @@ class StudyRunner:
             NothingWorkedError: the first trials all failed.
             CannotRunHereError: runs fail for reasons that are not the configurations'.
         """
-        self._store.recover()
+        self._store.recover(self._space)
         self._sameness = Sameness(self._bench.alike)
         self.merge(self._store.trials())
         self._agenda.block = 1 + max((run.block for trial in self._trials.values() for run in trial.runs), default=-1)
         known = stored_outlook(self._store)
         if known is not None and known.holds(self._standings, self._study):
             self._outlook, self._ending = known, Ending.PAYS_NO_MORE
-        self._settle()
+        self._store_settled()
         self._go_on()
         self._checkpoints.sweep(number for number, trial in self._trials.items() if trial.settled)
         for trial in self._trials.values():
@@ -105,7 +107,7 @@ class StudyRunner:
                 pass
             self._bench.check_time(idle=not self._flights)
             if not self._flights and not others:
-                self._settle()  # what waited for trials that did not come
+                self._store_settled()  # what waited for trials that did not come
                 return self._ending
             self._ended(self._bench.executor.wait(_TICK_S))
             self._bench.display.update(self.status())
@@ -160,7 +162,7 @@ class StudyRunner:
         if company.look(when_due=not now):
             self._read_anew()
             self._go_on()
-            self._settle()
+            self._store_settled()
         return bool(company.busy)
 
     def _read_anew(self) -> None:
@@ -179,13 +181,9 @@ class StudyRunner:
             leg = Leg(purpose.steps, purpose.of, self._metric) if purpose.steps and purpose.of else None
             step = Step(trial, leg=leg)
             self._agenda.starts(step, self._standings)
-            task = self._bench.prepare(
-                trial.number,
-                trial.configuration,
-                leased.name,
-                reference=self._reference(),
-                leg=leg and self._from_checkpoint(trial, leg),
-            )
+            leg = leg and self._from_checkpoint(trial, leg)
+            answer = self._reference()
+            task = self._bench.prepare(trial.number, trial.configuration, leased.name, reference=answer, leg=leg)
             self._flights.wait(Ready(step, task, purpose), first=True)
             self._launch_next()
 
@@ -279,8 +277,6 @@ class StudyRunner:
         if step.series == WARM_UP:
             limit = min(WARM_UP_LIMIT_S, task.job.time_limit_s or WARM_UP_LIMIT_S)
             task = replace(task, job=replace(task.job, time_limit_s=limit))
-        elif not trial.runs:
-            self._store.lease(trial.number)
         elif trial.state is State.CAPPED:
             self._note(replace(trial, settled=False))
         block = self._agenda.block
@@ -305,17 +301,20 @@ class StudyRunner:
         return found.answer if found else None
 
     def _ended(self, ended: Sequence[tuple[Task, Outcome]]) -> None:
-        """Take note of runs that ended: all are on disk before anything is made of any."""
+        """Take note of runs that ended: all are on disk before anything is made of any, and settled together."""
         landed = [self._landed(self._flights.of(task), outcome) for task, outcome in ended]
         whole = [(flight, run) for flight, run in landed if not run.outcome.retryable]
         places = [flight.launched.task.job.name for flight, _ in whole]
         self._store.add_runs([run for _, run in whole], places)
-        for flight, run in landed:
-            self._flights.land(flight)
-            if run.outcome.retryable:
-                self._retry(flight, run.outcome)
-            else:
-                self._count(flight.step, run)
+        try:
+            for flight, run in landed:
+                self._flights.land(flight)
+                if run.outcome.retryable:
+                    self._retry(flight, run.outcome)
+                else:
+                    self._count(flight.step, run)
+        finally:
+            self._store_settled()
 
     def _landed(self, flight: Flight, outcome: Outcome) -> tuple[Flight, Run]:
         step = flight.step
@@ -347,9 +346,16 @@ class StudyRunner:
         for number in [one for one in self._standings.open if one not in busy]:
             trial = self._trials[number]
             if self._agenda.is_settled(trial, self._standings, busy):
-                self._store.settle(number, self._agenda.observation(trial, self._standings))
-                self._checkpoints.forget(number)
+                self._closed[number] = self._agenda.observation(trial, self._standings)
                 self._note(replace(trial, settled=True))
+
+    def _store_settled(self) -> None:
+        """Store what the trials are worth whose races are over; then nothing else of them is needed."""
+        self._settle()
+        self._store.settle_all(self._closed)
+        for number in self._closed:
+            self._checkpoints.forget(number)
+        self._closed.clear()
 
     def _retry(self, flight: Flight, outcome: Outcome) -> None:
         """Run again; or leave the trial open, as one that was interrupted: its configuration has shown nothing."""

@@ -2,7 +2,7 @@
 
     python benchmarks/coordinator.py [--json]
 
-The objective costs nothing: a per-trial time is all ours (proposal, lease, outcome, standings, the loop around them;
+The objective costs nothing: a per-trial time is all ours (proposal, storage, outcome, standings, the loop around them;
 SQLite on disk); every configuration runs once, so that a trial is one run. A plain Optuna study with its TPE sampler on
 the same file system is measured beside it, as the known peer.
 """

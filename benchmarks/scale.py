@@ -1,13 +1,19 @@
 """What the coordinator costs with 1,000 runs in flight and up to 10,000 trials, and how busy it keeps them.
 
     python benchmarks/scale.py [--trials 10000] [--slots 1000] [--job-s 30] [--sampler autotune] [--poll-s 0]
-                               [--once] [--memory] [--json] [--profile FILE]
+                               [--batch] [--ahead 0.1] [--submit-ms 0] [--folder FOLDER] [--once] [--json]
+                               [--profile FILE]
 
 Jobs are simulated: one takes about `--job-s`, whatever is measured of it, on a clock that stands still while the
 coordinator waits, jumps to the next end, and runs on by the CPU time that the coordinator takes. So a coordinator that
 is too slow leaves slots empty, as it would on a cluster. Storage is SQLite on disk; the folders of runs are real. With
-`--once` every configuration runs once; else runs are repeated, capped and compared as in any study. A launcher tells of
-ends at once; a batch system is asked every `--poll-s`. The figures so far are written to stderr.
+`--once` every configuration runs once; else runs are repeated, capped and compared as in any study. The figures so far
+are written to stderr.
+
+With `--batch` jobs take their time by the clock on the wall, in a Slurm on paper (`paperslurm.py`): job scripts,
+submissions, status files and polls are real, and made by what makes them for a real Slurm; what the paper takes is not
+counted. The share `--ahead` of the slots are jobs in the queue, the queue is asked every `--poll-s` (10), and `sbatch`
+takes `--submit-ms`: nothing on paper, 26 ms where Slurm is on the same machine.
 """
 
 import argparse
@@ -18,7 +24,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,6 +33,7 @@ import optuna
 
 from autotune.bench import Bench
 from autotune.cores import CorePool
+from autotune.jobs import JobExecutor
 from autotune.outcome import Outcome
 from autotune.runner import StudyRunner
 from autotune.search.samplers import sampler_of
@@ -34,10 +41,18 @@ from autotune.search.store import StudyStore
 from autotune.studyfile import RepeatsSection, SamplerSection
 from autotune.trial import Task
 from benchmarks.coordinator import SPACE as SMALL
+from benchmarks.paperslurm import PaperSlurm
 from launchers import Job, Usage
-from objectives.base import Context
+from launchers.batch import BatchLauncher
+from launchers.commands import Answer
+from launchers.node import JOB_FILE
+from launchers.schedulers.slurm import SLURM
+from launchers.site import Site
+from objectives.base import Context, Measurement, Output, ProgressReader
 from spaces import Choice, Configuration, Constraint, Integer, Space
-from tests.autotune.fakes import ONCE, ListDisplay, PaperObjective, capped, definition, study_file
+from tests.autotune.fakes import ONCE, SECONDS, ListDisplay, PaperObjective, capped, definition, study_file
+
+INPUT = "program.in"
 
 SPACE = Space(
     [
@@ -90,6 +105,7 @@ class TimedExecutor:
         self._rng = np.random.default_rng(0)
         self._running: list[tuple[float, int, Task, Outcome]] = []
         self.launches: list[tuple[float, float]] = []
+        self.newest = 0.0
 
     def submit(self, task: Task) -> None:
         drawn = seconds_of(json.loads(task.job.argv[1])) * self._rng.lognormal(0.0, 0.02)
@@ -99,6 +115,8 @@ class TimedExecutor:
         start = self._clock()
         end = start + self._job_s * self._rng.lognormal(0.0, 0.1)
         self.launches.append((start, end))
+        if task.job.name.isdigit():
+            self.newest = start
         heapq.heappush(self._running, (end, len(self.launches), task, outcome))
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
@@ -116,28 +134,87 @@ class TimedExecutor:
     def cancel_all(self) -> None:
         self._running.clear()
 
-    def busy(self, slots: int) -> float:
-        """Return which share of the slots had a job, from when all had one until the last launch."""
-        flying: list[float] = []
-        full = 0.0
-        for start, end in self.launches:
-            while flying and flying[0] <= start:
-                heapq.heappop(flying)
-            heapq.heappush(flying, end)
-            if len(flying) == slots:
-                full = start
-                break
-        last = self.launches[-1][0]
-        used = sum(max(0.0, min(end, last) - max(start, full)) for start, end in self.launches)
-        return used / (slots * (last - full)) if last > full > 0.0 else float("nan")
+
+def busy(jobs: Sequence[tuple[float, float]], slots: int, last: float) -> float:
+    """Return which share of the slots had one of `jobs`, (start, end), from when all had one until `last`."""
+    flying: list[float] = []
+    full = float("inf")
+    for start, end in jobs:
+        while flying and flying[0] <= start:
+            heapq.heappop(flying)
+        heapq.heappush(flying, end)
+        if len(flying) == slots:
+            full = start
+            break
+    used = sum(max(0.0, min(end, last) - max(start, full)) for start, end in jobs)
+    return used / (slots * (last - full)) if last > full else float("nan")
+
+
+class Printing(PaperObjective):
+    """The paper objective with jobs of one core that print what is measured, and how long they take."""
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        (context.folder / INPUT).write_text("\n".join(f"{name} = {value}" for name, value in configuration.items()))
+        return Job(("paper", json.dumps(dict(configuration))), context.folder, time_limit_s=600.0)
+
+    def progress_reader(self) -> ProgressReader:
+        return lambda _: None
+
+    def measure(self, output: Output) -> Measurement:
+        return Measurement({SECONDS.name: float(output.stdout.split()[-1])})
+
+
+class Seats:
+    """Places for jobs that the scheduler puts on cores."""
+
+    def take(self, _: int) -> tuple[int, ...]:
+        return ()
+
+    def give_back(self, _: object) -> None:
+        pass
+
+
+class Cluster:
+    """A Slurm on paper with an executor that uses it, and what happened there when."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._rng = np.random.default_rng(0)
+        self._job_s = options.job_s
+        self.newest = 0.0
+        self.launches: list[tuple[float, float]] = []
+        self.slurm = PaperSlurm(options.slots, self._duration_s, self._prints)
+        site = Site("slurm", cores_per_node=64, max_jobs=10**6, poll_s=options.poll_s or 10.0)
+        self._submit_s = options.submit_ms / 1e3
+        launcher = BatchLauncher(SLURM, site, commands=self._command)
+        self.executor = JobExecutor(launcher, self._note, lambda text: print(text, file=sys.stderr, flush=True))
+
+    def _command(self, argv: Sequence[str], folder: Path | None = None, answer_file: Path | None = None) -> Answer:
+        if argv[0] == "sbatch":
+            time.sleep(self._submit_s)
+        return self.slurm(argv, folder, answer_file)
+
+    def _note(self, name: str, _: str) -> None:
+        if name.isdigit():
+            self.newest = time.monotonic()
+
+    def _duration_s(self, _: Path) -> float:
+        found = float(self._job_s * self._rng.lognormal(0.0, 0.1))
+        now = time.monotonic()
+        self.launches.append((now, now + found))
+        return found
+
+    def _prints(self, folder: Path, duration_s: float) -> str:
+        configuration = json.loads(json.loads((folder / JOB_FILE).read_bytes())["argv"][1])
+        return f"took {duration_s:.1f} s\nwall_s {seconds_of(configuration) * self._rng.lognormal(0.0, 0.02)}\n"
 
 
 class Gauge(ListDisplay):
-    """Keeps nothing of what is shown but the figures, at every thousandth of the trials."""
+    """Keeps nothing of what is shown but the figures, at every twentieth of the trials."""
 
-    def __init__(self, clock: Clock, every: int) -> None:
+    def __init__(self, clock: Callable[[], float], cpu_s: Callable[[], float], every: int) -> None:
         super().__init__()
         self._clock = clock
+        self._cpu_s = cpu_s
         self._every = every
         self.points: list[tuple[int, float, float, float]] = []
 
@@ -147,8 +224,12 @@ class Gauge(ListDisplay):
     def update(self, status: object) -> None:
         finished = status.finished  # type: ignore[attr-defined]
         if not self.points or finished >= self.points[-1][0] + self._every:
-            self.points.append((finished, time.process_time(), self._clock.now, resident_mib()))
-            print(*self.points[-1], file=sys.stderr, flush=True)
+            self.note(finished)
+
+    def note(self, finished: int) -> None:
+        """Keep the figures of this moment."""
+        self.points.append((finished, self._cpu_s(), self._clock(), resident_mib()))
+        print(*self.points[-1], file=sys.stderr, flush=True)
 
 
 def resident_mib() -> float:
@@ -157,30 +238,70 @@ def resident_mib() -> float:
 
 
 def measured(options: argparse.Namespace, folder: Path) -> dict[str, object]:
-    clock = Clock()
-    store = StudyStore.create(f"sqlite:///{folder / 'scale.db'}", "paper", definition(SPACE))
-    store.use(sampler_of(SPACE, SamplerSection(name=options.sampler)))
-    executor = TimedExecutor(clock, options.job_s, options.poll_s)
-    display = Gauge(clock, max(1, options.trials // 20))
-    bench = Bench(OneCore(), executor, CorePool(range(options.slots)), folder / "runs", display, clock=clock)
-    repeats = ONCE if options.once else RepeatsSection()
-    study = study_file(budget={"trials": options.trials, "workers": options.slots}, repeats=repeats)
+    """Run a study, and return what it took."""
     before = resident_mib()
     start = time.perf_counter()
-    StudyRunner(store, SPACE, bench, study).tune()
-    display.points.append((options.trials, time.process_time(), clock.now, resident_mib()))
-    return {
+    found = on_cluster(options, folder) if options.batch else in_simulation(options, folder)
+    return found | {
         "trials": options.trials,
         "slots": options.slots,
         "sampler": options.sampler,
         "optuna": optuna.__version__,
         "wall_s": time.perf_counter() - start,
-        "runs": len(store.runs()),
         "memory_before_mib": before,
         "memory_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "points": windows(display.points),
-        "busy": executor.busy(options.slots),
     }
+
+
+def in_simulation(options: argparse.Namespace, folder: Path) -> dict[str, object]:
+    clock = Clock()
+    executor = TimedExecutor(clock, options.job_s, options.poll_s)
+    display = Gauge(clock, time.process_time, max(1, options.trials // 20))
+    bench = Bench(OneCore(), executor, CorePool(range(options.slots)), folder / "runs", display, clock=clock)
+    runs = tuned(options, folder, bench, options.slots)
+    return {
+        "runs": runs,
+        "points": windows(display.points),
+        "busy": busy(executor.launches, options.slots, executor.newest),
+    }
+
+
+def on_cluster(options: argparse.Namespace, folder: Path) -> dict[str, object]:
+    cluster = Cluster(options)
+    slurm = cluster.slurm
+    display = Gauge(time.monotonic, lambda: time.process_time() - slurm.cpu_s, max(1, options.trials // 20))
+    bench = Bench(Printing(), cluster.executor, Seats(), folder / "runs", display)  # type: ignore[arg-type]
+    began, cpu_s = time.monotonic(), time.process_time()
+    runs = tuned(options, folder, bench, int(options.slots * (1.0 + options.ahead)))
+    took_s = time.monotonic() - began
+    slurm.close()
+    jobs = cluster.launches
+    whole_s = max(end for _, end in jobs) - jobs[0][0]
+    files = [entry for entry in (folder / "runs").rglob("*") if entry.is_file()]
+    return {
+        "runs": runs,
+        "points": windows(display.points),
+        "busy": busy(jobs, options.slots, cluster.newest),
+        "busy_all": sum(end - start for start, end in jobs) / (options.slots * whole_s),
+        "cpu_ms_per_trial": 1e3 * (time.process_time() - cpu_s - slurm.cpu_s) / options.trials,
+        "paper_cpu_s": slurm.cpu_s,
+        "polls_per_minute": 60.0 * slurm.polls / took_s,
+        "jobs": len(jobs),
+        "most_running": slurm.most_running,
+        "files_per_run": len(files) / runs,
+        "bytes_per_run": sum(entry.stat().st_size for entry in files) / runs,
+    }
+
+
+def tuned(options: argparse.Namespace, folder: Path, bench: Bench, workers: int) -> int:
+    """Run the study; return how many runs it had."""
+    store = StudyStore.create(f"sqlite:///{folder / 'scale.db'}", "paper", definition(SPACE))
+    store.use(sampler_of(SPACE, SamplerSection(name=options.sampler)))
+    repeats = ONCE if options.once else RepeatsSection()
+    study = study_file(budget={"trials": options.trials, "workers": workers}, repeats=repeats)
+    StudyRunner(store, SPACE, bench, study).tune()
+    bench.display.note(options.trials)  # type: ignore[attr-defined]
+    return len(store.runs())
 
 
 def windows(points: Sequence[tuple[int, float, float, float]]) -> list[dict[str, float]]:
@@ -200,13 +321,17 @@ def main() -> None:
     parser.add_argument("--job-s", type=float, default=30.0)
     parser.add_argument("--poll-s", type=float, default=0.0)
     parser.add_argument("--sampler", default="autotune")
+    parser.add_argument("--batch", action="store_true", help="through job scripts and a Slurm on paper")
+    parser.add_argument("--ahead", type=float, default=0.1)
+    parser.add_argument("--submit-ms", type=float, default=0.0, help="how long sbatch takes")
+    parser.add_argument("--folder", type=Path, help="where the study lies meanwhile: a file system on a disk")
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--profile", help="write cProfile's figures there")
     options = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     profile = cProfile.Profile() if options.profile else None
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         result = profile.runcall(measured, options, Path(folder)) if profile else measured(options, Path(folder))
     if profile:
         profile.dump_stats(options.profile)
@@ -217,9 +342,17 @@ def main() -> None:
     for row in result["points"]:
         print(f"{row['from']:>7}-{row['to']:<7} {row['ms']:>15.1f} {row['per_s']:>9.1f} {row['mib']:>13.0f}")
     print(
-        f"{result['runs']} runs, slots busy {result['busy']:.1%} of the time, {result['wall_s']:.0f} s in all, "
+        f"{result['runs']} runs, slots busy {result['busy']:.1%} of the time from when all were to the last new trial, "
+        f"{result['wall_s']:.0f} s in all, "
         f"memory {result['memory_before_mib']:.0f} MiB before, {result['memory_peak_mib']:.0f} MiB at most"
     )
+    if options.batch:
+        print(
+            f"{result['cpu_ms_per_trial']:.1f} ms CPU a trial (and {result['paper_cpu_s']:.0f} s of Slurm's on paper), "
+            f"slots busy {result['busy_all']:.1%} from the first start to the last end, "
+            f"{result['most_running']} jobs at most, {result['polls_per_minute']:.1f} polls a minute, "
+            f"{result['files_per_run']:.1f} files and {result['bytes_per_run']:.0f} bytes a run"
+        )
 
 
 if __name__ == "__main__":

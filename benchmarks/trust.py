@@ -186,7 +186,6 @@ def add_trial(store: StudyStore, value_s: float) -> None:
     trial = store.ask(SPACE)
     if trial is None:
         raise AssertionError("the space holds more than two configurations")
-    store.lease(trial.number)
     outcome = Outcome({SECONDS.name: value_s}, usage=Usage(value_s))
     store.add_run(Run(trial.configuration, trial.number, outcome=outcome))
     store.settle(trial.number, Observation(value=value_s))

@@ -38,6 +38,7 @@ _AT_ONCE = 500
 _CANCEL_PATIENCE_S = 120.0
 _SAY_AGAIN_S = 15.0
 _PAUSE_S = 0.05
+_OF_A_RUN = frozenset({STATUS_FILE, ANSWER_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR})
 # What a job needs of the environment that its study was started in, where no modules are loaded for it.
 _CARRIED = (
     *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "MKLROOT"),
@@ -51,10 +52,16 @@ class QueueFullError(LaunchError):
 
 @dataclass
 class _Known:
-    """What this process knows of a job: what the scheduler said last, and since when it has been gone from there."""
+    """What this process knows of a job: what the scheduler said last, and since when it has been gone from there.
 
+    Its `number` is the scheduler's, its `folder` that of its run.
+    """
+
+    number: str
+    folder: Path
     seen: Seen | None = None
     gone_since: float | None = None
+    started: bool = False
     cancelled: bool = False
     ended: JobStatus | None = None
 
@@ -120,18 +127,24 @@ class BatchLauncher:
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the status of every id; the scheduler is asked once for all of them, and not too often."""
-        found = {job_id: self._read(job_id) for job_id in ids}
-        self._ask([job_id for job_id, status in found.items() if status is None])
-        return {job_id: status or self._judged(job_id) for job_id, status in found.items()}
+        written = {job_id: self._written(job_id) for job_id in ids}
+        self._ask([job_id for job_id in ids if self._known(job_id).ended is None])
+        return {job_id: self._known(job_id).ended or self._judged(job_id, status) for job_id, status in written.items()}
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Forget jobs that nobody will ask for again."""
+        for job_id in ids:
+            self._jobs.pop(job_id, None)
 
     def end(self, ids: Iterable[str]) -> None:
         """Ask the scheduler to end jobs; `poll` tells when they have."""
-        wanted = [job_id for job_id in ids if self._read(job_id) is None]
+        wanted = [job_id for job_id in ids if self._has_not_ended(job_id)]
         for job_id in wanted:
             self._known(job_id).cancelled = True
         for some in _parts(wanted):
-            self._commands(self._scheduler.cancel([self._number(job_id) for job_id in some]))
-        self._ask_at = self._clock()
+            self._commands(self._scheduler.cancel([self._known(job_id).number for job_id in some]))
+        if wanted:
+            self._ask_at = self._clock()
 
     def cancel(self, job_id: str) -> None:
         """End a job, and return when it has ended.
@@ -144,7 +157,7 @@ class BatchLauncher:
         while self.poll([job_id])[job_id].state in {JobState.QUEUED, JobState.RUNNING}:
             now = self._clock()
             if now >= give_up_at:
-                msg = f"job {self._number(job_id)} could not be cancelled within {_CANCEL_PATIENCE_S:g} s"
+                msg = f"job {self._known(job_id).number} could not be cancelled within {_CANCEL_PATIENCE_S:g} s"
                 raise LaunchError(f"{msg}: {self.trouble}" if self.trouble else msg)
             if now >= say_at:
                 # The scheduler may have been away the first time.
@@ -215,8 +228,10 @@ class BatchLauncher:
             "output_limit_bytes": _OUTPUT_LIMIT_BYTES,
         }
         try:
-            for name in (STATUS_FILE, ANSWER_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR):
-                (job.folder / name).unlink(missing_ok=True)
+            # One look is less for a shared file system than six files that are not there.
+            for entry in list(job.folder.iterdir()):
+                if entry.name in _OF_A_RUN:
+                    entry.unlink()
             (job.folder / node.JOB_FILE).write_text(json.dumps(spec), encoding="utf-8")
             (job.folder / SCRIPT_FILE).write_text(self.script(job), encoding="utf-8")
         except OSError as error:
@@ -238,9 +253,6 @@ class BatchLauncher:
     def _id(self, number: str, folder: Path) -> str:
         return f"{self._scheduler.name}:{number}:{folder}"
 
-    def _number(self, job_id: str) -> str:
-        return self._parsed(job_id)[0]
-
     def _parsed(self, job_id: str) -> tuple[str, Path]:
         kind, _, rest = job_id.partition(":")
         number, colon, folder = rest.partition(":")
@@ -250,18 +262,26 @@ class BatchLauncher:
         return number, Path(folder)
 
     def _known(self, job_id: str) -> _Known:
-        return self._jobs.setdefault(job_id, _Known())
+        known = self._jobs.get(job_id)
+        if known is None:
+            known = self._jobs[job_id] = _Known(*self._parsed(job_id))
+        return known
 
-    def _read(self, job_id: str) -> JobStatus | None:
-        """Return how a job ended, if its own files say all there is to know."""
+    def _written(self, job_id: str) -> JobStatus | None:
+        """Return what a job's own files say of its end, and take note of it if that is all there is to know."""
         known = self._known(job_id)
-        if known.ended is None:
-            status = read_status(self._parsed(job_id)[1])
-            if status is not None and (known.cancelled or not was_ended(status)):
-                known.ended = (
-                    replace(status, reason=EndReason.CANCELLED) if known.cancelled and was_ended(status) else status
-                )
-        return known.ended
+        if known.ended is not None:
+            return known.ended
+        status = read_status(known.folder)
+        if status is not None and not was_ended(status):
+            known.ended = status
+        elif status is not None and known.cancelled:
+            known.ended = replace(status, reason=EndReason.CANCELLED)
+        return status
+
+    def _has_not_ended(self, job_id: str) -> bool:
+        self._written(job_id)
+        return self._known(job_id).ended is None
 
     def _ask(self, ids: Sequence[str]) -> None:
         now = self._clock()
@@ -269,12 +289,12 @@ class BatchLauncher:
             return
         complaint = ""
         for some in _parts(ids):
-            told, said = self._told([self._number(job_id) for job_id in some])
+            told, said = self._told([self._known(job_id).number for job_id in some])
             if told is None:
                 complaint = said
                 continue
             for job_id in some:
-                self._heard(job_id, told.get(self._number(job_id)), now)
+                self._heard(job_id, told.get(self._known(job_id).number), now)
         self.trouble = complaint
         if complaint:
             # A fast pace is for a scheduler that answers.
@@ -303,17 +323,19 @@ class BatchLauncher:
         elif known.gone_since is None:
             known.gone_since = now
 
-    def _judged(self, job_id: str) -> JobStatus:
-        """Return the status of a job of which no file says all."""
-        known, folder = self._known(job_id), self._parsed(job_id)[1]
-        status, seen = read_status(folder), known.seen
+    def _judged(self, job_id: str, status: JobStatus | None) -> JobStatus:
+        """Return the status of a job of which no file says all; `status` is what its own says."""
+        known = self._known(job_id)
+        folder, seen = known.folder, known.seen
         if known.gone_since is None:
-            running = status is not None or (folder / STDOUT).exists()
+            known.started = known.started or status is not None or (folder / STDOUT).exists()
             return (
                 JobStatus(JobState.RUNNING)
-                if running
+                if known.started
                 else JobStatus(JobState.QUEUED, message=seen.message if seen else "")
             )
+        # It may have ended after its files were looked at, and before the scheduler was asked.
+        status = status or read_status(folder)
         over = seen is not None and seen.state in {JobState.ENDED, JobState.LOST}
         if status is not None:
             known.ended = merged(status, seen) if over and seen is not None else status
@@ -322,7 +344,9 @@ class BatchLauncher:
         elif known.cancelled and (self._waited(known) or not (folder / STDOUT).exists()):
             known.ended = JobStatus(JobState.ENDED, EndReason.CANCELLED)
         elif self._waited(known):
-            message = f"the scheduler knows nothing of job {self._number(job_id)}, and it left no status in {folder}"
+            message = (
+                f"the scheduler knows nothing of job {self._known(job_id).number}, and it left no status in {folder}"
+            )
             known.ended = JobStatus(JobState.LOST, message=message)
         return known.ended or JobStatus(JobState.RUNNING)
 

@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 import optuna
 import sqlalchemy
 import sqlalchemy.exc
-from optuna.storages import BaseStorage, RDBStorage
-from sqlalchemy import Engine, NullPool, column, func, select, table
+from optuna.storages import RDBStorage
+from sqlalchemy import Engine, NullPool, func, select
 from sqlalchemy.sql.functions import FunctionElement
 
 from autotune.errors import StorageError
@@ -17,8 +17,7 @@ from autotune.storage_url import is_postgresql, shown, sqlite_path
 
 _BUSY_TIMEOUT_S = 60
 _CONNECT_TIMEOUT_S = 20
-_STUDIES = "studies"  # a table of Optuna's, as is the next
-_TRIALS = table("trials", column("trial_id"), column("number"))
+_STUDIES = "studies"  # a table of Optuna's
 _PROPOSING = 0x61736B  # "ask", in ASCII
 _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
@@ -82,14 +81,6 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
 def log_engine(url: str, storage: RDBStorage) -> Engine:
     """Return the engine for what must be on disk whatever happens, beside a storage: its commits wait for the disk."""
     return storage.engine if sqlite_path(url) is None else sqlalchemy.create_engine(url, **_engine_arguments(url))
-
-
-def number_of(storage: BaseStorage, trial_id: int) -> int:
-    """Return the number of a trial; of a database Optuna would read the whole trial for it."""
-    if not isinstance(storage, RDBStorage):
-        return storage.get_trial_number_from_id(trial_id)
-    with storage.engine.connect() as connection:
-        return int(connection.execute(select(_TRIALS.c.number).where(_TRIALS.c.trial_id == trial_id)).scalar_one())
 
 
 def _without_syncs(connection: sqlite3.Connection, record: object) -> None:

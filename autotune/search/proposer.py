@@ -146,7 +146,7 @@ class Proposer(BaseSampler):
             return dict(self.space.default())
         # One thread: the cores belong to the trials that run, and small matrices gain nothing by more.
         with self._lock, self._threads.limit(limits=1):
-            # Not the trial's number: one that was killed before it was launched has one, too.
+            # Not the trial's number: one that nobody can run has one, too.
             rng = np.random.default_rng([self.seed, history.trials])
             predicted = self._trusted(history)
             return self._first_new(predicted if len(predicted) else self.ranked(history, rng))

@@ -24,12 +24,11 @@ _LEAST_ROOM = 64
 
 @dataclass
 class Roster:
-    """The trials of a study: the storage's `ids` of all, by number, those that are `told`, and who is in the search."""
+    """The trials of a study: the storage's `ids` of all, by number, and who is in the search."""
 
     space: Space
     direction: StudyDirection
     ids: dict[int, int] = field(default_factory=dict)
-    told: set[int] = field(default_factory=set)
     _searched: list[int] = field(default_factory=list)
     _nameless: int = 0
     _rows: Rows = field(default_factory=lambda: np.empty((0, 0), dtype=np.int32))
@@ -40,10 +39,7 @@ class Roster:
     ) -> Self:
         """Read all trials, and those that are `counted` in the search."""
         found = cls(space, direction)
-        for trial in trials:
-            found.ids[trial.number] = trial._trial_id
-            if trial.state.is_finished():
-                found.told.add(trial.number)
+        found.ids.update((trial.number, trial._trial_id) for trial in trials)
         counted = list(counted)
         found._append([trial.number for trial in counted], [trial.params for trial in counted])
         return found

@@ -12,6 +12,8 @@ and the stored trials alone only with fewer of them. What is known to be the sam
 is passed over. Why so, and what was measured: docs/search.md.
 """
 
+from operator import attrgetter
+
 import numpy as np
 
 from autotune.search import design
@@ -32,6 +34,7 @@ _REFINED = 5
 _CLIMBS = 3
 # A design is chosen from so many.
 _DESIGNED = 500
+_IS_PENDING = attrgetter("pending")
 
 
 class ValidSetSampler(Proposer):
@@ -61,7 +64,7 @@ class ValidSetSampler(Proposer):
             return self.drawn(rng, seen)
         if len(seen) <= self._startup and not self._is_led(history):
             return self._designed(seen, rng)
-        running = sum(one.pending for one in history.observations)
+        running = sum(map(_IS_PENDING, history.observations))
         if running >= CROWD:
             return self._planned(history, running, rng)
         self._plan = None

@@ -1,7 +1,7 @@
 """Studies in storage: Optuna's tables, with what Optuna does not keep in attributes, and the log of runs beside them.
 
-One coordinator writes. A trial stays open while its race goes on, and is told once, when it is settled; its runs are in
-the log as soon as they end. A trial that was asked but not launched is set aside by `recover`.
+A trial is stored whole before it is launched, stays open while its race goes on, and is told once, when it is settled;
+its runs are in the log as soon as they end. So a trial without a run is one that is to be run, whoever stored it.
 """
 
 import secrets
@@ -13,9 +13,8 @@ from functools import cached_property
 from typing import Any, Self
 
 import optuna
-from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
@@ -23,7 +22,6 @@ from autotune.search.connection import (
     connect,
     held_alone,
     log_engine,
-    number_of,
     prepare_sqlite,
     set_up_alone,
     storage_errors,
@@ -31,12 +29,13 @@ from autotune.search.connection import (
 from autotune.search.distributions import distributions_of
 from autotune.search.guide import Guide
 from autotune.search.leases import LeaseBook
-from autotune.search.observation import ABANDONED, BOUND, Observation
+from autotune.search.observation import ABANDONED, Observation
 from autotune.search.proposer import Proposer, SpaceExhaustedError
 from autotune.search.prospect import Prospect, prospect_of
 from autotune.search.roster import Roster
 from autotune.search.runlog import MemoryRunLog, RunLog, SqlRunLog
 from autotune.search.sampler import ValidSetSampler
+from autotune.search.trialtable import Told, TrialTable, trial_table
 from autotune.storage_url import shown
 from spaces import Configuration, Space
 
@@ -47,25 +46,28 @@ WORKLOADS = "workloads"
 BRACKETS = "brackets"
 OUTLOOK = "outlook"
 WARM_START = "warm start"
-_LAUNCHED = "launched"
+HOLDER = "holder"
+"""The attribute of a trial that names the coordinator that made it, where coordinators have names."""
+
 _MARK = "mark"
 
 
 class StudyStore:
     """One study in a storage. What is written survives the process when a method returns; runs survive the machine."""
 
-    def __init__(self, url: str, storage: BaseStorage, study: optuna.Study, log: RunLog) -> None:
+    def __init__(self, url: str, storage: BaseStorage, study: optuna.Study, log: RunLog, holder: str = "") -> None:
         """Wrap an open study; use `create`, `in_memory` or `read`."""
         self._url = url
         self._storage = storage
         self._study = study
         self._log = log
+        self._holder = holder
         self._sampler: Proposer | None = None
         self._roster: Roster | None = None
 
     @classmethod
-    def create(cls, url: str, name: str, definition: Definition) -> Self:
-        """Open the study called `name` for writing, and make it if it is not there.
+    def create(cls, url: str, name: str, definition: Definition, holder: str = "") -> Self:
+        """Open the study called `name` for writing, and make it if it is not there; new trials are marked `holder`.
 
         Raises:
             StorageError: storage cannot be used, or the study there is about something else.
@@ -84,7 +86,8 @@ class StudyStore:
             if DEFINITION not in study.user_attrs:
                 study.set_user_attr(_MARK, secrets.token_hex(4))
                 study.set_user_attr(DEFINITION, definition.to_dict())
-            store = cls(url, storage, study, SqlRunLog(log_engine(url, storage), _study_id(storage, study)))
+            log = SqlRunLog(log_engine(url, storage), _study_id(storage, study))
+            store = cls(url, storage, study, log, holder)
             stored = store.definition
             differences = stored.differences(definition)
             if not differences and stored.study != definition.study:
@@ -245,7 +248,8 @@ class StudyStore:
                 configuration = self._sampler.propose(history)
             except SpaceExhaustedError:
                 return None
-            number, trial_id = self._create(configuration, roster.distributions)
+            marks = {HOLDER: self._holder} if self._holder else {}
+            number, trial_id = self._table.create(configuration, roster.distributions, marks)
             roster.add(number, trial_id, configuration)
             return TrialRecord(number, configuration)
 
@@ -254,16 +258,6 @@ class StudyStore:
             trials = self._study.get_trials(deepcopy=False)
             self._roster = Roster.of(space, self._study.direction, trials, sampler.counted(trials))
         return self._roster
-
-    def _create(self, configuration: Configuration, known: Mapping[str, BaseDistribution]) -> tuple[int, int]:
-        """Store a new trial with its parameters, in one transaction; return its number and its id."""
-        template = create_trial(
-            state=TrialState.RUNNING,
-            params=dict(configuration),
-            distributions={name: known[name] for name in configuration},
-        )
-        trial_id = self._storage.create_new_trial(self._study_id, template)
-        return number_of(self._storage, trial_id), trial_id
 
     def prospect(self, seen: Mapping[int, Observation], noise: float) -> Prospect | None:
         """Return what the next trials would gain, for `seen` as for `ask`; None where the sampler does not know.
@@ -278,11 +272,6 @@ class StudyStore:
                 return prospect_of(self._sampler, self._sampler.history(self._study), noise)
             except SpaceExhaustedError:
                 return None
-
-    def lease(self, number: int) -> None:
-        """Record that a trial is about to be launched."""
-        with storage_errors(self._url):
-            self._set(number, _LAUNCHED, value=True)
 
     def add_run(self, run: Run) -> None:
         """Record a run that ended."""
@@ -309,26 +298,24 @@ class StudyStore:
 
     def settle(self, number: int, observation: Observation) -> None:
         """Record what a trial is worth: a value, a bound, or nothing; the first word stands."""
-        with storage_errors(self._url):
-            if self._is_told(number):
-                # It was capped and given another chance: Optuna cannot change a finished trial, the log of runs can.
-                return
-            bound = observation.value if observation.partial else observation.bound
-            if bound is not None:
-                self._set(number, BOUND, value=bound)
-                self._tell(number, TrialState.PRUNED)
-            elif observation.value is not None:
-                self._tell(number, TrialState.COMPLETE, [observation.value])
-            else:
-                self._tell(number, TrialState.FAIL)
+        self.settle_all({number: observation})
 
-    def recover(self) -> None:
-        """Set aside trials that were proposed and never launched."""
+    def settle_all(self, observations: Mapping[int, Observation]) -> None:
+        """Record what trials are worth, by number; the first word on each stands.
+
+        One that was capped and given another chance has had it: Optuna cannot change a finished trial, the log of runs
+        can.
+        """
         with storage_errors(self._url):
-            for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-                if _LAUNCHED not in trial.user_attrs:
+            self._table.tell({self._id(number): Told.of(one) for number, one in observations.items()})
+
+    def recover(self, space: Space) -> None:
+        """Set aside trials that nobody can run: another program made them, or was killed while it did."""
+        with storage_errors(self._url):
+            for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING)):
+                if not space.contains(trial.params):
                     self._set(trial.number, ABANDONED, value=True)
-                    self._tell(trial.number, TrialState.FAIL)
+                    self._storage.set_trial_state_values(self._id(trial.number), TrialState.FAIL)
             self._roster = None
 
     def _catch_up(self, trials: Sequence[FrozenTrial]) -> None:
@@ -345,16 +332,6 @@ class StudyStore:
         self._study.add_trials(trials[len(known) :])
         self._roster = None
 
-    def _is_told(self, number: int) -> bool:
-        if self._roster is not None:
-            return number in self._roster.told
-        return self._storage.get_trial(self._id(number)).state.is_finished()
-
-    def _tell(self, number: int, state: TrialState, values: Sequence[float] | None = None) -> None:
-        self._storage.set_trial_state_values(self._id(number), state, values)
-        if self._roster is not None:
-            self._roster.told.add(number)
-
     def _set(self, number: int, name: str, *, value: object) -> None:
         self._storage.set_trial_user_attr(self._id(number), name, value)
 
@@ -362,6 +339,10 @@ class StudyStore:
         if self._roster is not None and number in self._roster.ids:
             return self._roster.ids[number]
         return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
+
+    @cached_property
+    def _table(self) -> TrialTable:
+        return trial_table(self._storage, self._study_id)
 
     @cached_property
     def _study_id(self) -> int:

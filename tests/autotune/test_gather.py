@@ -39,7 +39,6 @@ def stored(address, name="paper", seconds=2.0, **changes):
     store = StudyStore.create(address, name, definition(SPACE, **changes))
     store.use(ValidSetSampler(SPACE))
     trial = store.ask(SPACE)
-    store.lease(trial.number)
     store.add_run(Run(trial.configuration, trial.number, outcome=took(seconds)))
     return trial.configuration
 

@@ -318,6 +318,5 @@ def test_a_store_passes_a_guide_on():
     store.start_with(SPACE.decode(ROWS[order[1:3]]))
     for _ in range(3):
         trial = store.ask(SPACE)
-        store.lease(trial.number)
         store.settle(trial.number, Observation(value=float(np.exp(cost_of(costs, trial.configuration)))))
     assert place_of(SPACE.indices([store.ask(SPACE).configuration]))[0] == order[0]

@@ -59,6 +59,10 @@ class PaperQueue:
     def end(self, ids) -> None:
         self.ended += list(ids)
 
+    def forget(self, ids) -> None:
+        for job_id in ids:
+            del self.says[job_id]
+
 
 class Clock:
     """Time that passes when somebody sleeps."""
@@ -125,6 +129,18 @@ def test_one_look_at_the_queue_is_enough_for_all_jobs(executor, queue, tmp_path)
         executor.submit(task(tmp_path, number))
     executor.wait(0.0)
     assert queue.polls == 1
+
+
+def test_the_more_jobs_the_less_often_their_files_are_looked_at(executor, queue, tmp_path):
+    for number in range(1000):
+        executor.submit(task(tmp_path, number))
+    for _ in range(20):
+        executor.wait(0.25)
+    assert queue.polls == 6  # at once, and every second
+    queue.says["paper:00999"] = DONE
+    prints(tmp_path, "2.0\n", 999)
+    ended = [one for _ in range(5) for one in executor.wait(0.25)]
+    assert [one.key for one, _ in ended] == [999]
 
 
 def test_what_ends_at_the_same_time_is_told_at_once(executor, queue, tmp_path):

@@ -52,16 +52,13 @@ def test_runs_that_end_at_one_moment_settle_as_one_after_the_other(tmp_path):
 
 
 def test_killed_between_storing_and_settling_nothing_that_ended_runs_again(tmp_path, monkeypatch):
-    settled = []
-
-    def settle(store, number, observation):
-        if len(settled) == 3:
+    def settle_all(store, observations):
+        if len(observations) > 1:
             raise KeyboardInterrupt
-        settled.append(number)
-        original(store, number, observation)
+        original(store, observations)
 
-    original = StudyStore.settle
-    monkeypatch.setattr(StudyStore, "settle", settle)
+    original = StudyStore.settle_all
+    monkeypatch.setattr(StudyStore, "settle_all", settle_all)
     _, bench, runner = session(tmp_path, Gathering(bowl, together=8, at_once=8), trials=9, workers=8)
     bench.pool = CorePool(range(100))
     with pytest.raises(KeyboardInterrupt):

@@ -11,7 +11,7 @@ from autotune.outcome import Outcome
 from autotune.records import Run, State
 from autotune.search.observation import Observation
 from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore, study_names
+from autotune.search.store import HOLDER, StudyStore, study_names
 from launchers import Usage
 from objectives.base import Answer, FailureKind
 from tests.autotune.fakes import capped, definition, failed, small_space, took
@@ -95,24 +95,41 @@ def test_studies_in_one_storage_keep_their_runs_apart(address):
     assert len(one.runs()) == len(other.runs()) == 1
 
 
-def test_a_trial_without_a_job_is_set_aside_and_its_configuration_is_free_again(address):
+def test_a_trial_without_a_run_is_there_to_be_run_and_the_next_is_another(address):
     store = opened(address)
-    lost = store.ask(SPACE)
+    first = store.ask(SPACE)
     store = opened(address)
-    store.recover()
-    assert store.trials() == []
-    again = store.ask(SPACE)
-    assert again.configuration == lost.configuration
-    assert again.number == 1
+    store.recover(SPACE)
+    (found,) = store.trials()
+    assert (found.number, found.configuration, found.runs, found.settled) == (0, first.configuration, (), False)
+    assert store.ask(SPACE).configuration != first.configuration
 
 
-def test_a_trial_that_was_launched_stays_with_the_runs_that_ended(address):
+@pytest.mark.parametrize("parameters", [{}, {"np": 8, "npool": 3}])
+def test_a_trial_of_another_program_that_nobody_can_run_is_set_aside(address, parameters):
+    store = opened(address)
+    mine = store.ask(SPACE)
+    study = optuna.load_study(study_name="paper", storage=address)
+    study.enqueue_trial(parameters)
+    theirs = study.ask()
+    for name, value in parameters.items():
+        theirs.suggest_int(name, 1, 8)
+        assert theirs.params[name] == value
+    study.enqueue_trial(parameters)
+    store = opened(address)
+    store.recover(SPACE)
+    assert [trial.number for trial in store.trials()] == [mine.number]
+    assert [trial.state for trial in study.trials[1:]] == [TrialState.FAIL, TrialState.FAIL]
+    assert store.ask(SPACE).number == 3
+
+
+def test_a_trial_that_was_run_stays_with_the_runs_that_ended(address):
     store = opened(address)
     for _ in range(2):
-        store.lease(store.ask(SPACE).number)
+        store.ask(SPACE)
     store.add_run(run_of(store.trials()[1], took(3.0)))
     store = opened(address)
-    store.recover()
+    store.recover(SPACE)
     assert [(trial.number, len(trial.runs), trial.settled) for trial in store.trials()] == [
         (0, 0, False),
         (1, 1, False),
@@ -174,7 +191,6 @@ def test_readers_do_not_block_the_writer(address):
     reader = sqlalchemy.create_engine(address).connect()
     reader.execute(sqlalchemy.text("SELECT count(*) FROM trials")).fetchall()
     trial = store.ask(SPACE)
-    store.lease(trial.number)
     store.add_run(run_of(trial, took(1.0)))
     store.settle(trial.number, Observation(value=1.0))
     reader.close()
@@ -199,14 +215,13 @@ def test_runs_wait_for_the_disk_and_what_can_be_had_again_does_not(sqlite):
 
 
 def test_what_is_known_without_reading_is_what_would_be_read(address):
+    opened(address)
+    optuna.load_study(study_name="paper", storage=address).ask()  # nobody can run it
     store = opened(address)
-    store.ask(SPACE)  # never launched
-    store = opened(address)
-    store.recover()
+    store.recover(SPACE)
     seen = {}
     for value in (3.0, 2.0, 5.0):
         trial = store.ask(SPACE, seen)
-        store.lease(trial.number)
         seen[trial.number] = Observation(value=value)
         store.add_run(run_of(trial, took(value)))
         store.settle(trial.number, seen[trial.number])
@@ -217,18 +232,27 @@ def test_what_is_known_without_reading_is_what_would_be_read(address):
     assert [trial.number for trial in store.trials()] == [1, 2, 3]
 
 
-def test_a_new_trial_is_there_with_its_parameters_or_not_at_all(address, monkeypatch):
+def test_a_new_trial_is_there_with_its_parameters_or_not_at_all(address):
     store = opened(address)
     trial = store.ask(SPACE)
     found = optuna.load_study(study_name="paper", storage=address).trials
     assert [dict(one.params) for one in found] == [dict(trial.configuration)]
     assert found[0].state is TrialState.RUNNING
-    seen = {trial.number: Observation(pending=True)}
 
-    def full(*arguments):
-        raise sqlite3.OperationalError("disk full")
+    def full(connection, cursor, statement, *rest):
+        if statement.startswith("INSERT INTO trial_params"):
+            raise sqlite3.OperationalError("disk full")
 
-    monkeypatch.setattr(store._storage, "_set_trial_param_without_commit", full)
+    sqlalchemy.event.listen(store._storage.engine, "before_cursor_execute", full)
     with pytest.raises(StorageError):
-        store.ask(SPACE, seen)
+        store.ask(SPACE, {trial.number: Observation(pending=True)})
     assert len(optuna.load_study(study_name="paper", storage=address).trials) == 1
+
+
+def test_a_trial_names_the_coordinator_that_made_it(address):
+    for holder in ("", "one", "other"):
+        store = StudyStore.create(address, "paper", definition(SPACE), holder)
+        store.use(ValidSetSampler(SPACE))
+        store.ask(SPACE)
+    found = optuna.load_study(study_name="paper", storage=address).trials
+    assert [trial.user_attrs.get(HOLDER, "") for trial in found] == ["", "one", "other"]

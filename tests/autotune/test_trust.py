@@ -124,6 +124,7 @@ def test_a_study_that_is_resumed_loses_nothing():
     assert sum(len(trial.runs) for trial in trials) == len(counted)
     blocks = [run.block for run in counted]
     assert blocks == sorted(blocks)
-    assert len(Standings.of(trials, SECONDS).effects.samples) == sum(
-        len(trial.runs) for trial in trials if trial.complete
-    )
+    runs_of = Standings.of(trials, SECONDS).effects.runs
+    assert {number: len(runs) for number, runs in runs_of.items()} == {
+        trial.number: len(trial.runs) for trial in trials if trial.complete
+    }

@@ -51,7 +51,7 @@ def test_nothing_known_is_said(store):
 
 
 def test_a_study_that_has_trials_is_left_as_it_is(store):
-    store.lease(store.ask(SPACE).number)
+    store.ask(SPACE)
     found = warm_start(store, SPACE, setting("two"), known_without("two"), ListDisplay())
     assert found.proposals == ()
     assert "had trials before" in found.why

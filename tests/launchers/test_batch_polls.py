@@ -1,0 +1,101 @@
+"""How often a scheduler is asked, and what is made of a job that ends just then."""
+
+import json
+
+import pytest
+
+from launchers import EndReason, Job, JobState
+from launchers.batch import BatchLauncher
+from launchers.commands import Answer
+from launchers.schedulers.slurm import SLURM
+from launchers.site import Site
+from launchers.supervisor import STATUS_FILE
+
+ENDED = {
+    "state": "ended",
+    "reason": "exited",
+    "exit_code": 0,
+    "message": "",
+    "elapsed_s": 7.0,
+    "cpu_s": 6.0,
+    "peak_memory_bytes": 5,
+}
+
+
+class Desk:
+    """Answers Slurm's commands; `when_asked` happens before it says that every job is in `state`."""
+
+    def __init__(self):
+        self.asked = 0
+        self.jobs = 0
+        self.state = "RUNNING"
+        self.when_asked = lambda: None
+
+    def __call__(self, argv, folder=None, answer_file=None):
+        match argv:
+            case ["sbatch", "--parsable", _]:
+                self.jobs += 1
+                return Answer(0, f"{self.jobs}\n")
+            case ["squeue", *_, jobs]:
+                self.asked += 1
+                self.when_asked()
+                numbers = jobs.removeprefix("--jobs=").split(",")
+                return Answer(0, "".join(f"{number}|{self.state}|None\n" for number in numbers))
+            case ["scancel", *_]:
+                return Answer(0)
+        raise AssertionError(argv)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def desk():
+    return Desk()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def launcher(desk, clock):
+    return BatchLauncher(SLURM, Site("slurm", poll_s=10.0), commands=desk, clock=clock)
+
+
+@pytest.fixture
+def job_id(launcher, tmp_path):
+    return launcher.submit(Job(("true",), tmp_path))
+
+
+def test_to_end_nothing_is_no_reason_to_ask(launcher, desk, clock, job_id):
+    for second in range(20):
+        clock.now = float(second)
+        launcher.poll([job_id])
+        launcher.end([])
+    assert desk.asked == 2
+    launcher.end([job_id])
+    launcher.poll([job_id])
+    assert desk.asked == 3
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "TIMEOUT", "CANCELLED"])
+def test_a_job_that_ends_while_the_scheduler_is_asked_keeps_what_it_used(launcher, desk, job_id, tmp_path, state):
+    desk.state = state
+    desk.when_asked = lambda: (tmp_path / STATUS_FILE).write_text(json.dumps(ENDED))
+    status = launcher.poll([job_id])[job_id]
+    assert (status.state, status.usage.elapsed_s) == (JobState.ENDED, 7.0)
+
+
+def test_what_was_forgotten_is_read_again(launcher, desk, job_id, tmp_path):
+    (tmp_path / STATUS_FILE).write_text(json.dumps(ENDED))
+    first = launcher.poll([job_id])
+    launcher.forget([job_id, job_id])
+    assert launcher.poll([job_id]) == first
+    assert first[job_id].reason is EndReason.EXITED
+    assert desk.asked == 0
