@@ -32,7 +32,7 @@ class PaperQueue:
     """Takes jobs and says of them what a test wrote down; refuses to be asked about others."""
 
     def __init__(self) -> None:
-        self.site = Site("paper", max_jobs=60)
+        self.site = Site("paper", max_jobs=2000)
         self.says: dict[str, JobStatus] = {}
         self.jobs: list[Job] = []
         self.ended: list[str] = []
@@ -169,6 +169,7 @@ def test_a_full_queue_is_waited_for(executor, queue, said, tmp_path):
 
 
 def test_no_more_jobs_are_in_the_queue_than_the_site_allows(executor, queue, tmp_path):
+    queue.site = Site("paper", max_jobs=60)
     for number in range(70):
         executor.submit(task(tmp_path, number))
     assert len(queue.jobs) == 60

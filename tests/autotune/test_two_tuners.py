@@ -50,7 +50,7 @@ def check_whole(folder, url):
     trials = table(folder, "trials", url)
     assert len(trials) == 14
     assert "running" not in {row["state"] for row in trials}
-    assert len({row["x"] for row in trials}) == 14
+    assert len({(row["x"], row.get("y")) for row in trials}) == 14
     runs = table(folder, "runs", url)
     assert len({(run["trial"], run["started"]) for run in runs}) == len(runs)
     return runs

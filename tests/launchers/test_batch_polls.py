@@ -31,7 +31,7 @@ class Desk:
         self.state = "RUNNING"
         self.when_asked = lambda: None
 
-    def __call__(self, argv, folder=None, answer_file=None):
+    def __call__(self, argv, folder=None, answer_file=None, input_file=None):
         match argv:
             case ["sbatch", "--parsable", _]:
                 self.jobs += 1
