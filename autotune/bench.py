@@ -1,7 +1,7 @@
 """The bench: what runs are made with, whatever they are made for."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from autotune.company import Company
 from autotune.cores import Pool
 from autotune.deadline import Deadline, expected_s
 from autotune.display import Display
+from autotune.errors import BusyError
 from autotune.executor import Executor
 from autotune.folders import fresh_folder
 from autotune.leased import Leased
@@ -43,7 +44,7 @@ class Launched:
     started: str
 
 
-class TakenError(Exception):
+class TakenError(BusyError):
     """Another coordinator of the study has this run in flight."""
 
 
@@ -56,7 +57,7 @@ class Bench:
     how long the slowest complete one took so far. `width` is how many of the runs that are compared with each other may
     go on side by side: more than one only where each has nodes of its own. `company` are the other coordinators of the
     study, where there may be some, or where jobs outlive theirs: those of a `scheduler`, of which `find_job` returns
-    the one that was submitted last in the folder of a run.
+    the one that was submitted last in the folder of a run, and which `end_jobs` ends.
     """
 
     objective: Objective
@@ -77,6 +78,7 @@ class Bench:
     company: Company | None = None
     scheduler: str = ""
     find_job: Callable[[Path], str | None] = lambda _: None
+    end_jobs: Callable[[Sequence[str]], None] = lambda _: None
     _inherited: dict[str, Inherited] = field(default_factory=dict, init=False)
     _adopted: dict[str, Leased] = field(default_factory=dict, init=False)
     _refused: bool = field(default=False, init=False)
@@ -98,10 +100,12 @@ class Bench:
         """
         leg = leg or self.whole
         found = self._inherited.pop(folder, None)
-        if found is not None and dict(found.leased.purpose.configuration) == dict(configuration):
-            self._adopted[folder] = found.leased
-            task = found.leased.task(key, self.objective, reference=reference, leg=leg)
-            return replace(task, job_id=found.job_id)
+        if found is not None:
+            if dict(found.leased.purpose.configuration) == dict(configuration):
+                self._adopted[folder] = found.leased
+                task = found.leased.task(key, self.objective, reference=reference, leg=leg)
+                return replace(task, job_id=found.job_id)
+            self.end_jobs([found.job_id])
         context = Context(
             folder=fresh_folder(self.runs / folder),
             time_limit_s=self.run_time_limit_s,
@@ -127,7 +131,7 @@ class Bench:
         for lease in self.company.inherit():
             leased = Leased.from_dict(lease.record)
             folder = Path(leased.job["folder"])
-            job_id = lease.job_id or self.find_job(folder)
+            job_id = self.find_job(folder) or lease.job_id
             if job_id is None or (leased.started, leased.job["folder"]) in known:
                 sweep(folder)
                 self.company.release(lease.place)
@@ -135,13 +139,13 @@ class Bench:
                 self._inherited[lease.place] = Inherited(leased, job_id)
         return [inherited.leased for inherited in self._inherited.values()]
 
-    def left_over(self) -> list[str]:
-        """Give up the inherited runs that nobody wants any more; return their jobs."""
+    def end_left_over(self) -> None:
+        """End the inherited jobs that nobody wants any more."""
         given_up, self._inherited = self._inherited, {}
+        self.end_jobs([inherited.job_id for inherited in given_up.values()])
         for place in given_up:
             assert self.company is not None
             self.company.release(place)
-        return [inherited.job_id for inherited in given_up.values()]
 
     def start(self, task: Task, purpose: Purpose) -> Launched | None:
         """Start a prepared task on cores of its own; None while there are not enough, or if it would end too late.
@@ -167,8 +171,11 @@ class Bench:
             leased = Leased.of(placed, purpose, launched.job, launched.started, self.scheduler)
             if not self.company.take(placed.job.name, leased.to_dict()):
                 self.pool.give_back(resources)
-                raise TakenError(placed.job.name)
+                msg = f"run {placed.job.name} is being made by another process that works on the study; try again later"
+                raise TakenError(msg)
         self.executor.submit(placed)
+        if self.company is not None:
+            self.company.beat()
         return launched
 
     def release(self, launched: Launched) -> None:
@@ -179,9 +186,13 @@ class Bench:
     def check_time(self, *, idle: bool = False) -> None:
         """See whether the time of the runs in flight is over; with none of them (`idle`), whether a start was refused.
 
+        Others are told that this coordinator lives.
+
         Raises:
             UnfinishedError: it is.
         """
+        if self.company is not None:
+            self.company.beat()
         if self.deadline is not None and ((idle and self._refused) or not self.deadline.allows(None)):
             raise self.deadline.over()
 

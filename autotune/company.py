@@ -1,7 +1,7 @@
 """Company: the coordinators of a study, living and dead, and the runs that each has in flight.
 
 On a SQLite storage a coordinator is alone, and what others left are the jobs of who worked on the study before. On a
-server several work together; who has said nothing for a minute is taken for dead, by the server's clock.
+server several work together; who has said nothing for three minutes is taken for dead, by the server's clock.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Any
 
 from autotune.search.leases import Lease, LeaseBook
 
-SILENT_S = 60.0
+SILENT_S = 180.0
 """Who has not been heard of for so long is taken for dead."""
 
 _PRESENCE = "tuner:"
@@ -44,6 +44,7 @@ class Company:
     alone: bool
     clock: Callable[[], float] = time.monotonic
     _looked_at: float = field(default=-inf, init=False)
+    _heard_at: float = field(default=-inf, init=False)
     _leases: dict[str, Lease] = field(default_factory=dict, init=False)
 
     @property
@@ -66,9 +67,20 @@ class Company:
         if when_due and (self.alone or self.clock() - self._looked_at < _LOOK_S):
             return False
         self._looked_at = self.clock()
-        self.book.heartbeat()
+        self.beat()
         self._leases = {lease.place: lease for lease in self.book.all()}
         return True
+
+    def beat(self) -> None:
+        """Say now and then that this coordinator lives, when it has something else to do than to look."""
+        if not self.alone and self.clock() - self._heard_at >= _LOOK_S:
+            self._heard_at = self.clock()
+            self.book.heartbeat()
+
+    def give_all_up(self) -> None:
+        """Give up all runs of this coordinator: none of them goes on."""
+        for place in self.book.heartbeat():
+            self.release(place)
 
     @property
     def others(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from autotune.company import Company, new_holder
 from autotune.cores import CoreClaim, CorePool, Pool
 from autotune.display import Display
-from autotune.errors import StorageError, UnfinishedError
+from autotune.errors import NothingWorkedError, StorageError
 from autotune.executor import Executor
 from autotune.jobs import JobExecutor
 from autotune.lock import IfHeld, StudyLock
@@ -93,17 +93,21 @@ class Crew:
 def crew(place: Place, company: Company | None, display: Display, workers: int) -> Iterator[Crew]:
     """Provide who runs tasks: jobs of a batch system, the nodes of the cluster that was joined, or this machine.
 
-    However this ends, no task is left behind; but jobs of a batch system are, for the next session, if this one was
-    only stopped.
+    However this ends, no task is left behind; but jobs of a batch system are, for the next session, unless none of the
+    study's runs worked.
     """
     with _made(place, company, display, workers) as made:
         try:
             yield made
-        except (KeyboardInterrupt, UnfinishedError):
+        except NothingWorkedError:
+            made.executor.cancel_all()
+            if company is not None:
+                company.give_all_up()
+            raise
+        except BaseException:
             made.executor.leave()
             raise
-        finally:
-            made.executor.cancel_all()
+        made.executor.cancel_all()
 
 
 @contextmanager

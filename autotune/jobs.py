@@ -15,6 +15,7 @@ _LOOK_S = 0.25
 _LOOK_S_A_JOB = 0.001
 _LEAST_PAUSE_S = 0.001
 _LATER_S = 30.0
+_SAY_AGAIN_S = 30.0
 _OVER = frozenset({JobState.ENDED, JobState.LOST})
 
 
@@ -26,9 +27,10 @@ class _Followed:
     lines: LineReader
     watched: Watched | None = None
     stopped: bool = False
+    say_at: float = 0.0
 
-    def look(self, status: JobStatus) -> bool:
-        """Read what is new; True when the run should be stopped, which is said once."""
+    def look(self, status: JobStatus, now: float) -> bool:
+        """Read what is new; True when the run should be stopped, which is said again if it goes on nevertheless."""
         ended = status.state in _OVER
         if self.watched is None:
             if not ended and status.state is not JobState.RUNNING:
@@ -36,7 +38,10 @@ class _Followed:
             self.watched = Watched(self.task, from_start=not ended)
         while not self.stopped and (new := self.lines.new_lines(ended=ended)):
             self.stopped = any(self.watched(line) for line in new)
-        return self.stopped and not ended
+        if ended or not self.stopped or now < self.say_at:
+            return False
+        self.say_at = now + _SAY_AGAIN_S
+        return True
 
     def outcome(self, status: JobStatus) -> Outcome:
         """Return how the run ended."""
@@ -118,8 +123,9 @@ class JobExecutor:
             except LaunchError as error:
                 self._refused.append((task, not_started(task, error)))
             else:
-                self._followed[job_id] = _Followed(task, LineReader(task.job.folder / STDOUT))
-                if not self._note(task.job.name, job_id):
+                if self._note(task.job.name, job_id):
+                    self._followed[job_id] = _Followed(task, LineReader(task.job.folder / STDOUT))
+                else:
                     # This process was taken for dead; whoever makes the run now will not find this job.
                     self._launcher.end([job_id])
             self._waiting.pop(0)
@@ -129,7 +135,8 @@ class JobExecutor:
         trouble = self._launcher.trouble
         if trouble or not self._waiting:
             self._tell(f"the scheduler cannot be asked: {trouble}; jobs go on meanwhile" if trouble else "")
-        self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status)])
+        now = self._clock()
+        self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status, now)])
         over = [(job_id, status) for job_id, status in statuses.items() if status.state in _OVER]
         followed = [(self._followed.pop(job_id), status) for job_id, status in over]
         self._launcher.forget(job_id for job_id, _ in over)

@@ -199,10 +199,11 @@ def _bench(opened: _Opened) -> Iterator[Bench]:
             company=company,
             scheduler=place.queue.site.scheduler if place.queue is not None else "",
             find_job=place.queue.submitted if place.queue is not None else lambda _: None,
+            end_jobs=place.queue.end if place.queue is not None else lambda _: None,
         )
+        bench.inherit(opened.store.runs())
         yield bench
-        if place.queue is not None:
-            place.queue.end(bench.left_over())
+        bench.end_left_over()
 
 
 def _check_winner(study: StudyFile) -> None:

@@ -10,6 +10,8 @@ from autotune.ablation import Ablation, OptionEffect
 from autotune.bars import bars, lines
 from autotune.cli.common import (
     DEFAULT_STORAGE,
+    LEFT,
+    STOPPED,
     AsJson,
     Storage,
     StudyName,
@@ -58,7 +60,7 @@ def confirm(
     asked = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
     given = {key: value for key, value in asked.items() if value is not None}
     study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), given)
-    with displayed() as display:
+    with displayed(_when_stopped(place)) as display:
         summary = confirm_study(study, place, display)
     if as_json:
         print_json(summary.to_dict())
@@ -88,7 +90,7 @@ def ablate(
     from autotune.session import ablate_study  # noqa: PLC0415
 
     study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
-    with displayed() as display:
+    with displayed(_when_stopped(place)) as display:
         found = ablate_study(study, place, display, study.verdict.pairs)
     if as_json:
         print_json(found.to_dict() | {"accepted": found.accepted} if found else None)
@@ -124,7 +126,7 @@ def scaling(
     from autotune.session import scale_study  # noqa: PLC0415  Ray and Optuna take a second to import
 
     study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {})
-    with displayed() as display:
+    with displayed(_when_stopped(place)) as display:
         found = scale_study(study, place, display, rounds)
     if as_json:
         print_json([point.to_dict() for point in found])
@@ -150,6 +152,10 @@ def _scaling_table(points: "list[Point]", title: str) -> Table:
             *(f"{point.others[name]:.2g}" if name in point.others else "" for name in others),
         )
     return table
+
+
+def _when_stopped(place: "Place") -> str:
+    return STOPPED if place.queue is None else LEFT.format(name=place.name)
 
 
 def _stored(

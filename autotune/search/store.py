@@ -112,6 +112,8 @@ class StudyStore:
         """
         with storage_errors(url):
             storage = connect(url, read_only=read_only)
+            if not read_only:
+                SqlRunLog.create_table(storage.engine)
             names = optuna.get_all_study_names(storage)
             if name not in names:
                 known = ", ".join(names) or "none"
