@@ -1,7 +1,7 @@
 """The bench: what runs are made with, whatever they are made for."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,6 +99,7 @@ class Bench:
         A run that was inherited is ready already: it is gone on with.
         """
         leg = leg or self.whole
+        self._take_over(folder)
         found = self._inherited.pop(folder, None)
         if found is not None:
             if dict(found.leased.purpose.configuration) == dict(configuration):
@@ -125,10 +126,14 @@ class Bench:
 
         `stored` are the runs that are stored: a coordinator may have died just after.
         """
-        if self.company is None:
-            return []
-        known = {(run.started, run.job.get("folder")) for run in stored}
-        for lease in self.company.inherit():
+        known = frozenset((run.started, run.job.get("folder")) for run in stored)
+        self._take_over(None, known)
+        return [inherited.leased for inherited in self._inherited.values()]
+
+    def _take_over(self, place: str | None, known: Set[tuple[str, str | None]] = frozenset()) -> None:
+        """Take over what dead coordinators left, everywhere or in one place, but for runs that are `known`."""
+        for lease in self.company.inherit(place) if self.company is not None else ():
+            assert self.company is not None
             leased = Leased.from_dict(lease.record)
             folder = Path(leased.job["folder"])
             job_id = self.find_job(folder) or lease.job_id
@@ -137,7 +142,6 @@ class Bench:
                 self.company.release(lease.place)
             else:
                 self._inherited[lease.place] = Inherited(leased, job_id)
-        return [inherited.leased for inherited in self._inherited.values()]
 
     def end_left_over(self) -> None:
         """End the inherited jobs that nobody wants any more."""

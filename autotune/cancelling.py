@@ -1,6 +1,7 @@
 """Cancelling: no job of a study is left in any queue."""
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -10,12 +11,14 @@ from autotune.leased import Leased
 from autotune.lock import IfHeld, StudyLock
 from autotune.search.store import StudyStore
 from autotune.storage_url import lock_path, sqlite_path
-from launchers import LaunchError
+from launchers import JobState, LaunchError
 from launchers.batch import BatchLauncher
 from launchers.schedulers.catalogue import SCHEDULERS
 from launchers.site import Site
 
 _POLL_S = 1.0
+# Somebody waits for the answer, and can ask again.
+_AWAY_S = 5.0
 
 
 def cancel_jobs(url: str, name: str, say: Callable[[str], None]) -> list[str]:
@@ -49,22 +52,32 @@ def _cancel(store: StudyStore, *, alone: bool) -> list[str]:
         who = ", ".join(sorted(shown(other) for other in company.others))
         msg = f"study {store.name!r} is being worked on by {who}: stop that first (Ctrl-C there, or kill), then cancel"
         raise BusyError(msg)
-    cancelled = []
+    found: dict[str, dict[str, str]] = defaultdict(dict)
     for lease in company.inherit():
         leased = Leased.from_dict(lease.record)
-        if leased.scheduler:
-            launcher = BatchLauncher(SCHEDULERS[leased.scheduler], Site(leased.scheduler, poll_s=_POLL_S))
-            job_id = lease.job_id or launcher.submitted(Path(leased.job["folder"]))
-            if job_id is not None:
-                _end(launcher, job_id)
-                cancelled.append(job_id)
-        company.release(lease.place)
-    return cancelled
+        job_id = lease.job_id or (
+            _launcher(leased.scheduler).submitted(Path(leased.job["folder"])) if leased.scheduler else None
+        )
+        if leased.scheduler and job_id is not None:
+            found[leased.scheduler][job_id] = lease.place
+        else:
+            company.release(lease.place)
+    return [job_id for scheduler, places in found.items() for job_id in _ended(_launcher(scheduler), places, company)]
 
 
-def _end(launcher: BatchLauncher, job_id: str) -> None:
+def _launcher(scheduler: str) -> BatchLauncher:
+    return BatchLauncher(SCHEDULERS[scheduler], Site(scheduler, poll_s=_POLL_S))
+
+
+def _ended(launcher: BatchLauncher, places: Mapping[str, str], company: Company) -> list[str]:
+    """End jobs and give their runs up; a run that has ended by itself stays, for the session that collects it."""
+    statuses = launcher.poll(list(places))
+    ids = [job_id for job_id, status in statuses.items() if status.state is not JobState.ENDED]
     try:
-        launcher.cancel(job_id)
+        launcher.cancel_all(ids, _AWAY_S)
     except LaunchError as error:
         msg = f"{error}; use the same command again when the scheduler answers"
         raise CannotRunHereError(msg) from error
+    for job_id in ids:
+        company.release(places[job_id])
+    return ids

@@ -45,14 +45,24 @@ class Checkpoints:
         To be called before that folder is emptied.
         """
         path = self.folder(trial) / _NOTE
+        known = self._noted(trial, place)
         lost: Curve = ()
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            note = json.loads(path.read_text(encoding="utf-8"))
-            if note["leg"] == place:
-                known = tuple((int(step), float(value)) for step, value in note["curve"])
-                lost = (*known, *salvaged(self.runs / place / STDOUT, objective.progress_reader(), metric))
+        if known is not None:
+            lost = (*known, *salvaged(self.runs / place / STDOUT, objective.progress_reader(), metric))
         # Without the note a killed run's curve is lost, and nothing else.
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({"leg": place, "curve": lost}), encoding="utf-8")
         return lost
+
+    def lost(self, trial: int, place: str) -> Curve:
+        """Return the curve of the runs of a leg that were killed before the one that is in the folder `place` now."""
+        return self._noted(trial, place) or ()
+
+    def _noted(self, trial: int, place: str) -> Curve | None:
+        """Return what was noted at the start of a leg; None if another was started last, or none."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            note = json.loads((self.folder(trial) / _NOTE).read_text(encoding="utf-8"))
+            if note["leg"] == place:
+                return tuple((int(step), float(value)) for step, value in note["curve"])
+        return None

@@ -109,13 +109,15 @@ class Company:
         self.book.release(place)
         self._leases.pop(place, None)
 
-    def inherit(self) -> list[Lease]:
-        """Take over what the dead left in flight, and return it."""
+    def inherit(self, place: str | None = None) -> list[Lease]:
+        """Take over what the dead left in flight, everywhere or in one place, and return it."""
         others = self.others
         left = [
             lease
             for lease in self._leases.values()
-            if lease.holder not in {*others, self.holder} and not lease.place.startswith((_PRESENCE, _ROLE))
+            if lease.holder not in {*others, self.holder}
+            and not lease.place.startswith((_PRESENCE, _ROLE))
+            and place in {None, lease.place}
         ]
         return [lease for lease in left if self.book.take_over(lease.place, lease.holder, self._patience_s(lease))]
 

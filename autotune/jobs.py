@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from autotune.capping import limited
 from autotune.outcome import Outcome
@@ -14,8 +15,9 @@ from launchers.batch import BatchLauncher, QueueFullError
 _LOOK_S = 0.25
 _LOOK_S_A_JOB = 0.001
 _LEAST_PAUSE_S = 0.001
-_LATER_S = 30.0
 _SAY_AGAIN_S = 30.0
+# Trouble that comes back within that time is the same.
+_QUIET_S = 600.0
 _OVER = frozenset({JobState.ENDED, JobState.LOST})
 
 
@@ -73,7 +75,7 @@ class JobExecutor:
         self._waiting: list[Task] = []
         self._refused: list[tuple[Task, Outcome]] = []
         self._submit_at = self._look_at = clock()
-        self._said = ""
+        self._told_at: dict[str, float] = {}
 
     def submit(self, task: Task) -> None:
         """Submit a task's job, or follow the one that it has; one that the queue has no room for is submitted later."""
@@ -117,8 +119,9 @@ class JobExecutor:
             try:
                 job_id = self._launcher.submit(limited(task.job, task.cap))
             except QueueFullError as error:
-                self._submit_at = self._clock() + _LATER_S
-                self._tell(f"{error}; tried again in {_LATER_S:.0f} s")
+                later_s = self._launcher.site.poll_s
+                self._submit_at = self._clock() + later_s
+                self._tell(f"{error}; tried again every {later_s:g} s")
                 return
             except LaunchError as error:
                 self._refused.append((task, not_started(task, error)))
@@ -132,18 +135,21 @@ class JobExecutor:
 
     def _look(self) -> list[tuple[Task, Outcome]]:
         statuses = self._launcher.poll(list(self._followed))
-        trouble = self._launcher.trouble
-        if trouble or not self._waiting:
-            self._tell(f"the scheduler cannot be asked: {trouble}; jobs go on meanwhile" if trouble else "")
+        if self._launcher.trouble:
+            self._tell(f"the scheduler cannot be asked: {self._launcher.trouble}; jobs go on meanwhile")
         now = self._clock()
         self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status, now)])
         over = [(job_id, status) for job_id, status in statuses.items() if status.state in _OVER]
         followed = [(self._followed.pop(job_id), status) for job_id, status in over]
         self._launcher.forget(job_id for job_id, _ in over)
+        if over:
+            # There may be room in the queue.
+            self._submit_at = self._clock()
         return [(one.task, one.outcome(status)) for one, status in followed]
 
     def _tell(self, text: str) -> None:
-        """Say what keeps the study waiting, once."""
-        if text and text != self._said:
+        """Say what keeps the study waiting, once for as long as it does."""
+        now = self._clock()
+        if now - self._told_at.get(text, -inf) > _QUIET_S:
             self._say(text)
-        self._said = text
+        self._told_at[text] = now

@@ -180,11 +180,11 @@ class StudyRunner:
             self._bench.display.line(f"trial {trial.number}: goes on with a job of a session that has ended")
             leg = Leg(purpose.steps, purpose.of, self._metric) if purpose.steps and purpose.of else None
             step = Step(trial, leg=leg)
+            lost = self._checkpoints.lost(trial.number, leased.name) if leg else ()
             self._agenda.starts(step, self._standings)
-            leg = leg and self._from_checkpoint(trial, leg)
-            answer = self._reference()
+            answer, leg = self._reference(), leg and self._from_checkpoint(trial, leg, lost)
             task = self._bench.prepare(trial.number, trial.configuration, leased.name, reference=answer, leg=leg)
-            self._flights.wait(Ready(step, task, purpose), first=True)
+            self._flights.wait(Ready(step, task, purpose, lost), first=True)
             self._launch_next()
 
     def _next(self) -> Ready | None:

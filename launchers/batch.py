@@ -15,7 +15,7 @@ from pathlib import Path
 
 from launchers import node
 from launchers.base import STDERR, STDOUT, LaunchError
-from launchers.commands import Commands, run_command
+from launchers.commands import Commands, late_answer, run_command
 from launchers.ends import WITHOUT_STATUS, merged, was_ended, without_status
 from launchers.environment import job_environment
 from launchers.job import EndReason, Job, JobState, JobStatus
@@ -39,6 +39,7 @@ _CANCEL_PATIENCE_S = 120.0
 _SAY_AGAIN_S = 15.0
 _PAUSE_S = 0.05
 _OF_A_RUN = frozenset({STATUS_FILE, ANSWER_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR})
+_ACTIVE = frozenset({JobState.QUEUED, JobState.RUNNING})
 # What a job needs of the environment that its study was started in, where no modules are loaded for it.
 _CARRIED = (
     *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "MKLROOT"),
@@ -118,10 +119,11 @@ class BatchLauncher:
     def submitted(self, folder: Path) -> str | None:
         """Return the id of the job that was last submitted in a run's folder; None if none was.
 
-        This is for a submission whose process was killed before it could tell the id to anybody.
+        This is for a submission whose process was killed before it could tell the id to anybody. One that still goes
+        on is waited for.
         """
         with suppress(OSError):
-            number = self._scheduler.job_id((folder / ANSWER_FILE).read_text(encoding="utf-8", errors="replace"))
+            number = self._scheduler.job_id(late_answer(folder / ANSWER_FILE))
             return None if number is None else self._id(number, folder.absolute())
         return None
 
@@ -152,16 +154,25 @@ class BatchLauncher:
         Raises:
             LaunchError: it goes on, whatever is said to the scheduler.
         """
-        give_up_at = self._clock() + _CANCEL_PATIENCE_S
-        say_at = self._clock()
-        while self.poll([job_id])[job_id].state in {JobState.QUEUED, JobState.RUNNING}:
+        self.cancel_all([job_id])
+
+    def cancel_all(self, ids: Sequence[str], away_s: float = _CANCEL_PATIENCE_S) -> None:
+        """End jobs, and return when all have ended; a scheduler that does not answer is given up after `away_s`.
+
+        Raises:
+            LaunchError: some go on, whatever is said to the scheduler.
+        """
+        begun_at = say_at = self._clock()
+        while left := [job_id for job_id, status in self.poll(ids).items() if status.state in _ACTIVE]:
             now = self._clock()
-            if now >= give_up_at:
-                msg = f"job {self._known(job_id).number} could not be cancelled within {_CANCEL_PATIENCE_S:g} s"
+            patience_s = min(away_s, _CANCEL_PATIENCE_S) if self.trouble else _CANCEL_PATIENCE_S
+            if now - begun_at >= patience_s:
+                numbers = ", ".join(self._known(job_id).number for job_id in left)
+                msg = f"job {numbers} could not be cancelled within {patience_s:g} s"
                 raise LaunchError(f"{msg}: {self.trouble}" if self.trouble else msg)
             if now >= say_at:
                 # The scheduler may have been away the first time.
-                self.end([job_id])
+                self.end(left)
                 say_at = now + _SAY_AGAIN_S
             self._ask_at = min(self._ask_at, now + 10 * _PAUSE_S)
             time.sleep(_PAUSE_S)

@@ -1,15 +1,18 @@
 """Running the short commands of a scheduler."""
 
+import fcntl
 import os
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 # A busy scheduler answers after a while; one that does not answer at all must not hold the tuner up.
 _PATIENCE_S = 60.0
+_PAUSE_S = 0.1
 # What the commands need of their caller: who it is, and which scheduler is meant. Nothing else of it reaches a job.
 _NAMES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "KRB5CCNAME", "LD_LIBRARY_PATH")
 _OF_SCHEDULERS = (
@@ -44,8 +47,8 @@ class Commands(Protocol):
     ) -> Answer:
         """Run `argv` in `folder` and return its answer.
 
-        With `answer_file` its output goes there at once, where it is found also when this process is killed meanwhile.
-        It reads `input_file`, or nothing.
+        With `answer_file` its output goes there at once, where it is found also when this process is killed meanwhile
+        (`late_answer`). It reads `input_file`, or nothing.
         """
 
 
@@ -59,7 +62,12 @@ def run_command(
     try:
         with ExitStack() as files:
             stdin = subprocess.DEVNULL if input_file is None else files.enter_context(input_file.open("rb")).fileno()
-            stdout = subprocess.PIPE if answer_file is None else files.enter_context(answer_file.open("wb")).fileno()
+            stdout = subprocess.PIPE
+            if answer_file is not None:
+                stdout = files.enter_context(answer_file.open("wb")).fileno()
+                # Held until this process and the command have both closed it. Some file systems have no locks.
+                with suppress(OSError):
+                    fcntl.flock(stdout, fcntl.LOCK_EX | fcntl.LOCK_NB)
             done = _run(argv, folder, stdin, stdout)
         return Answer(done.returncode, done.stdout if answer_file is None else _text(answer_file), done.stderr)
     except subprocess.TimeoutExpired:
@@ -68,6 +76,26 @@ def run_command(
         return Answer(124, said, f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
     except OSError as error:
         return Answer(127, stderr=f"{argv[0]}: {error.strerror or error}")
+
+
+def late_answer(answer_file: Path) -> str:
+    """Return what a command printed whose caller was killed, and which may not have ended yet: it is waited for.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    give_up_at = time.monotonic() + _PATIENCE_S
+    with answer_file.open("rb") as file:
+        while time.monotonic() < give_up_at:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_PAUSE_S)
+            except OSError:
+                break
+            else:
+                break
+        return file.read().decode("utf-8", errors="replace")
 
 
 def _text(path: Path) -> str:

@@ -47,7 +47,7 @@ class LeaseBook(Protocol):
     """The leases of one study, in the hands of one coordinator. What is written is safe when a method returns."""
 
     def take(self, place: str, record: Mapping[str, Any]) -> bool:
-        """Take a run, or renew what is known of an own one.
+        """Take a run, or an own one once more, whose next job is not known yet.
 
         False if somebody else has it, dead or alive: a dead one's job may still run, so that is for `take_over`.
         """
@@ -95,6 +95,7 @@ class SqlLeaseBook:
                 with self._engine.begin() as connection:
                     connection.execute(sa.insert(_LEASES).values(row | {"heartbeat_s": self._now_s}))
             except IntegrityError:
+                # It is launched once more: the job that it had is not the one that it gets.
                 return self._change(place, self._holder, record=dict(record), job=None, heartbeat_s=self._now_s)
         return True
 

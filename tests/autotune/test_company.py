@@ -68,6 +68,17 @@ def test_what_a_silent_one_had_is_taken_over_by_one_of_the_others(meet, clock):
     assert c.busy == {3}
 
 
+def test_one_place_is_taken_over_alone(meet):
+    a, b = meet("a:1:x"), meet("b:1:x")
+    a.take("verdict-00-0", run_of(3, "verdict"))
+    a.take("verdict-00-1", run_of(0, "verdict"))
+    a.leave()
+    b.look()
+    assert b.inherit("00003") == []
+    assert [lease.place for lease in b.inherit("verdict-00-1")] == ["verdict-00-1"]
+    assert [lease.place for lease in b.inherit()] == ["verdict-00-0"]
+
+
 def test_who_leaves_lets_the_others_go_on_at_once(meet):
     a, b = meet("a:1:x"), meet("b:1:x")
     a.take("00003", run_of(3))

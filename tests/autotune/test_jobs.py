@@ -165,7 +165,33 @@ def test_a_full_queue_is_waited_for(executor, queue, said, tmp_path):
     executor.submit(task(tmp_path, 1))
     assert executor.wait(100.0) == []
     assert [job.name for job in queue.jobs] == ["00000", "00001"]
-    assert said == ["no room; tried again in 30 s"]
+    assert said == ["no room; tried again every 30 s"]
+
+
+def test_room_that_an_end_makes_is_used_at_once(executor, queue, tmp_path):
+    executor.submit(task(tmp_path))
+    queue.full = 1
+    executor.submit(task(tmp_path, 1))
+    assert executor.wait(1.0) == []
+    queue.says["paper:00000"] = DONE
+    prints(tmp_path, "1.0\n")
+    assert len(executor.wait(1.0)) == 1
+    executor.wait(0.0)
+    assert [job.name for job in queue.jobs] == ["00000", "00001"]
+
+
+def test_a_scheduler_that_takes_nothing_and_tells_nothing_says_each_once(executor, queue, said, tmp_path):
+    executor.submit(task(tmp_path))
+    queue.trouble, queue.full = "cannot connect to server", 10
+    executor.submit(task(tmp_path, 1))
+    executor.wait(200.0)
+    assert len(said) == 2
+    # Much later it is news again.
+    queue.trouble, queue.full = "", 0
+    executor.wait(1000.0)
+    queue.trouble = "cannot connect to server"
+    executor.wait(1.0)
+    assert len(said) == 3
 
 
 def test_no_more_jobs_are_in_the_queue_than_the_site_allows(executor, queue, tmp_path):

@@ -80,6 +80,7 @@ def test_what_was_taken_is_seen_by_everybody_and_given_up_once(leases):
 def test_a_place_has_one_holder_dead_or_alive(leases):
     one, other = leases.book("one"), leases.book("other")
     assert one.take("a", RECORD)
+    assert one.note_job("a", "4711.gadi")
     leases.pass_s(HOUR_S)
     assert not other.take("a", {})
     assert not other.note_job("a", "1")

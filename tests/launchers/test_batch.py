@@ -132,6 +132,19 @@ def test_cancelling_is_said_again_to_a_scheduler_that_was_away(launcher, queue, 
     assert queue.states["1"] == "CANCELLED"
 
 
+def test_a_scheduler_that_stays_away_is_given_up_when_somebody_waits(launcher, queue, clock, submit):
+    ids = [submit(name)[0] for name in ("one", "two")]
+    queue.trouble = AWAY
+    with pytest.raises(LaunchError, match=r"job 1, 2 could not be cancelled within 5 s: .*Unable to contact"):
+        launcher.cancel_all(ids, 5.0)
+    assert clock.now_s < 20
+    queue.trouble = None
+    clock.move(60.0)
+    launcher.cancel_all(ids, 5.0)
+    assert len({tuple(command) for command in queue.commands("scancel")}) == 1
+    assert [status.reason for status in launcher.poll(ids).values()] == [EndReason.CANCELLED] * 2
+
+
 def test_a_job_that_does_not_end_is_said(launcher, queue, clock, submit):
     job_id, _ = submit()
     queue.cancelled_state = None

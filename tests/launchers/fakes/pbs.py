@@ -51,7 +51,10 @@ def qsub(words: list[str], state: State) -> int:
     job = _job(dict(options), _resources([value for letter, value in options if letter == "l"], state), script, state)
     if (why := state.switch("refuse")) is not None:
         raise RefusedError(*_REFUSALS[why])
-    print(state.submit(job, "{}." + _SERVER))
+    limit = state.switch("limit")
+    if limit is not None and len(state.active()) >= int(limit):
+        raise RefusedError(*_REFUSALS["queue limit"])
+    print(state.submit(job, "{}." + _SERVER, "PBS_JOBID"))
     return 0
 
 

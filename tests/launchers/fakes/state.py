@@ -27,7 +27,7 @@ class State:
 
     `slots` is its number of cores, `walltime_scale` by how much its wall times are shortened, `history` says that jobs
     are remembered when they have ended, `away` that no command gets an answer, `refuse` why submissions are refused,
-    `held` that no job is started.
+    `limit` how many jobs may be queued or running at a time, `held` that no job is started.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -72,13 +72,18 @@ class State:
         numbers = sorted((path.name for path in (self.folder / "active").iterdir()), key=_age)
         return [job for number in numbers if (job := self.read(number)) is not None]
 
-    def submit(self, job: Record, number: str = "{}") -> str:
-        """Queue a job, start it if there is room, and return its number, made from a running one."""
+    def submit(self, job: Record, number: str = "{}", variable: str | None = None) -> str:
+        """Queue a job, start it if there is room, and return its number, made from a running one.
+
+        The job finds its number in a `variable` of its environment.
+        """
         with self.locked():
             counter = self.folder / "counter"
             count = int(counter.read_text()) + 1 if counter.exists() else 1
             counter.write_text(str(count))
             job = job | {"id": number.format(count), "state": "queued", "runner": None, "asked": None}
+            if variable is not None:
+                job["environment"] = job["environment"] | {variable: job["id"]}
             script = self.folder / "scripts" / job["id"]
             script.write_text(job["script"])
             script.chmod(0o700)
