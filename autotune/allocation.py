@@ -59,6 +59,17 @@ def ask_end(allocation: Allocation, run: Callable[[Sequence[str]], str] | None =
     return None
 
 
+def find_end(allocation: Allocation, now: float, run: Callable[[Sequence[str]], str] | None = None) -> float | None:
+    """Return when the allocation ends: as its environment says, else as the batch system does when asked.
+
+    An end before `now` is none: the environment is that of an earlier job, or the job was given more time.
+    """
+    if allocation.ends_at is not None and allocation.ends_at > now:
+        return allocation.ends_at
+    told = ask_end(allocation, run)
+    return told if told is not None and told > now else None
+
+
 def expand_hosts(text: str) -> list[str]:
     """Return the hosts of a Slurm host list: `gadi-cpu-[0001-0003,0007],x1` are five.
 
@@ -117,15 +128,23 @@ def pbs_end(said: str, now: float) -> float | None:
 
 
 def _slurm(environment: Mapping[str, str]) -> Allocation:
-    hosts = expand_hosts(environment.get("SLURM_JOB_NODELIST", environment.get("SLURM_NODELIST", "")))
+    # What cannot be read is not known: a study can do without it.
+    try:
+        hosts = expand_hosts(environment.get("SLURM_JOB_NODELIST", environment.get("SLURM_NODELIST", "")))
+    except ValueError:
+        hosts = []
+    try:
+        cores = expand_counts(environment.get("SLURM_JOB_CPUS_PER_NODE", ""))
+    except ValueError:
+        cores = []
     end = environment.get("SLURM_JOB_END_TIME", "")
     return Allocation(
         "Slurm",
         environment["SLURM_JOB_ID"],
         tuple(hosts),
-        tuple(expand_counts(environment.get("SLURM_JOB_CPUS_PER_NODE", ""))) or (0,) * len(hosts),
+        tuple(cores) or (0,) * len(hosts),
         _trailing_number(environment.get("SLURM_GPUS_ON_NODE", "")),
-        float(end) if end.isdigit() else None,
+        float(end) if end.isdecimal() else None,
     )
 
 

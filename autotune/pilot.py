@@ -13,6 +13,8 @@ from math import ceil
 
 from autotune.errors import ExitCode
 
+# A command that loads modules, with nothing behind it.
+_LOADS = re.compile(r"\s*(module\s+(load|add|use)|ml)\s[^;&|#]*")
 # PBS refuses longer names.
 _NAME_CHARACTERS = 15
 # How long the head may take to answer, in steps of a fifth of a second; the nodes have as long to join.
@@ -90,7 +92,7 @@ def slurm(job: PilotJob) -> str:
     ]
     others = 'scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"'
     step = "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --no-kill"
-    start = [f'    {step} --nodelist="$host" \\', '        bash "$script" ray-node "$meeting" &']
+    start = [f'    {step} --nodelist="$host" \\', '        bash -l "$script" ray-node "$meeting" &']
     # Ranks are started beside the steps that the nodes of the cluster are.
     return _assemble(job, head, _System("sbatch", "SLURM_JOB_ID", others, start, ["export SLURM_OVERLAP=1"]))
 
@@ -117,9 +119,9 @@ def pbs(job: PilotJob) -> str:
     others = "awk 'NR == 1 { first = $0 } $0 != first && !seen[$0]++' \"$PBS_NODEFILE\""
     start = [
         "    if command -v pbs_tmrsh >/dev/null; then",
-        '        pbs_tmrsh "$host" "$(printf \'%q \' bash "$script" ray-node "$meeting")" </dev/null &',
+        '        pbs_tmrsh "$host" "$(printf \'%q \' bash -l "$script" ray-node "$meeting")" </dev/null &',
         "    else",
-        '        ssh -o BatchMode=yes "$host" "$(printf \'%q \' bash "$script" ray-node "$meeting")" </dev/null &',
+        '        ssh -o BatchMode=yes "$host" "$(printf \'%q \' bash -l "$script" ray-node "$meeting")" </dev/null &',
         "    fi",
     ]
     return _assemble(job, head, _System("qsub", "PBS_JOBID", others, start))
@@ -135,13 +137,14 @@ def _assemble(job: PilotJob, head: Sequence[str], system: _System) -> str:
     if several:
         command += f' --ray-address "$(cat "$meeting/address")" --ray-nodes {job.nodes}'
     lines = [
-        "#!/bin/bash",
+        # Only a login shell is sure to know of modules.
+        "#!/bin/bash -l",
         *head,
         f"# Written by `autotune pilot`. Submit it with: {system.submit} {shlex.quote(job.script)}",
         f"# If the study is not done when its time is over (exit code {ExitCode.UNFINISHED}), it submits itself again.",
         f"script={shlex.quote(job.script)}",
         f"cd {shlex.quote(job.folder)} || exit {ExitCode.STORAGE}",
-        *job.setup,
+        *map(_or_end, job.setup),
         "set -u",
         *(_cluster(python, system) if several else []),
         # Before the study: it may be asked to end as soon as it is there.
@@ -157,6 +160,11 @@ def _assemble(job: PilotJob, head: Sequence[str], system: _System) -> str:
         'exit "$code"',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _or_end(line: str) -> str:
+    """Return a line of shell; a module that cannot be loaded ends the job: without it something else is measured."""
+    return f"{line} || exit {ExitCode.CANNOT_RUN_HERE}" if _LOADS.fullmatch(line) else line
 
 
 def _cluster(python: str, system: _System) -> list[str]:

@@ -7,6 +7,7 @@ folder of the host's own. What was started ends with this process, also when it 
 
 import argparse
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -40,6 +41,7 @@ _OBJECT_STORE_BYTES = 80 * 2**20
 _LOOK_S = 0.2
 _ASK_S = 2.0
 _ANSWER_S = 5.0
+_LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -185,14 +187,29 @@ def _watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_af
     return False
 
 
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return the two parts of `HOST:PORT`.
+
+    Raises:
+        ValueError: it is not such an address.
+    """
+    host, _, port = address.rpartition(":")
+    if not re.fullmatch(r"[^\s/:]+|\[[0-9a-fA-F:]+\]", host) or not re.fullmatch(r"[0-9]{1,5}", port):
+        msg = f"{address!r} is not an address: write HOST:PORT, such as 10.0.0.1:6379"
+        raise ValueError(msg)
+    if not 0 < int(port) <= _LAST_PORT:
+        msg = f"{address!r} is not an address: ports go from 1 to {_LAST_PORT}"
+        raise ValueError(msg)
+    return host.strip("[]"), int(port)
+
+
 def answers(address: str) -> bool:
     """Return whether somebody listens at `HOST:PORT`.
 
     Raises:
         ValueError: it is not such an address.
     """
-    host, _, port = address.rpartition(":")
-    number = int(port)
+    host, number = host_and_port(address)
     try:
         socket.create_connection((host, number), timeout=_ANSWER_S).close()
     except OSError:

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from autotune.directives import refused
+from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, CannotRunHereError
 from autotune.machine import Machine
 from autotune.machines.catalogue import find_machine
@@ -20,7 +22,9 @@ from autotune.studyfile import NAME, explain, suggestion
 from launchers.mpi import MpiFlavour, MpiKind
 from launchers.site import Site
 
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_LONGEST_S = 366 * 86400.0
+_LONGEST_PAUSE_S = 86400.0
+_MOST_MEMORY_GIB = 2.0**20
 _STARTS = {MpiKind.SRUN: "srun", MpiKind.INTEL_MPI: "mpiexec.hydra", MpiKind.MPICH: "mpiexec"}
 Line = Annotated[str, Field(pattern=r"^[^\n\r\x00]+$")]
 Word = Annotated[str, Field(pattern=r"^[^\s\x00]+$")]
@@ -51,12 +55,12 @@ class SiteFile(BaseModel):
     directives: tuple[Line, ...] = ()
     modules: tuple[Word, ...] = ()
     setup: tuple[Line, ...] = ()
-    memory_per_node_gib: float | None = Field(default=None, gt=0)
+    memory_per_node_gib: float | None = Field(default=None, gt=0, le=_MOST_MEMORY_GIB, allow_inf_nan=False)
     walltime: str = "1h"
     exclusive: bool = False
     workers: int = Field(default=4, ge=1)
     max_jobs: int = Field(default=100, ge=1)
-    poll_s: float = Field(default=30.0, gt=0)
+    poll_s: float = Field(default=30.0, gt=0, le=_LONGEST_PAUSE_S, allow_inf_nan=False)
     mpi: str = "Open MPI"
     start: Word | None = None
     python: Word | None = None
@@ -65,13 +69,28 @@ class SiteFile(BaseModel):
     @field_validator("licences", "directives", "modules", "setup", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
+        if isinstance(value, str):
+            msg = f'must be a list: ["{value}"]'
+            raise ValueError(msg)  # noqa: TRY004  pydantic collects these
         return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("directives")
+    @classmethod
+    def _leave_the_job_alone(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        reasons = [reason for one in value if (reason := refused(info.data.get("scheduler", ""), one))]
+        if reasons:
+            raise ValueError("; ".join(reasons))
+        return value
 
     @field_validator("walltime")
     @classmethod
     def _lasts(cls, value: str) -> str:
-        if not _seconds(value):
-            msg = "must be a duration such as 90m or 2h30m"
+        try:
+            seconds = parse_duration_s(value)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds <= _LONGEST_S:
+            msg = "must be a duration such as 90m or 2h30m, of a year at most"
             raise ValueError(msg)
         return value
 
@@ -140,7 +159,19 @@ def find_cluster(name_or_path: str | None, scheduler: str | None = None) -> Clus
     return cluster
 
 
-def _path(name_or_path: str | None) -> Path:
+def lasting(name_or_path: str) -> str:
+    """Return what names the same site from every folder: a shipped one's name, or the full path of a file."""
+    path = Path(name_or_path).expanduser()
+    return os.fspath(path.absolute()) if _is_file_of(name_or_path) else name_or_path
+
+
+def _is_file_of(name_or_path: str) -> bool:
+    """Whether it is the path of a file, and not the name of a site that ships."""
+    return name_or_path not in site_files() and (name_or_path.endswith(".toml") or "/" in name_or_path)
+
+
+def _path(name_or_path: str | None, beside: Path | None = None) -> Path:
+    """Return the file of a site; a path is one from the folder of the file `beside`, if that names it."""
     known = site_files()
     if name_or_path is None:
         if user_file().is_file():
@@ -152,9 +183,9 @@ def _path(name_or_path: str | None) -> Path:
         raise CannotRunHereError(msg)
     if name_or_path in known:
         return known[name_or_path]
-    path = Path(name_or_path)
-    if path.suffix == ".toml" or "/" in name_or_path:
-        return path
+    if _is_file_of(name_or_path):
+        path = Path(name_or_path).expanduser()
+        return path if beside is None else beside.parent / path
     msg = (
         f"no site is called {name_or_path!r}{suggestion(name_or_path, known)}; known: {', '.join(known)}; "
         f"a file of your own is given by its path, ./{name_or_path}.toml"
@@ -174,13 +205,18 @@ def _table(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
         raise SiteError(msg) from error
     base = table.pop("base", None)
     if base is None:
-        return {"name": path.stem, **table}
-    below = _path(str(base))
-    if below in (path, *above):
+        return {"name": _name(path), **table}
+    below = _path(str(base), path)
+    if below.resolve() in {one.resolve() for one in (path, *above)}:
         msg = f"{path}: it is its own base, by way of {below} @ base"
         raise SiteError(msg)
-    name = {} if path == user_file() else {"name": path.stem}
+    name = {} if path == user_file() else {"name": _name(path)}
     return {**_table(below, (path, *above)), **name, **table}
+
+
+def _name(path: Path) -> str:
+    """Return the name of a file as one that a study or a job could have too."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("._-") or "site"
 
 
 def _checked(table: Mapping[str, Any], path: Path) -> SiteFile:
@@ -221,7 +257,7 @@ def _cluster(file: SiteFile, path: Path) -> Cluster:
         cores_per_node=cores,
         gpus_per_node=machine.gpu.count or 0,
         memory_bytes=memory,
-        walltime_s=_seconds(file.walltime),
+        walltime_s=parse_duration_s(file.walltime),
         exclusive=file.exclusive,
         max_jobs=file.max_jobs,
         poll_s=file.poll_s,
@@ -239,9 +275,3 @@ def _flavour(text: str, start: str | None) -> MpiFlavour | None:
             numbers = tuple(int(part) for part in version.split(".")) if version.strip() else ()
             return MpiFlavour(kind, numbers, start or _STARTS.get(kind, "mpirun"))
     return None
-
-
-def _seconds(text: str) -> float:
-    match = _DURATION.fullmatch(text.strip())
-    parts = [int(part or 0) for part in match.groups()] if match else [0]
-    return float(sum(part * unit for part, unit in zip(parts, (86400, 3600, 60, 1), strict=False)))

@@ -1,7 +1,6 @@
 """What several commands share: consoles, options, and how values are written."""
 
 import json
-import re
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from rich.console import Console
 
 from autotune import storage_url
 from autotune.display import Display, display_for
+from autotune.durations import parse_duration_s
 from autotune.errors import ExitCode
 from autotune.lock import IfHeld
 from autotune.pictures import FORMATS
@@ -51,9 +51,6 @@ class ScriptFormat(StrEnum):
     PBS = "pbs"
     SLURM = "slurm"
     SH = "sh"
-
-
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
 def output() -> Console:
@@ -107,8 +104,8 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, default=str))
 
 
-def write_script(text: str, target: Path | None) -> None:
-    """Print a job script, or write it to a file that can be run.
+def write_script(text: str, target: Path | None, mode: int = 0o755) -> None:
+    """Print a job script, or write it to a file that can be run, by whom `mode` says.
 
     Raises:
         typer.BadParameter: the file cannot be written.
@@ -118,7 +115,7 @@ def write_script(text: str, target: Path | None) -> None:
         return
     try:
         target.write_text(text, encoding="utf-8")
-        target.chmod(0o755)
+        target.chmod(mode)
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror}"
         raise typer.BadParameter(msg, param_hint="--output") from error
@@ -149,13 +146,10 @@ def duration_s(text: str) -> float:
     Raises:
         typer.BadParameter: it is none, or not positive.
     """
-    match = _DURATION.fullmatch(text.strip())
-    parts = [float(part or 0) for part in match.groups()] if match else []
-    seconds = sum(part * unit for part, unit in zip(parts, (86400, 3600, 60, 1), strict=False))
-    if seconds <= 0:
-        msg = f"{text!r} is not a duration; write 90s, 15m, 1h30m"
-        raise typer.BadParameter(msg)
-    return seconds
+    try:
+        return parse_duration_s(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def trial_row(trial: TrialRecord, standings: Standings, definition: Definition) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from autotune.cli.common import (
     output,
     print_json,
 )
-from autotune.cli.where import CoresOption, as_wide_as, cluster_of, machine_and_launcher
+from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
 from autotune.display import shown, written
 from autotune.lock import IfHeld
 from autotune.pictures import draw_bars
@@ -173,6 +173,7 @@ def _stored(
     )
     study = parse(table | {"verdict": section}, source="the options")
     cluster = cluster_of(study)
+    check_commands(cluster)
     machine, launcher, facts = machine_and_launcher(cluster, cores, name)
     folder = runs or default_runs(url, name)
     return as_wide_as(study, cluster), Place(url, name, folder, machine, launcher, if_held=held, facts=facts)

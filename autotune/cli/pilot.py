@@ -5,18 +5,21 @@ import shlex
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import typer
 
 from autotune import studyfile
 from autotune.cli.common import duration_s, output, write_script
-from autotune.cli.study import StudyArgument, choose, study
-from autotune.cli.where import SiteOption
+from autotune.cli.study import StudyArgument, check, study
+from autotune.cli.where import SiteOption, cores_of
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.pilot import FORMATS, PilotJob
 from autotune.sitefile import find_cluster
+from autotune.storage_url import shown
 from launchers.schedulers import pbs, slurm
 
 
@@ -50,11 +53,11 @@ def pilot(
     target: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("autotune-job.sh"),
 ) -> None:
     """Write a job script that tunes inside one allocation, and goes on in the next; takes the options of `study`."""
-    _check(name, context.args)
+    options = _checked(name, context.args, nodes)
     there = _Site.of(site, system, nodes)
     # A file is one from wherever the job starts; a study that ships with autotune is a name.
     file = Path(name)
-    words = [os.fspath(file.resolve()) if file.is_file() else name, *context.args]
+    words = [os.fspath(file.resolve()) if file.is_file() else name, *options]
     try:
         job = PilotJob(
             name=studyfile.find(name).stem,
@@ -71,7 +74,7 @@ def pilot(
         text = FORMATS[there.system](job)
     except ValueError as error:
         raise StudyFileError(str(error)) from None
-    write_script(text, target)
+    write_script(text, target, mode=0o700)
     submit = "sbatch" if there.system is BatchSystem.SLURM else "qsub"
     output().print(f"submit it with: {submit} {shlex.quote(os.fspath(target))}", markup=False)
 
@@ -107,19 +110,59 @@ class _Site:
         return cls(chosen, tuple(directives), setup, found.cores_per_node)
 
 
-def _check(name: str, options: list[str]) -> None:
-    """Read the options of `study` now, and not after hours in a queue.
+def _checked(name: str, options: list[str], nodes: int) -> list[str]:
+    """Read the options of `study` now, and not after hours in a queue; return those that the script needs.
 
     Raises:
         click.UsageError: they are wrong.
         StudyFileError: so is the study file, or an option is the job script's own.
     """
-    probe = typer.Typer(add_completion=False)
-    probe.command("study")(study)
-    given = typer.main.get_command(probe).make_context("study", [name, *options]).params
-    choose(name, given["changes"], given["input_file"])
     own = {"--ray-address", "--ray-nodes", "--launcher"}
     named = sorted(own.intersection(option.partition("=")[0] for option in options))
     if named:
         msg = f"{', '.join(named)}: the job script says that itself"
         raise StudyFileError(msg)
+    given: dict[str, Any] = {}
+
+    @wraps(study)
+    def note(**values: Any) -> None:  # noqa: ANN401  the options of a command
+        given.update(values)
+
+    probe = typer.Typer(add_completion=False)
+    probe.command("study")(note)
+    command = typer.main.get_command(probe)
+    read = command.make_context("study", [name, *options])
+    command.invoke(read)
+    asked = check(**{key: given[key] for key in signature(check).parameters})
+    if asked.chosen.launcher.site is not None or asked.chosen.launcher.kind not in {None, "local"}:
+        named_there = asked.chosen.launcher.kind or asked.chosen.launcher.site
+        msg = (
+            f"the study makes each run a job of its own (its [launcher] names {named_there}), but a pilot makes its "
+            "runs inside its own job: take [launcher] out of the study file, or leave --set launcher... out"
+        )
+        raise StudyFileError(msg)
+    if given["cores"] is not None:
+        cores_of(given["cores"])
+        if nodes > 1:
+            msg = f"--cores names cores of one host, but the job gets {nodes} whole nodes: leave --cores out"
+            raise StudyFileError(msg)
+    source = read.get_parameter_source("storage")
+    # A batch system may start the job without this shell's environment.
+    unsaid = source is not None and source.name == "ENVIRONMENT"
+    storage = _storage(given["storage"])
+    return [*options, *(["--storage", storage] if unsaid else [])]
+
+
+def _storage(address: str) -> str:
+    """Return an address that may stand in a file.
+
+    Raises:
+        StudyFileError: it has a password.
+    """
+    if shown(address) != address:
+        msg = (
+            f"{shown(address)}: the address of the storage would stand in the job script with its password; leave the "
+            "password out, and write it into ~/.pgpass (host:5432:database:user:PASSWORD, mode 0600; docs/storage.md)"
+        )
+        raise StudyFileError(msg)
+    return address

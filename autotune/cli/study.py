@@ -4,11 +4,12 @@ import os
 import re
 import shlex
 import tempfile
+import time
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -30,17 +31,22 @@ from autotune.cli.common import (
 )
 from autotune.cli.where import (
     CoresOption,
+    LauncherKind,
     LauncherOption,
     SiteOption,
     as_wide_as,
+    check_commands,
     cluster_of,
     machine_and_launcher,
 )
 from autotune.deadline import Deadline, parse_end
 from autotune.display import Display, shown
 from autotune.errors import StudyFileError
+from autotune.lock import IfHeld
 from autotune.machine import Machine
+from autotune.raynode import host_and_port
 from autotune.records import REPLAY, REPLAY_NOTICE
+from autotune.sitefile import lasting
 from autotune.storage_url import shown as without_password
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile
@@ -57,6 +63,9 @@ SetOption = Annotated[
 InputOption = Annotated[
     str | None, typer.Option("--input", metavar="FILE", help="The program's input file; it is copied, never changed.")
 ]
+
+
+_ON_RAY = "--ray-address runs on the nodes of a Ray cluster: leave --launcher, --site and --cores out"
 
 
 class Switch(StrEnum):
@@ -119,8 +128,8 @@ def study(
         typer.Option("--ray-address", metavar="HOST:PORT|auto", help="Run the trials on the nodes of a Ray cluster."),
     ] = None,
     ray_nodes: Annotated[
-        int, typer.Option("--ray-nodes", min=1, help="Wait until the Ray cluster has that many nodes.")
-    ] = 1,
+        int | None, typer.Option("--ray-nodes", min=1, help="Wait until the Ray cluster has that many nodes.")
+    ] = None,
     until: Annotated[
         str | None,
         typer.Option(
@@ -136,38 +145,42 @@ def study(
     as_json: AsJson = False,
 ) -> None:
     """Tune a program. The same command again resumes: finished trials are never repeated."""
-    overrides: dict[str, Any] = {
-        "budget.trials": _trials(trials) if trials is not None else None,
-        "budget.timeout_s": duration_s(timeout) if timeout else None,
-        "budget.workers": workers,
-        "sampler.name": sampler,
-        "sampler.seed": seed,
-        "launcher.kind": launcher and launcher.value,
-        "launcher.site": site,
-        "sampler.warm_start": None if warm_start is None else str(warm_start is Switch.ON).lower(),
-    }
-    held = if_held(wait, take_over)
-    chosen = choose(name, changes, input_file, overrides)
+    chosen, stored_name, held, ends_at = check(
+        name=name,
+        trials=trials,
+        timeout=timeout,
+        workers=workers,
+        sampler=sampler,
+        seed=seed,
+        warm_start=warm_start,
+        changes=changes,
+        input_file=input_file,
+        study_name=study_name,
+        cores=cores,
+        launcher=launcher,
+        site=site,
+        wait=wait,
+        take_over=take_over,
+        ray_address=ray_address,
+        ray_nodes=ray_nodes,
+        until=until,
+    )
     cluster = cluster_of(chosen)
-    if ray_address is not None and (cores is not None or cluster is not None):
-        msg = "--ray-address runs on the nodes of a Ray cluster: leave --launcher, --site and --cores out"
-        raise StudyFileError(msg)
+    if ray_address is not None and cluster is not None:
+        raise StudyFileError(_ON_RAY)
     if workers is None and not any(change.partition("=")[0].strip() == "budget.workers" for change in changes or ()):
         chosen = as_wide_as(chosen, cluster)
-    machine, starter, facts = machine_and_launcher(cluster, cores, study_name or chosen.name)
+    machine, starter, facts = machine_and_launcher(cluster, cores, stored_name)
     file = studyfile.find(name)
     if dry_run:
         _dry_run(chosen, machine, starter)
         return
+    check_commands(cluster)
     # Ray and Optuna take a second to import: what is wrong above is said before.
     from autotune.place import Place, default_runs  # noqa: PLC0415
     from autotune.session import run_study  # noqa: PLC0415
 
     url = storage_url(storage)
-    stored_name = study_name or chosen.name
-    if not re.fullmatch(studyfile.NAME, stored_name):
-        msg = f"--name {stored_name!r}: a study's name has letters, digits, '.', '_' and '-' only"
-        raise StudyFileError(msg)
     place = Place(
         url,
         stored_name,
@@ -177,11 +190,11 @@ def study(
         file,
         held,
         ray_address=ray_address,
-        ray_nodes=ray_nodes,
+        ray_nodes=ray_nodes or 1,
         facts=facts,
     )
     with displayed(STOPPED if cluster is None else LEFT.format(name=stored_name)) as display:
-        place = replace(place, deadline=_deadline(until, display))
+        place = replace(place, deadline=_deadline(ends_at, display))
         summary = run_study(chosen, place, display)
     if as_json:
         print_json(summary.to_dict())
@@ -193,19 +206,105 @@ def study(
     output().print(f"job script: autotune best {stored_name}{again} --script pbs|slurm|sh", markup=False)
 
 
-def _deadline(until: str | None, display: Display) -> Deadline | None:
-    """Return when the study must have stopped: as asked, or before the end of the job that this is; None: never."""
-    found = allocation.read(os.environ)
-    if until is not None:
+class Asked(NamedTuple):
+    """What the options of `study` ask for: `ends_at` is `--until`, in seconds since 1970."""
+
+    chosen: StudyFile
+    stored_name: str
+    held: IfHeld
+    ends_at: float | None
+
+
+def check(
+    *,
+    name: str,
+    trials: str | None,
+    timeout: str | None,
+    workers: int | None,
+    sampler: str | None,
+    seed: int | None,
+    warm_start: Switch | None,
+    changes: list[str] | None,
+    input_file: str | None,
+    study_name: str | None,
+    cores: str | None,
+    launcher: LauncherKind | None,
+    site: str | None,
+    wait: bool,
+    take_over: bool,
+    ray_address: str | None,
+    ray_nodes: int | None,
+    until: str | None,
+) -> Asked:
+    """Check what the options of `study` say by themselves, wherever the study is going to run.
+
+    Raises:
+        typer.BadParameter: an option is wrong.
+        StudyFileError: so is the study file, or options contradict each other.
+    """
+    if launcher is LauncherKind.LOCAL and site is not None:
+        msg = f"--launcher local runs on this machine, --site {site} names a batch system's: leave one of the two out"
+        raise StudyFileError(msg)
+    overrides: dict[str, Any] = {
+        "budget.trials": _trials(trials) if trials is not None else None,
+        "budget.timeout_s": duration_s(timeout) if timeout else None,
+        "budget.workers": workers,
+        "sampler.name": sampler,
+        "sampler.seed": seed,
+        # Who says "here" does not want the study file's site either.
+        **(
+            {"launcher": '{ kind = "local" }'}
+            if launcher is LauncherKind.LOCAL
+            else {"launcher.kind": launcher and launcher.value, "launcher.site": site}
+        ),
+        "sampler.warm_start": None if warm_start is None else str(warm_start is Switch.ON).lower(),
+    }
+    held = if_held(wait, take_over)
+    chosen = choose(name, changes, input_file, overrides)
+    _check_ray(ray_address, ray_nodes, cores)
+    stored_name = study_name or chosen.name
+    if not re.fullmatch(studyfile.NAME, stored_name):
+        msg = f"--name {stored_name!r}: a study's name has letters, digits, '.', '_' and '-' only"
+        raise StudyFileError(msg)
+    return Asked(chosen, stored_name, held, None if until is None else _until(until))
+
+
+def _check_ray(address: str | None, nodes: int | None, cores: str | None) -> None:
+    if address is None:
+        if nodes is not None:
+            msg = f"--ray-nodes {nodes} counts the nodes of a Ray cluster: say which with --ray-address HOST:PORT"
+            raise StudyFileError(msg)
+        return
+    if cores is not None:
+        raise StudyFileError(_ON_RAY)
+    if address != "auto":
         try:
-            return Deadline(parse_end(until, datetime.now().astimezone()).timestamp())
+            host_and_port(address)
         except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--until") from None
+            msg = f"{error}, or auto for the Ray cluster on this host"
+            raise typer.BadParameter(msg, param_hint="--ray-address") from None
+
+
+def _until(text: str) -> float:
+    try:
+        return parse_end(text, datetime.now().astimezone()).timestamp()
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--until") from None
+
+
+def _deadline(asked: float | None, display: Display) -> Deadline | None:
+    """Return when the study must have stopped: as asked, or before the end of the job that this is; None: never."""
+    if asked is not None:
+        return Deadline(asked)
+    found = allocation.read(os.environ)
     if found is None:
         return None
-    ends_at = found.ends_at or allocation.ask_end(found)
+    now = time.time()
+    ends_at = allocation.find_end(found, now)
     if ends_at is None:
-        display.line(f"inside {found.system} job {found.id}, whose end is not known: --until TIME says it")
+        past = found.ends_at is not None and found.ends_at <= now
+        known = "is past, if its environment is right, and so not known" if past else "is not known"
+        display.line(f"inside {found.system} job {found.id}, whose end {known}: --until TIME says it")
         return None
     deadline = Deadline(ends_at)
     display.line(f"inside {found.system} job {found.id}: runs end within the next {deadline.left_s / 60:.0f} minutes")
@@ -223,9 +322,15 @@ def _trials(text: str) -> str:
 def choose(
     name: str, changes: list[str] | None, input_file: str | None, overrides: dict[str, Any] | None = None
 ) -> StudyFile:
-    """Return the study that the options describe; an own input makes a study of its own name."""
+    """Return the study that the options describe; an own input makes a study of its own name.
+
+    Its site is the same from every folder: other commands come back to the study from elsewhere.
+    """
     given = [f"{key}={value}" for key, value in (overrides or {}).items() if value is not None]
     loaded = studyfile.load(studyfile.find(name), [*(changes or []), *given])
+    if loaded.launcher.site is not None:
+        launcher = loaded.launcher.model_copy(update={"site": lasting(loaded.launcher.site)})
+        loaded = loaded.model_copy(update={"launcher": launcher})
     if input_file is None:
         return loaded
     options = {**loaded.options, "input": input_file}

@@ -1,12 +1,14 @@
 """Where runs are made, as options say: on this machine, on the nodes of a Ray cluster, as jobs of a batch system."""
 
+import shutil
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from autotune.errors import StudyFileError
+from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.machine import Machine, this_machine
 from autotune.machines.facts import Facts
 from autotune.sitefile import Cluster, find_cluster
@@ -79,6 +81,37 @@ def machine_and_launcher(
     return cluster.machine, launcher, cluster.facts
 
 
+def check_commands(cluster: Cluster | None) -> None:
+    """Look for the command that submits jobs, before anything is stored.
+
+    Raises:
+        CannotRunHereError: this host does not have it.
+    """
+    if cluster is None:
+        return
+    kind = cluster.site.scheduler
+    command = SCHEDULERS[kind].submit(Path("job.sh"))[0]
+    if shutil.which(command) is None:
+        msg = (
+            f"{command}, which submits jobs to {kind}, is not on PATH here: call autotune on a host that can submit "
+            f"(a login node), after `module load {kind}` if your site has that; --dry-run shows the jobs anyway"
+        )
+        raise CannotRunHereError(msg)
+
+
+def cores_of(text: str) -> set[int]:
+    """Read a list of cores.
+
+    Raises:
+        StudyFileError: it is none.
+    """
+    try:
+        return set(parse_cpu_list(text))
+    except ValueError:
+        msg = f"--cores {text!r} is not a list of cores; write 0-3,8"
+        raise StudyFileError(msg) from None
+
+
 def restrict(machine: Machine, cores: str | None) -> Machine:
     """Return the machine with only the listed cores.
 
@@ -87,11 +120,7 @@ def restrict(machine: Machine, cores: str | None) -> Machine:
     """
     if cores is None:
         return machine
-    try:
-        wanted = parse_cpu_list(cores)
-    except ValueError:
-        msg = f"--cores {cores!r} is not a list of cores; write 0-3,8"
-        raise StudyFileError(msg) from None
+    wanted = cores_of(cores)
     missing = wanted - set(machine.cpus)
     if missing or not wanted:
         usable = ",".join(map(str, machine.cpus))

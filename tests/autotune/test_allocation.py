@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.allocation import Allocation, ask_end, expand_counts, expand_hosts, pbs_end, read, slurm_end
+from autotune.allocation import Allocation, ask_end, expand_counts, expand_hosts, find_end, pbs_end, read, slurm_end
 
 NAME = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 ENDING = st.from_regex(r"(-[a-z]+)?", fullmatch=True)
@@ -74,6 +74,22 @@ def test_slurm():
     hosts = ("n01", "n02", "n03", "n04")
     assert read(environment) == Allocation("Slurm", "17", hosts, (48, 48, 48, 24), 4, 1795000000.0)
     assert read({"SLURM_JOB_ID": "17"}) == Allocation("Slurm", "17")
+
+
+@pytest.mark.parametrize(("hosts", "counts"), [("a[1-", "48"), ("a[x]", "4x"), ("", "48(x")])
+def test_a_list_that_cannot_be_read_leaves_the_hosts_unknown(hosts, counts):
+    found = read({"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": hosts, "SLURM_JOB_CPUS_PER_NODE": counts})
+    assert found is not None
+    assert found.hosts == ()
+
+
+def test_an_end_in_the_past_is_none():
+    end = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(1795000000))
+    stale = read({"SLURM_JOB_ID": "17", "SLURM_JOB_END_TIME": "1700000000"})
+    assert find_end(stale, 1790000000.0, lambda _: "N/A") is None
+    assert find_end(stale, 1790000000.0, lambda _: end) == 1795000000
+    assert find_end(stale, 1799000000.0, lambda _: end) is None
+    assert find_end(stale, 1600000000.0, lambda _: pytest.fail("needs not ask")) == 1700000000
 
 
 def test_pbs():

@@ -14,7 +14,7 @@ from autotune.pilot import FORMATS, PilotJob, pbs, slurm
 ONE = PilotJob("qe", "/home/u/job.sh", "/home/u", "/venv/bin/python", ["qe", "--trials", "50"], walltime_s=5400)
 
 SLURM_ONE = """\
-#!/bin/bash
+#!/bin/bash -l
 #SBATCH --job-name=autotune-qe
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1
@@ -38,7 +38,7 @@ exit "$code"
 """
 
 SLURM_SEVERAL = """\
-#!/bin/bash
+#!/bin/bash -l
 #SBATCH --job-name=autotune-qe
 #SBATCH --nodes=3
 #SBATCH --ntasks-per-node=1
@@ -51,7 +51,7 @@ SLURM_SEVERAL = """\
 # If the study is not done when its time is over (exit code 7), it submits itself again.
 script=/home/u/job.sh
 cd /home/u || exit 5
-module load qe
+module load qe || exit 3
 set -u
 if [ "${1-}" = ray-node ]; then exec /venv/bin/python -m autotune.raynode "$2"; fi
 meeting=$PWD/.autotune-ray-${SLURM_JOB_ID%%.*}
@@ -68,7 +68,7 @@ export SLURM_OVERLAP=1
 /venv/bin/python -m autotune.raynode "$meeting" --head &
 for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"); do
     srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --no-kill --nodelist="$host" \\
-        bash "$script" ray-node "$meeting" &
+        bash -l "$script" ray-node "$meeting" &
 done
 for _ in $(seq 600); do [ -s "$meeting/address" ] && break; sleep 0.2; done
 [ -s "$meeting/address" ] || { echo "the Ray head did not start" >&2; exit 3; }
@@ -77,7 +77,7 @@ trap 'kill -TERM "${!-}"' TERM INT
 """
 
 PBS_SEVERAL = """\
-#!/bin/bash
+#!/bin/bash -l
 #PBS -N autotune-qe
 #PBS -l select=2:ncpus=48:mpiprocs=48
 #PBS -l place=scatter:excl
@@ -97,9 +97,9 @@ PBS_NODES = """\
 /venv/bin/python -m autotune.raynode "$meeting" --head &
 for host in $(awk 'NR == 1 { first = $0 } $0 != first && !seen[$0]++' "$PBS_NODEFILE"); do
     if command -v pbs_tmrsh >/dev/null; then
-        pbs_tmrsh "$host" "$(printf '%q ' bash "$script" ray-node "$meeting")" </dev/null &
+        pbs_tmrsh "$host" "$(printf '%q ' bash -l "$script" ray-node "$meeting")" </dev/null &
     else
-        ssh -o BatchMode=yes "$host" "$(printf '%q ' bash "$script" ray-node "$meeting")" </dev/null &
+        ssh -o BatchMode=yes "$host" "$(printf '%q ' bash -l "$script" ray-node "$meeting")" </dev/null &
     fi
 done
 """
@@ -131,6 +131,13 @@ def test_a_sites_own_way_to_ask_for_cores_takes_the_place_of_ours():
     assert "place" not in script
     with pytest.raises(ValueError, match="--cores-per-node"):
         pbs(changed(nodes=2, directives=["-l mem=4GB"]))
+
+
+def test_only_a_module_that_cannot_be_loaded_ends_the_job():
+    setup = ["module load a/1 b", "ml qe", "export X=1", "module load a || module load b", "module list"]
+    lines = slurm(changed(setup=setup)).splitlines()
+    first = lines.index("module load a/1 b || exit 3")
+    assert lines[first + 1 : first + 5] == ["ml qe || exit 3", *setup[2:]]
 
 
 @pytest.mark.parametrize("where", ["script", "folder", "python"])

@@ -62,5 +62,5 @@ def test_whether_somebody_listens():
         assert not answers(f"127.0.0.1:{port}")
         listener.listen()
         assert answers(f"127.0.0.1:{port}")
-    with pytest.raises(ValueError, match="invalid literal"):
+    with pytest.raises(ValueError, match="HOST:PORT"):
         answers("head")

@@ -67,6 +67,42 @@ def test_all_mistakes_are_said_at_once_each_with_its_place(tmp_path):
     assert "did you mean 'account'" in said
 
 
+def test_a_base_lies_beside_its_file(tmp_path, monkeypatch):
+    (tmp_path / "sites").mkdir()
+    (tmp_path / "sites" / "common.toml").write_text('base = "gadi"\naccount = "ab12"\n', encoding="utf-8")
+    file = tmp_path / "sites" / "mine.toml"
+    file.write_text('base = "./common.toml"\n', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert find_cluster(str(file)).site.account == "ab12"
+    assert find_cluster("sites/mine.toml").site.account == "ab12"
+
+
+@pytest.mark.parametrize(("file", "name"), [("my site.toml", "my-site"), ("ü.toml", "site"), (".a.toml", "a")])
+def test_any_file_has_a_name(tmp_path, file, name):
+    (tmp_path / file).write_text('base = "gadi"\n', encoding="utf-8")
+    assert find_cluster(str(tmp_path / file)).site.name == name
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("memory_per_node_gib = inf", "finite number"),
+        ("memory_per_node_gib = 1e30", "less than or equal"),
+        ("poll_s = inf", "finite number"),
+        ("poll_s = 1e30", "less than or equal"),
+        ('walltime = "99999999999d"', "of a year at most"),
+        ('modules = "qe"', r'must be a list: \["qe"\]'),
+        ('directives = ["-l wd", "-N mine"]', "-N: its name is the job's own"),
+    ],
+)
+def test_values_that_no_job_can_have(tmp_path, line, says):
+    file = tmp_path / "mine.toml"
+    file.write_text(f'base = "gadi"\n{line}\n', encoding="utf-8")
+    with pytest.raises(SiteError, match=says) as caught:
+        find_cluster(str(file))
+    assert f"@ {line.partition(' ')[0]}" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -1,0 +1,77 @@
+"""Which lines for the scheduler a site may not have."""
+
+import pytest
+
+from autotune.directives import refused
+
+
+@pytest.mark.parametrize(
+    "directive",
+    [
+        *(
+            "--wrap=true",
+            "--output=x",
+            "--outp x",
+            "-o x",
+            "-ox",
+            "-e x",
+            "--error x",
+            "--chdir=/",
+            "-D /",
+            "-J a",
+            "-a 1",
+        ),
+        *(
+            "--array=1-4",
+            "-t 10",
+            "--time=1:00",
+            "-p short -t 10",
+            "--nodes=2",
+            "-N2",
+            "-n 4",
+            "--job-name=a",
+            "--wait",
+        ),
+    ],
+)
+def test_slurm_is_not_told_what_the_job_says(directive):
+    assert refused("slurm", directive)
+
+
+@pytest.mark.parametrize(
+    "directive",
+    [
+        *("--constraint=haswell", "-C haswell", "--reservation=a", "--gres=gpu:1", "--mail-type=END", "--time-min=5"),
+        *(
+            "-p short",
+            "--exclusive",
+            "--account=a",
+            "--mem=0",
+            "--ntasks-per-core=1",
+            "--comment=-o",
+            "--wait-all-nodes=1",
+        ),
+    ],
+)
+def test_what_a_site_may_say_to_slurm(directive):
+    assert refused("slurm", directive) is None
+
+
+@pytest.mark.parametrize(
+    "directive",
+    ["-o x", "-N x", "-Nx", "-e /x", "-J 1-4", "-l walltime=1:00", "-l wd,ncpus=4", "-lselect=2", "-j n", "-I"],
+)
+def test_pbs_is_not_told_what_the_job_says(directive):
+    assert refused("pbs", directive)
+
+
+@pytest.mark.parametrize(
+    "directive", ["-l wd", "-l storage=scratch/jx00", "-P jx00", "-W umask=022", "-q normal", "-m e"]
+)
+def test_what_a_site_may_say_to_pbs(directive):
+    assert refused("pbs", directive) is None
+
+
+def test_the_reason_names_the_option():
+    assert refused("pbs", "-l walltime=1:00") == "-l walltime: its wall time is the run's own; say walltime = ..."
+    assert refused("lsf", "-o x") is None
