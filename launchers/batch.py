@@ -4,8 +4,8 @@ What is run on the node is the supervisor of local jobs, so that the time limit,
 same thing everywhere. Its status file says that a job has ended; the scheduler is asked for what a file cannot say.
 """
 
-import json
 import os
+import secrets
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,22 +14,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from launchers import node
-from launchers.base import STDERR, STDOUT, LaunchError
-from launchers.commands import Commands, late_answer, run_command
-from launchers.ends import WITHOUT_STATUS, merged, was_ended, without_status
+from launchers.base import STDOUT, LaunchError
+from launchers.commands import Answer, Commands, late_answer, run_command
+from launchers.ends import WITHOUT_STATUS, after_suspension, merged, was_ended, without_status
 from launchers.environment import job_environment
 from launchers.job import EndReason, Job, JobState, JobStatus
+from launchers.jobfiles import ANSWER_FILE, SCRIPT_FILE, claimed_by, write_job
 from launchers.mpi import CannotStartRanksError, mpi_argv, mpi_environment, notes
-from launchers.schedulers.base import QUEUE_LOG, SCHEDULER_LOG, Scheduler, Seen, request, script
+from launchers.schedulers.base import QUEUE_LOG, Scheduler, Seen, is_only_of, request, script
 from launchers.site import Site
 from launchers.status import read_status
-from launchers.supervisor import STATUS_FILE
-
-SCRIPT_FILE = ".autotune-job.sh"
-ANSWER_FILE = ".autotune-submitted"
 
 _GRACE_S = 3.0
-_OUTPUT_LIMIT_BYTES = 2 * 2**30
 # Shared file systems show a file that another machine wrote only after a while.
 _PATIENCE_S = 60.0
 _LONGEST_PAUSE_S = 600.0
@@ -38,8 +34,10 @@ _AT_ONCE = 500
 _CANCEL_PATIENCE_S = 120.0
 _SAY_AGAIN_S = 15.0
 _PAUSE_S = 0.05
-_OF_A_RUN = frozenset({STATUS_FILE, ANSWER_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR})
-_ACTIVE = frozenset({JobState.QUEUED, JobState.RUNNING})
+_PAUSE_S_A_JOB = 0.001
+_MISSING = 127
+_OF_ITS_OWN = "TOKEN"
+_IN_QUEUE = frozenset({JobState.QUEUED, JobState.RUNNING})
 # What a job needs of the environment that its study was started in, where no modules are loaded for it.
 _CARRIED = (
     *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "MKLROOT"),
@@ -55,13 +53,15 @@ class QueueFullError(LaunchError):
 class _Known:
     """What this process knows of a job: what the scheduler said last, and since when it has been gone from there.
 
-    Its `number` is the scheduler's, its `folder` that of its run.
+    Its `number` is the scheduler's, its `folder` that of its run. `gone_until` is when the scheduler said so last.
     """
 
     number: str
     folder: Path
     seen: Seen | None = None
     gone_since: float | None = None
+    gone_until: float = 0.0
+    suspended: bool = False
     started: bool = False
     cancelled: bool = False
     ended: JobStatus | None = None
@@ -93,8 +93,17 @@ class BatchLauncher:
         self._jobs: dict[str, _Known] = {}
         self._ask_at = clock()
         self._pause_s = site.poll_s
-        self.trouble = ""
-        """Why the scheduler cannot be asked at present; empty while it answers."""
+        self._unanswered: set[Path] = set()
+        # What is still to be ended, since the scheduler did not take it.
+        self._to_end: set[str] = set()
+        self._end_again_at = clock()
+        self._asking_trouble = ""
+        self._ending_trouble = Answer(0)
+
+    @property
+    def trouble(self) -> str:
+        """Why the scheduler cannot be asked at present, or ends no jobs; empty while it answers."""
+        return self._asking_trouble or (self._ending_trouble.complaint if self._to_end else "")
 
     def submit(self, job: Job) -> str:
         """Submit `job`.
@@ -103,8 +112,14 @@ class BatchLauncher:
             QueueFullError: the scheduler will take it later.
             LaunchError: it refuses the job, or the job's folder cannot be used.
         """
-        self._write(job)
         folder = job.folder.absolute()
+        number = claimed_by(folder) if folder in self._unanswered else None
+        if number is not None:
+            # It was accepted before, and nobody could tell.
+            self._unanswered.discard(folder)
+            return self._id(number, folder)
+        token = secrets.token_hex(8)
+        write_job(job, self.command(job), self._environment(job), _GRACE_S, token, self.script(job, token))
         argv = self._scheduler.submit(folder / SCRIPT_FILE)
         answer = self._commands(argv, folder, folder / ANSWER_FILE, self._input(folder))
         # A command that was given up after it told the number has submitted the job.
@@ -112,8 +127,10 @@ class BatchLauncher:
         if number is None:
             msg = f"{argv[0]} does not take the job: {answer.complaint}"
             if self._scheduler.can_wait(answer.complaint) or answer.code == 124:
+                self._unanswered.add(folder)
                 raise QueueFullError(msg)
             raise LaunchError(msg)
+        self._unanswered.discard(folder)
         return self._id(number, folder)
 
     def submitted(self, folder: Path) -> str | None:
@@ -122,14 +139,17 @@ class BatchLauncher:
         This is for a submission whose process was killed before it could tell the id to anybody. One that still goes
         on is waited for.
         """
+        number = None
         with suppress(OSError):
             number = self._scheduler.job_id(late_answer(folder / ANSWER_FILE))
-            return None if number is None else self._id(number, folder.absolute())
-        return None
+        number = number or claimed_by(folder)
+        return None if number is None else self._id(number, folder.absolute())
 
     def poll(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the status of every id; the scheduler is asked once for all of them, and not too often."""
         written = {job_id: self._written(job_id) for job_id in ids}
+        if self._to_end and self._clock() >= self._end_again_at:
+            self.end(list(self._to_end))
         self._ask([job_id for job_id in ids if self._known(job_id).ended is None])
         return {job_id: self._known(job_id).ended or self._judged(job_id, status) for job_id, status in written.items()}
 
@@ -137,45 +157,56 @@ class BatchLauncher:
         """Forget jobs that nobody will ask for again."""
         for job_id in ids:
             self._jobs.pop(job_id, None)
+            self._to_end.discard(job_id)
 
     def end(self, ids: Iterable[str]) -> None:
-        """Ask the scheduler to end jobs; `poll` tells when they have."""
-        wanted = [job_id for job_id in ids if self._has_not_ended(job_id)]
+        """Ask the scheduler to end jobs; `poll` tells when they have, and asks again if this fails."""
+        given = list(ids)
+        wanted = [job_id for job_id in given if self._has_not_ended(job_id)]
+        self._to_end.difference_update(given)
         for job_id in wanted:
             self._known(job_id).cancelled = True
         for some in _parts(wanted):
-            self._commands(self._scheduler.cancel([self._known(job_id).number for job_id in some]))
+            answer = self._commands(self._scheduler.cancel([self._known(job_id).number for job_id in some]))
+            if answer.code != 0 and not is_only_of(self._scheduler.nothing_to_end, answer.stderr):
+                self._to_end.update(some)
+                self._ending_trouble = answer
         if wanted:
             self._ask_at = self._clock()
+            self._end_again_at = self._ask_at + _SAY_AGAIN_S
 
     def cancel(self, job_id: str) -> None:
         """End a job, and return when it has ended.
 
         Raises:
-            LaunchError: it goes on, whatever is said to the scheduler.
+            LaunchError: it goes on, whatever is said to the scheduler; or there is no command to say it with.
         """
-        self.cancel_all([job_id])
+        if self.cancel_all([job_id])[job_id].state in _IN_QUEUE:
+            missing = self._ending_trouble.code == _MISSING and job_id in self._to_end
+            within = "" if missing else f" within {_CANCEL_PATIENCE_S:g} s"
+            msg = f"job {self._known(job_id).number} could not be cancelled{within}"
+            raise LaunchError(f"{msg}: {self.trouble}" if self.trouble else msg)
 
-    def cancel_all(self, ids: Sequence[str], away_s: float = _CANCEL_PATIENCE_S) -> None:
-        """End jobs, and return when all have ended; a scheduler that does not answer is given up after `away_s`.
+    def cancel_all(self, ids: Sequence[str], away_s: float = _CANCEL_PATIENCE_S) -> Mapping[str, JobStatus]:
+        """End jobs, and return how each ended; those that have not after two minutes are queued or running still.
 
-        Raises:
-            LaunchError: some go on, whatever is said to the scheduler.
+        A scheduler that does not answer is given up after `away_s`.
         """
-        begun_at = say_at = self._clock()
-        while left := [job_id for job_id, status in self.poll(ids).items() if status.state in _ACTIVE]:
+        begun_at = self._clock()
+        say_again_at = self._clock() + _SAY_AGAIN_S
+        while True:
+            statuses = self.poll(ids)
+            left = [job_id for job_id, status in statuses.items() if status.state in _IN_QUEUE]
             now = self._clock()
+            missing = self._ending_trouble.code == _MISSING and not self._to_end.isdisjoint(left)
             patience_s = min(away_s, _CANCEL_PATIENCE_S) if self.trouble else _CANCEL_PATIENCE_S
-            if now - begun_at >= patience_s:
-                numbers = ", ".join(self._known(job_id).number for job_id in left)
-                msg = f"job {numbers} could not be cancelled within {patience_s:g} s"
-                raise LaunchError(f"{msg}: {self.trouble}" if self.trouble else msg)
-            if now >= say_at:
-                # The scheduler may have been away the first time.
-                self.end(left)
-                say_at = now + _SAY_AGAIN_S
+            if not left or missing or now - begun_at >= patience_s:
+                return statuses
+            # The scheduler may have been away the first time.
+            self.end([job_id for job_id in left if now >= say_again_at or not self._known(job_id).cancelled])
+            say_again_at = now + _SAY_AGAIN_S if now >= say_again_at else say_again_at
             self._ask_at = min(self._ask_at, now + 10 * _PAUSE_S)
-            time.sleep(_PAUSE_S)
+            time.sleep(max(_PAUSE_S, _PAUSE_S_A_JOB * len(left)))
 
     def command(self, job: Job) -> list[str]:
         """Return the whole command line of `job` on its node.
@@ -191,12 +222,12 @@ class BatchLauncher:
         except CannotStartRanksError as error:
             raise LaunchError(str(error)) from error
 
-    def script(self, job: Job) -> str:
-        """Return the job script of `job`."""
+    def script(self, job: Job, token: str = _OF_ITS_OWN) -> str:
+        """Return the job script of `job`; each submission has a token of its own."""
         named = replace(job, name=f"{self._prefix}-{job.name}") if self._prefix else job
         head = self._scheduler.head(request(named, self.site), self.site)
         folder = job.folder.absolute()
-        command = [self.site.python, "-I", node.__file__, os.fspath(folder)]
+        command = [self.site.python, "-I", node.__file__, os.fspath(folder), token]
         return script(head, self.site, folder / QUEUE_LOG, command)
 
     def shown(self, job: Job) -> str:
@@ -217,37 +248,6 @@ class BatchLauncher:
                 "(exclusive = true in the site file asks for whole nodes)"
             )
         return tuple(said)
-
-    def _write(self, job: Job) -> None:
-        if not job.folder.is_dir():
-            msg = f"the job's folder {job.folder} is not there, or not a folder; make it first"
-            raise LaunchError(msg)
-        argv, environment = self.command(job), self._environment(job)
-        for word in (*argv, *environment, *environment.values()):
-            if "\0" in word:
-                msg = f"{word!r} holds a zero byte, which no command line and no environment can"
-                raise LaunchError(msg)
-        spec = {
-            "argv": argv,
-            "environment": environment,
-            "folder": os.fspath(job.folder.resolve()),
-            "stdout": STDOUT,
-            "stderr": STDERR,
-            "cpus": [],
-            "time_limit_s": job.time_limit_s,
-            "grace_s": _GRACE_S,
-            "output_limit_bytes": _OUTPUT_LIMIT_BYTES,
-        }
-        try:
-            # One look is less for a shared file system than six files that are not there.
-            for entry in list(job.folder.iterdir()):
-                if entry.name in _OF_A_RUN:
-                    entry.unlink()
-            (job.folder / node.JOB_FILE).write_text(json.dumps(spec), encoding="utf-8")
-            (job.folder / SCRIPT_FILE).write_text(self.script(job), encoding="utf-8")
-        except OSError as error:
-            msg = f"the job's folder {job.folder} cannot be written to: {error.strerror}"
-            raise LaunchError(msg) from error
 
     def _environment(self, job: Job) -> dict[str, str]:
         """Return what is set on the node beside what its modules set."""
@@ -285,7 +285,7 @@ class BatchLauncher:
             return known.ended
         status = read_status(known.folder)
         if status is not None and not was_ended(status):
-            known.ended = status
+            self._settle(known, status)
         elif status is not None and known.cancelled:
             known.ended = replace(status, reason=EndReason.CANCELLED)
         return status
@@ -306,7 +306,7 @@ class BatchLauncher:
                 continue
             for job_id in some:
                 self._heard(job_id, told.get(self._known(job_id).number), now)
-        self.trouble = complaint
+        self._asking_trouble = complaint
         if complaint:
             # A fast pace is for a scheduler that answers.
             self._pause_s = min(2 * max(self._pause_s, 1.0), max(_LONGEST_PAUSE_S, self.site.poll_s))
@@ -328,11 +328,13 @@ class BatchLauncher:
         known = self._known(job_id)
         if seen is not None:
             known.seen = seen
+            known.suspended = known.suspended or seen.suspended
         is_over = seen is None or seen.state in {JobState.ENDED, JobState.LOST}
         if not is_over:
             known.gone_since = None
-        elif known.gone_since is None:
-            known.gone_since = now
+        else:
+            known.gone_since = now if known.gone_since is None else known.gone_since
+            known.gone_until = now
 
     def _judged(self, job_id: str, status: JobStatus | None) -> JobStatus:
         """Return the status of a job of which no file says all; `status` is what its own says."""
@@ -349,21 +351,40 @@ class BatchLauncher:
         status = status or read_status(folder)
         over = seen is not None and seen.state in {JobState.ENDED, JobState.LOST}
         if status is not None:
-            known.ended = merged(status, seen) if over and seen is not None else status
+            self._settle(known, merged(status, seen) if over and seen is not None else status)
+        elif self._goes_on_in_another(known):
+            pass
         elif over and seen is not None and (seen.reason in WITHOUT_STATUS or self._waited(known)):
-            known.ended = without_status(replace(seen, message="") if known.cancelled else seen, folder)
-        elif known.cancelled and (self._waited(known) or not (folder / STDOUT).exists()):
+            self._settle(known, without_status(replace(seen, message="") if known.cancelled else seen, folder))
+        elif known.cancelled and (self._is_forgotten(known) or not (folder / STDOUT).exists()):
             known.ended = JobStatus(JobState.ENDED, EndReason.CANCELLED)
-        elif self._waited(known):
-            message = (
-                f"the scheduler knows nothing of job {self._known(job_id).number}, and it left no status in {folder}"
-            )
+        elif self._is_forgotten(known):
+            message = f"the scheduler knows nothing of job {known.number}, and it left no status in {folder}"
             known.ended = JobStatus(JobState.LOST, message=message)
         return known.ended or JobStatus(JobState.RUNNING)
+
+    def _goes_on_in_another(self, known: _Known) -> bool:
+        """Whether another job of the same submission has the folder: that one is followed from now on."""
+        owner = claimed_by(known.folder)
+        # Servers have names of several forms.
+        if owner is None or owner.partition(".")[0] == known.number.partition(".")[0]:
+            return False
+        known.number, known.seen, known.gone_since, known.started = owner, None, None, True
+        if known.cancelled:
+            self._commands(self._scheduler.cancel([owner]))
+        self._ask_at = min(self._ask_at, self._clock() + self.site.poll_s)
+        return True
+
+    def _settle(self, known: _Known, status: JobStatus) -> None:
+        known.ended = after_suspension(status) if known.suspended else status
 
     def _waited(self, known: _Known) -> bool:
         """Whether a status file that was written on another machine would be seen here by now."""
         return known.gone_since is not None and self._clock() - known.gone_since >= self._patience_s
+
+    def _is_forgotten(self, known: _Known) -> bool:
+        """Whether the scheduler has said twice, with that time between, that it knows nothing of a job."""
+        return known.gone_since is not None and known.gone_until - known.gone_since >= self._patience_s
 
 
 def _parts(ids: Sequence[str]) -> list[Sequence[str]]:

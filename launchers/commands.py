@@ -6,13 +6,17 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from tempfile import TemporaryFile
+from typing import IO, Protocol
 
 # A busy scheduler answers after a while; one that does not answer at all must not hold the tuner up.
 _PATIENCE_S = 60.0
 _PAUSE_S = 0.1
+# After an interrupt a question needs no answer any more.
+_QUESTION_PATIENCE_S = 1.0
+_UNANSWERED = 124
 # What the commands need of their caller: who it is, and which scheduler is meant. Nothing else of it reaches a job.
 _NAMES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "KRB5CCNAME", "LD_LIBRARY_PATH")
 _OF_SCHEDULERS = (
@@ -58,24 +62,30 @@ def run_command(
     answer_file: Path | None = None,
     input_file: Path | None = None,
 ) -> Answer:
-    """Run a command; one that is missing or does not answer is an answer as well."""
+    """Run a command; one that is missing or does not answer is an answer as well.
+
+    Raises:
+        KeyboardInterrupt: it came meanwhile. A command with `answer_file` was let end before, as far as it does.
+    """
     try:
         with ExitStack() as files:
-            stdin = subprocess.DEVNULL if input_file is None else files.enter_context(input_file.open("rb")).fileno()
-            stdout = subprocess.PIPE
-            if answer_file is not None:
-                stdout = files.enter_context(answer_file.open("wb")).fileno()
+            stdin = None if input_file is None else files.enter_context(input_file.open("rb"))
+            if answer_file is None:
+                stdout = files.enter_context(TemporaryFile())
+            else:
+                stdout = files.enter_context(answer_file.open("w+b"))
                 # Held until this process and the command have both closed it. Some file systems have no locks.
                 with suppress(OSError):
                     fcntl.flock(stdout, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            done = _run(argv, folder, stdin, stdout)
-        return Answer(done.returncode, done.stdout if answer_file is None else _text(answer_file), done.stderr)
-    except subprocess.TimeoutExpired:
-        # What it was to do may be done nevertheless.
-        said = "" if answer_file is None else _text(answer_file)
-        return Answer(124, said, f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
+            # Files, not pipes: a command that goes on when nobody listens any more must not die of that.
+            stderr = files.enter_context(TemporaryFile())
+            patience_s = _QUESTION_PATIENCE_S if answer_file is None else _PATIENCE_S
+            code = _run(argv, folder, stdin, stdout, stderr, patience_s)
+            said = Answer(_UNANSWERED if code is None else code, _text(stdout), _text(stderr))
     except OSError as error:
         return Answer(127, stderr=f"{argv[0]}: {error.strerror or error}")
+    # What a command was to do that was given up may be done nevertheless.
+    return said if code is not None else replace(said, stderr=f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
 
 
 def late_answer(answer_file: Path) -> str:
@@ -98,25 +108,41 @@ def late_answer(answer_file: Path) -> str:
         return file.read().decode("utf-8", errors="replace")
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", errors="replace")
 
 
-def _run(argv: Sequence[str], folder: Path | None, stdin: int, stdout: int) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
+def _run(  # noqa: PLR0913, PLR0917  the three files of a process
+    argv: Sequence[str],
+    folder: Path | None,
+    stdin: IO[bytes] | None,
+    stdout: IO[bytes],
+    stderr: IO[bytes],
+    patience_s: float,
+) -> int | None:
+    """Return the exit code; None if there is none in time. After an interrupt it has `patience_s` more."""
+    process = subprocess.Popen(
         argv,
         cwd=folder,
         env=environment(os.environ),
-        stdin=stdin,
+        stdin=stdin or subprocess.DEVNULL,
         stdout=stdout,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        timeout=_PATIENCE_S,
-        check=False,
+        stderr=stderr,
         # Ctrl-C is meant for the tuner: a submission that was begun must be finished, and known.
         start_new_session=True,
     )
+    try:
+        return process.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
+    except KeyboardInterrupt:
+        # SIGTERM is one here as well. One that comes again ends the waiting, and not the command.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience_s)
+        raise
 
 
 def environment(caller: Mapping[str, str]) -> dict[str, str]:

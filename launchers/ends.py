@@ -32,6 +32,15 @@ def merged(status: JobStatus, seen: Seen) -> JobStatus:
     return replace(status, reason=reason, message=seen.message or status.message)
 
 
+def after_suspension(status: JobStatus) -> JobStatus:
+    """Return the end of a job that was suspended meanwhile: its clock went on, so that it measured nothing."""
+    if status.state is not JobState.ENDED or status.reason not in {EndReason.EXITED, EndReason.TIMED_OUT}:
+        return status
+    return replace(
+        status, state=JobState.LOST, reason=EndReason.PREEMPTED, exit_code=None, message="was suspended for a while"
+    )
+
+
 def without_status(seen: Seen, folder: Path) -> JobStatus:
     """Return the end of a job whose supervisor wrote nothing: it was killed, or did not even start."""
     if seen.state is JobState.LOST or seen.reason in WITHOUT_STATUS or seen.exit_code not in {0, None}:

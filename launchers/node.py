@@ -1,7 +1,11 @@
-"""Runs one job of a batch system on the node where its script was started: `python -I node.py FOLDER`.
+"""Runs one job of a batch system on the node where its script was started: `python -I node.py FOLDER TOKEN`.
 
 The job is described by a file in its folder. It is run by the supervisor, as on the tuner's own machine: with its time
 limit, its usage and its status file; but it does not end with the tuner.
+
+Only the job that was submitted last in a folder may run there, and only once: a submission that got no answer, and was
+made again, may have been accepted nevertheless. So the job's file tells the token of the last one, and who runs takes
+the folder by a file of its own.
 """
 
 import errno
@@ -10,6 +14,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -18,11 +23,18 @@ from launchers.supervisor import STATUS_FILE, Supervisor
 
 JOB_FILE = ".autotune-job.json"
 
+CLAIM_FILE = ".autotune-claimed"
+"""The scheduler's number of the job that runs in the folder, or did; empty if its environment does not tell."""
+
+_NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
+
 
 def main() -> int:
     """Run the job; the exit code is the program's, for the scheduler's own records."""
-    folder = Path(sys.argv[1])
-    spec = json.loads((folder / JOB_FILE).read_bytes())
+    folder, token = Path(sys.argv[1]), sys.argv[2]
+    spec = _claimed(folder, token)
+    if spec is None:
+        return 1
     spec |= {"launcher_pid": None, "environment": dict(os.environ) | spec["environment"]}
     try:
         executable = _executable(spec["argv"][0], folder, spec["environment"].get("PATH", os.defpath))
@@ -30,7 +42,7 @@ def main() -> int:
         supervisor.start()
     except BlockingIOError as error:
         # The status in this folder is to be that of the other job.
-        print(error, file=sys.stderr)  # noqa: T201  for the scheduler's own log
+        _say(str(error))
         return 1
     except OSError as error:
         return _not_started(folder, _reason(error, spec["argv"][0]))
@@ -41,6 +53,47 @@ def main() -> int:
         supervisor.give_up(error)
     status = read_status(folder)
     return 1 if status is None or status.exit_code is None else status.exit_code % 256
+
+
+def _claimed(folder: Path, token: str) -> dict[str, Any] | None:
+    """Return what the job is, as the one that runs in the folder; None if it must not, which is said."""
+    # Flux writes its letter in two ways.
+    number = next((os.environ[name] for name in _NUMBERS if os.environ.get(name)), "").replace("\u0192", "f")
+    spec = _submitted(folder, token)
+    if spec is None:
+        return None
+    claim = folder / CLAIM_FILE
+    try:
+        # What was there once does not run again, even where the file system has no locks.
+        with claim.open("x", encoding="utf-8") as file:
+            file.write(number)
+    except FileExistsError:
+        owner = claim.read_text(encoding="utf-8")
+        # A scheduler may start the same job again.
+        if not number or owner != number:
+            _say(f"another job is running in this folder, or did: {owner or 'of unknown number'}; this one ends")
+            return None
+    if _submitted(folder, token) is None:
+        claim.unlink(missing_ok=True)
+        return None
+    return spec
+
+
+def _submitted(folder: Path, token: str) -> dict[str, Any] | None:
+    """Return what the job is; None if it is not the one that was submitted last, which is said."""
+    try:
+        spec: dict[str, Any] = json.loads((folder / JOB_FILE).read_bytes())
+    except FileNotFoundError:
+        _say(f"nothing is to be run in {folder} any more; this job ends")
+        return None
+    if spec.pop("token", None) != token:
+        _say("another job was submitted for this folder after this one, which ends")
+        return None
+    return spec
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201  for the job's own log
 
 
 def _executable(program: str, folder: Path, path: str) -> str:

@@ -1,17 +1,35 @@
 """`autotune cancel`: no job of a study is left in the queue."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
+
 from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, StudyName, errors, output, print_json
+from autotune.errors import CannotRunHereError
 from autotune.storage_url import storage_url
 
 
 def cancel(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
-    """End the jobs of a study, and whoever tunes it; what was measured stays, and the same study command goes on."""
+    """End the jobs of a study, and whoever tunes it; what was measured stays, and the same study command goes on.
+
+    Exit code 3: there are jobs that could not be cancelled; the same command tries again.
+    """
     from autotune.cancelling import cancel_jobs  # noqa: PLC0415  Optuna takes a second to import
 
-    ended = cancel_jobs(storage_url(storage), name, lambda text: errors().print(text, markup=False))
+    done = cancel_jobs(storage_url(storage), name, lambda text: errors().print(text, markup=False))
     if as_json:
-        print_json({"cancelled": ended})
-        return
-    numbers = ", ".join(job_id.split(":")[1] for job_id in ended)
-    said = f"cancelled {len(ended)} jobs: {numbers}" if ended else f"study {name!r} has no job in a queue"
-    output().print(said, markup=False)
+        print_json(asdict(done))
+    else:
+        said = [
+            *([f"cancelled {_jobs(done.cancelled)}"] if done.cancelled else []),
+            *([f"had ended before: {_jobs(done.ended)}; the same study command collects them"] if done.ended else []),
+        ]
+        if said or not done.left:
+            output().print("\n".join(said) or f"study {name!r} has no job in a queue", markup=False)
+    if done.left:
+        why = f" ({done.trouble})" if done.trouble else ""
+        msg = f"could not cancel {_jobs(done.left)}{why}; use the same command again when the scheduler answers"
+        raise CannotRunHereError(msg)
+
+
+def _jobs(ids: Sequence[str]) -> str:
+    return f"{len(ids)} job{'s' if len(ids) > 1 else ''}: {', '.join(job_id.split(':')[1] for job_id in ids)}"

@@ -60,13 +60,15 @@ class Seen:
     """What a scheduler says of a job.
 
     `reason` and `exit_code` are those of an ended one, where it says them; a job that was taken away for another one,
-    or whose node failed, is `LOST`. `message` is in words: why it waits, or what became of it.
+    or whose node failed, is `LOST`. `message` is in words: why it waits, or what became of it. A `suspended` one has
+    started and does not run, while its clock does.
     """
 
     state: JobState
     reason: EndReason | None = None
     exit_code: int | None = None
     message: str = ""
+    suspended: bool = False
 
 
 def _none(_complaint: str) -> None:
@@ -83,11 +85,12 @@ def is_only_of(pattern: re.Pattern[str], complaint: str) -> bool:
 class Scheduler:
     """A scheduler as text functions.
 
-    `head` gives the lines for the scheduler at the top of a script, `submit` the command that submits one (it runs in
-    the job's folder), `job_id` reads its answer. `status` is the command that asks for all of some jobs at once,
-    `states` reads its answer, whatever its exit code: jobs that it does not mention are gone from the queue. `None` is
-    no answer: the scheduler could not be reached. `cancel` ends jobs. `can_wait` tells by the message of a refused
-    submission whether the same will be taken later: a limit of the queue, a scheduler that is busy.
+    `head` gives the lines at the top of a script, those for the scheduler first; `submit` the command that submits one
+    (it runs in the job's folder), `job_id` reads its answer. `status` is the command that asks for all of some jobs at
+    once, `states` reads its answer, whatever its exit code: jobs that it does not mention are gone from the queue.
+    `None` is no answer: the scheduler could not be reached. `cancel` ends jobs; a line of its complaints that matches
+    `nothing_to_end` is about a job that is over already. `can_wait` tells by the message of a refused submission
+    whether the same will be taken later: a limit of the queue, a scheduler that is busy.
 
     With `reads_input` the submitting command reads the script from its standard input. `simpler` gives the scheduler to
     go on with when this one complains so of `status`: some servers cannot be asked for all that others can.
@@ -101,6 +104,7 @@ class Scheduler:
     states: Callable[[str, str, int], Mapping[str, Seen] | None]
     cancel: Callable[[Sequence[str]], list[str]]
     can_wait: Callable[[str], bool]
+    nothing_to_end: re.Pattern[str]
     reads_input: bool = False
     simpler: Callable[[str], "Scheduler | None"] = _none
 
@@ -149,13 +153,14 @@ def request(job: Job, site: Site) -> Request:
 def script(head: Sequence[str], site: Site, log: Path, command: Sequence[str]) -> str:
     """Return a job script: the scheduler's lines, the site's modules and setup, and one command.
 
-    What its shell prints goes to `log`, by its own doing: schedulers see patterns in a file's name. A module that
+    What its shell prints goes to `log`, by its own doing: schedulers see patterns in a file's name. It is added to what
+    is there, so that a second job of the folder, which ends at once, takes nothing from the first. A module that
     cannot be loaded ends the job: what would be measured without it is something else.
     """
     lines = [
         "#!/bin/bash -l",
         *head,
-        f"exec >{shlex.quote(os.fspath(log))} 2>&1",
+        f"exec >>{shlex.quote(os.fspath(log))} 2>&1",
         *(f"module load {shlex.quote(module)} || exit 1" for module in site.modules),
         *site.setup,
         f"exec {shlex.join(command)}",

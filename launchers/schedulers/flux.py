@@ -26,6 +26,7 @@ _ENDS: Mapping[str, Seen] = {
     "lost-shell": Seen(JobState.LOST, message="a node of its job failed"),
 }
 _OF_A_JOB = re.compile(r"(unknown|invalid|no such) job", re.IGNORECASE)
+_NOTHING_TO_END = re.compile(r"(unknown|invalid|no such) job|inactive", re.IGNORECASE)
 _LATER = re.compile(r"Unable to connect to Flux|Connection refused|temporarily|max(imum)? .*jobs", re.IGNORECASE)
 
 
@@ -98,4 +99,4 @@ def can_wait(complaint: str) -> bool:
     return _LATER.search(complaint) is not None
 
 
-FLUX = Scheduler("flux", head, submit, job_id, status, states, cancel, can_wait)
+FLUX = Scheduler("flux", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END)

@@ -17,6 +17,8 @@ _FIELDS = f"jobid stat exit_code exit_reason pend_reason delimiter='{_SEPARATOR}
 _NOTHING = "-"
 
 _WAITING = frozenset({"PEND", "PSUSP", "WAIT", "PROV"})
+# One that was suspended while it waited (PSUSP) has no clock yet.
+_SUSPENDED = frozenset({"USUSP", "SSUSP"})
 # bjobs(1), "TERM_*"; of the others an ended job's exit code tells as much.
 _ENDS: Mapping[str, Seen] = {
     "TERM_RUNLIMIT": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over"),
@@ -32,6 +34,7 @@ _ENDS: Mapping[str, Seen] = {
 }
 
 _OF_A_JOB = re.compile(r"Job <\S+> is not found|No (unfinished )?job found", re.IGNORECASE)
+_NOTHING_TO_END = re.compile(r"is not found|No matching job found|Job has already finished", re.IGNORECASE)
 _LATER = re.compile(
     r"Pending job threshold|job limit|Too many (pending )?jobs|batch (daemon|system) (is )?(not responding|down)|"
     r"System (temporarily )?(unavailable|busy)|LSF is down|Please wait|try (again )?later|"
@@ -109,7 +112,7 @@ def _seen(state: str, exit_code: str, reason: str, waits_for: str) -> Seen:
     if state == "ZOMBI":
         return Seen(JobState.LOST, message="the host of its job did not answer any more")
     if state != "EXIT":
-        return Seen(JobState.RUNNING)
+        return Seen(JobState.RUNNING, suspended=state in _SUSPENDED)
     known = _ENDS.get(reason.partition(":")[0])
     return known or Seen(JobState.ENDED, EndReason.EXITED, int(exit_code) if exit_code.isdigit() else None)
 
@@ -124,4 +127,4 @@ def can_wait(complaint: str) -> bool:
     return _LATER.search(complaint) is not None
 
 
-LSF = Scheduler("lsf", head, submit, job_id, status, states, cancel, can_wait, reads_input=True)
+LSF = Scheduler("lsf", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END, reads_input=True)

@@ -14,6 +14,7 @@ _MIB_PER_GIB = 1024
 
 # qstat(1B), "job_state"; one that is not known here is one that a job passes through.
 _WAITING = {"Q": "", "W": "waits for its time", "T": "is moved between queues", "H": "is held by the scheduler"}
+_SUSPENDED = frozenset({"S", "U"})
 _FINISHED = frozenset({"F", "X", "C"})
 # Codes that PBS itself gives a job: JOB_EXEC_* in job.h of OpenPBS.
 _OVER_WALLTIME = -29
@@ -27,6 +28,7 @@ _CANCELLED = Seen(JobState.ENDED, EndReason.CANCELLED, message="was deleted with
 
 # What qstat says of jobs that it has nothing to show for; everything else it complains of is trouble of its own.
 _OF_A_JOB = re.compile(r"Unknown Job Id|Job has finished", re.IGNORECASE)
+_NOTHING_TO_END = re.compile(r"Unknown Job Id|Job has finished|Request invalid for state of job", re.IGNORECASE)
 _NO_HISTORY = "not configured to maintain job history"
 # Submissions that will be taken later: limits on the number of jobs, and a server that is away or overloaded.
 _LATER = re.compile(
@@ -154,7 +156,7 @@ def _seen(attributes: Mapping[str, str]) -> Seen:
     state, comment = attributes.get("job_state", ""), attributes.get("comment", "")
     if state in _WAITING:
         return Seen(JobState.QUEUED, message="; ".join(filter(None, (_WAITING[state], comment))))
-    return _ended(attributes, comment) if state in _FINISHED else Seen(JobState.RUNNING)
+    return _ended(attributes, comment) if state in _FINISHED else Seen(JobState.RUNNING, suspended=state in _SUSPENDED)
 
 
 def _ended(attributes: Mapping[str, str], comment: str) -> Seen:
@@ -191,5 +193,5 @@ def simpler(complaint: str) -> Scheduler | None:
     return PBS_WITHOUT_HISTORY if _NO_HISTORY in complaint else None
 
 
-PBS = Scheduler("pbs", head, submit, job_id, status, states, cancel, can_wait, simpler=simpler)
+PBS = Scheduler("pbs", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END, simpler=simpler)
 PBS_WITHOUT_HISTORY = replace(PBS, status=status_without_history)

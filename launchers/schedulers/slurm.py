@@ -11,9 +11,13 @@ from launchers.site import Site
 _SEPARATOR = "|"
 _FIELDS = _SEPARATOR.join(("%i", "%T", "%r"))
 
+_RUNNING = Seen(JobState.RUNNING)
+_SUSPENDED = Seen(JobState.RUNNING, suspended=True)
 # squeue(1), "JOB STATE CODES"; a state that is not known here is one that a job passes through.
 _STATES: Mapping[str, Seen] = {
     "PENDING": Seen(JobState.QUEUED),
+    "SUSPENDED": _SUSPENDED,
+    "STOPPED": _SUSPENDED,
     "REQUEUED": Seen(JobState.QUEUED),
     "REQUEUE_HOLD": Seen(JobState.QUEUED, message="is held by the scheduler"),
     "COMPLETED": Seen(JobState.ENDED, EndReason.EXITED, 0),
@@ -27,7 +31,6 @@ _STATES: Mapping[str, Seen] = {
     "NODE_FAIL": Seen(JobState.LOST, message="a node of its job failed"),
     "BOOT_FAIL": Seen(JobState.LOST, message="a node of its job did not boot"),
 }
-_RUNNING = Seen(JobState.RUNNING)
 
 # Submissions that will be taken later: limits on the number of jobs, and a controller that is away or overloaded.
 _LATER = re.compile(
@@ -37,10 +40,15 @@ _LATER = re.compile(
     re.IGNORECASE,
 )
 _OF_A_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
+_NOTHING_TO_END = re.compile(r"Invalid job id|already completing or completed", re.IGNORECASE)
 
 
 def head(request: Request, site: Site) -> list[str]:
-    """Return the lines for sbatch(1)."""
+    """Return the lines for sbatch(1), and one that lets the job's own `srun` pass the environment on.
+
+    `--export=NONE` is meant for the job; it holds for every `srun` in it as well (sbatch(1), SLURM_EXPORT_ENV), also
+    for that with which Open MPI starts its daemons on other nodes, which then find nothing.
+    """
     options = [
         f"--job-name={request.name}",
         f"--nodes={request.nodes}",
@@ -59,7 +67,7 @@ def head(request: Request, site: Site) -> list[str]:
         "--export=NONE",
         *of_site(site),
     ]
-    return [f"#SBATCH {option}" for option in options]
+    return [*(f"#SBATCH {option}" for option in options), "export SLURM_EXPORT_ENV=ALL"]
 
 
 def of_site(site: Site) -> list[str]:
@@ -122,4 +130,4 @@ def can_wait(complaint: str) -> bool:
     return _LATER.search(complaint) is not None
 
 
-SLURM = Scheduler("slurm", head, submit, job_id, status, states, cancel, can_wait)
+SLURM = Scheduler("slurm", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END)

@@ -227,7 +227,7 @@ def test_a_study_elsewhere_waits_for_the_cores(tmp_path):
         ) as second:
             assert "waiting (Ctrl-C leaves): core" in second.stderr.readline()
             session.send_signal(signal.SIGTERM)
-            session.stderr.read()
-            assert session.wait() == 130
+            told = session.stderr.read()
+            assert session.wait() == 130, told
             said = second.stderr.read()
             assert second.wait() == 0, said

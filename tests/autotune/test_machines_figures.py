@@ -38,8 +38,18 @@ def bench(folder, **changes):
     return Bench(**{"cpus": CORES, "folder": folder, "flavour": None, **changes})
 
 
+BEFORE: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def _others():
+    BEFORE.clear()
+    BEFORE.update(child.pid for child in psutil.Process().children(recursive=True))
+
+
 def children():
-    return psutil.Process().children(recursive=True)
+    """Return the processes that the test has started: servers of other tests are none of ours."""
+    return [child for child in psutil.Process().children(recursive=True) if child.pid not in BEFORE]
 
 
 def test_a_figure_and_how_far_its_repeats_are_apart():

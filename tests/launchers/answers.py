@@ -15,16 +15,20 @@ AWAY = Answer(1, stderr="slurm_load_jobs error: Unable to contact slurm controll
 
 @dataclass
 class FakeSlurm:
-    """Knows the state of each job, counts what it is asked, and may be away."""
+    """Knows the state of each job, counts what it is asked, and may be away, a command missing, a job immortal."""
 
     states: dict[str, str] = field(default_factory=dict)
     asked: list[list[str]] = field(default_factory=list)
     trouble: Answer | None = None
     refusal: Answer | None = None
     cancelled_state: str | None = "CANCELLED"
+    missing: str = ""
+    immortal: str = ""
 
     def __call__(self, argv, folder=None, answer_file=None, input_file=None) -> Answer:
         self.asked.append(list(argv))
+        if argv[0] == self.missing:
+            return Answer(127, stderr=f"{argv[0]}: No such file or directory")
         if self.trouble is not None:
             return self.trouble
         return {"sbatch": self._sbatch, "squeue": self._squeue, "scancel": self._scancel}[argv[0]](argv, answer_file)
@@ -50,7 +54,7 @@ class FakeSlurm:
 
     def _scancel(self, argv, _) -> Answer:
         for number in argv[1:]:
-            if number in self.states and self.cancelled_state is not None:
+            if number in self.states and self.cancelled_state is not None and number != self.immortal:
                 self.states[number] = self.cancelled_state
         return Answer(0)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from launchers import EndReason, Job, JobState, LaunchError
-from launchers.batch import ANSWER_FILE, BatchLauncher, QueueFullError
+from launchers.batch import BatchLauncher, QueueFullError
 from launchers.commands import Answer, run_command
+from launchers.jobfiles import ANSWER_FILE
 from launchers.schedulers.pbs import PBS
 from launchers.schedulers.slurm import SLURM
 from launchers.site import Site
@@ -157,6 +158,48 @@ def test_many_jobs_are_ended_with_one_command(launcher, queue, submit):
     ids = [submit(str(number))[0] for number in range(5)]
     launcher.end(ids)
     assert queue.commands("scancel") == [["scancel", "1", "2", "3", "4", "5"]]
+
+
+def test_an_order_to_end_jobs_that_failed_is_told_and_given_again(launcher, queue, clock, submit):
+    ids = [submit(str(number))[0] for number in range(2)]
+    queue.trouble = Answer(1, stderr="scancel: error: Kill job error on job id 1: Unable to contact slurm controller")
+    launcher.end(ids)
+    queue.trouble = None
+    assert {status.state for status in launcher.poll(ids).values()} == {JobState.QUEUED}
+    assert "Kill job error" in launcher.trouble
+    clock.move(POLL_S)
+    launcher.poll(ids)
+    assert launcher.trouble == ""
+    assert set(queue.states.values()) == {"CANCELLED"}
+    clock.move(POLL_S)
+    launcher.poll(ids)
+    assert len(queue.commands("scancel")) == 2
+
+
+def test_to_end_a_job_that_is_over_is_no_trouble(launcher, queue, submit):
+    job_id, _ = submit()
+    queue.trouble = Answer(
+        1, stderr="scancel: error: Kill job error on job id 1: Job/step already completing or completed"
+    )
+    launcher.end([job_id])
+    assert launcher.trouble == ""
+
+
+def test_a_machine_that_cannot_cancel_says_so_at_once(launcher, queue, clock, submit):
+    job_id, _ = submit()
+    queue.missing = "scancel"
+    with pytest.raises(LaunchError, match=r"job 1 could not be cancelled: scancel: No such file"):
+        launcher.cancel(job_id)
+    assert clock.now_s < 1.0
+
+
+def test_many_jobs_are_cancelled_together_and_each_tells_its_end(launcher, queue, submit):
+    ids = [submit(str(number))[0] for number in range(3)]
+    queue.immortal = "2"
+    statuses = launcher.cancel_all(ids)
+    assert [statuses[job_id].state for job_id in ids] == [JobState.ENDED, JobState.QUEUED, JobState.ENDED]
+    assert queue.commands("scancel")[0] == ["scancel", "1", "2", "3"]
+    assert all(argv == ["scancel", "2"] for argv in queue.commands("scancel")[1:])
 
 
 def test_a_full_queue_is_no_refusal_of_the_job(launcher, queue, submit):

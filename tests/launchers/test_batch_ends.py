@@ -4,7 +4,7 @@ import pytest
 
 from launchers import EndReason, JobState
 from launchers.schedulers.base import QUEUE_LOG
-from tests.launchers.answers import PATIENCE_S, POLL_S, end, start
+from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
 
 def test_a_job_that_others_cancelled_while_it_waited(queue, submit, look):
@@ -139,3 +139,51 @@ def test_a_script_that_ended_early_is_quoted(queue, clock, submit, look):
     status = look(job_id)
     assert status.reason is EndReason.NOT_STARTED
     assert "no module 'qe/7.0'" in status.message
+
+
+@pytest.mark.parametrize("by_file", [("exited", 0), ("exited", 1), ("timed out", -15)])
+def test_a_run_that_was_suspended_is_made_again(queue, submit, look, by_file):
+    job_id, folder = submit()
+    start(folder)
+    queue.states["1"] = "SUSPENDED"
+    assert look(job_id).state is JobState.RUNNING
+    queue.states["1"] = "RUNNING"
+    assert look(job_id).state is JobState.RUNNING
+    queue.states["1"] = "COMPLETED"
+    end(folder, *by_file)
+    status = look(job_id)
+    assert (status.state, status.reason) == (JobState.LOST, EndReason.PREEMPTED)
+    assert status.message == "was suspended for a while"
+    assert look(job_id) == status
+
+
+def test_a_suspended_run_that_was_cancelled_is_cancelled(launcher, queue, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    queue.states["1"] = "SUSPENDED"
+    look(job_id)
+    launcher.end([job_id])
+    end(folder, "cancelled", -15)
+    assert look(job_id).reason is EndReason.CANCELLED
+
+
+def test_one_empty_answer_loses_no_job(launcher, queue, clock, submit, look):
+    job_id, folder = submit()
+    start(folder)
+    queue.states["1"] = "RUNNING"
+    look(job_id)
+    queue.states.clear()
+    assert look(job_id).state is JobState.RUNNING
+    # Nobody answers for a long while, and then as before.
+    queue.trouble = AWAY
+    for _ in range(20):
+        clock.move(PATIENCE_S)
+        assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    queue.trouble = None
+    queue.states["1"] = "RUNNING"
+    clock.move(10 * PATIENCE_S)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    queue.states.clear()
+    assert look(job_id).state is JobState.RUNNING
+    clock.move(PATIENCE_S)
+    assert look(job_id).state is JobState.LOST

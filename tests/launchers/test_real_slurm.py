@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from launchers import Job
+from launchers.batch import BatchLauncher
+from launchers.schedulers.slurm import SLURM
+from launchers.site import Site
 from launchers.supervisor import descendants
-from tests.launchers.jobs import kill, left_in, wait_for
+from tests.launchers.jobs import kill, left_in, wait_for, wait_for_end
 from tests.realslurm import RealSlurm
 
 pytestmark = pytest.mark.real
@@ -36,6 +40,16 @@ def test_a_job_runs_and_its_end_is_told(slurm, folder):
     assert (folder / "job.out").read_text() == f"{folder}\n"
     bad = submit(slurm, folder, "#!/bin/sh\nexit 3\n")
     assert slurm.wait_for_state(bad, "COMPLETED", "FAILED") == "FAILED"
+
+
+def test_what_a_job_starts_with_srun_has_the_jobs_own_environment(slurm, folder):
+    # Open MPI starts its daemons on other nodes so, with the PATH and the libraries of the job's modules.
+    own = {"PATH": f"/opt/mine:{slurm.environment['PATH']}", "OF_THE_JOB": "yes"}
+    launcher = BatchLauncher(SLURM, Site("slurm", poll_s=0.1, setup=("export OF_THE_SETUP=yes",)))
+    job_id = launcher.submit(Job(("srun", "--ntasks=1", "env"), folder, own))
+    assert wait_for_end(launcher, job_id).exit_code == 0, (folder / "stderr").read_text()
+    seen = (folder / "stdout").read_text().splitlines()
+    assert {f"PATH={own['PATH']}", "OF_THE_JOB=yes", "OF_THE_SETUP=yes"} <= set(seen)
 
 
 def test_scancel_ends_a_job_that_runs_and_one_that_waits(slurm, folder):

@@ -3,7 +3,7 @@
 import pytest
 
 from launchers import EndReason, JobState
-from launchers.schedulers.base import Seen
+from launchers.schedulers.base import Seen, is_only_of
 from launchers.schedulers.catalogue import SCHEDULERS
 from launchers.schedulers.flux import FLUX
 from launchers.schedulers.lsf import LSF
@@ -68,6 +68,35 @@ def test_what_squeue_prints():
     assert seen["34"].message.endswith("in higher priority partitions")
 
 
+@pytest.mark.parametrize("state", ["SUSPENDED", "STOPPED"])
+def test_what_squeue_prints_of_a_job_that_is_suspended(state):
+    assert SLURM.states(f"8|{state}|None\n", "", 0) == {"8": Seen(RUNNING, suspended=True)}
+
+
+@pytest.mark.parametrize(("state", "suspended"), [("USUSP", True), ("SSUSP", True), ("PSUSP", False), ("RUN", False)])
+def test_what_bjobs_prints_of_a_job_that_is_suspended(state, suspended):
+    assert LSF.states(f"8|{state}|-|-|-\n", "", 0)["8"].suspended is suspended
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "complaint", "over"),
+    [
+        (SLURM, "scancel: error: Kill job error on job id 8: Job/step already completing or completed\n", True),
+        (SLURM, "scancel: error: Kill job error on job id 8: Unable to contact slurm controller\n", False),
+        (PBS, "qdel: Job has finished 7.host\nqdel: Unknown Job Id 8.host\n", True),
+        (PBS, "qdel: Request invalid for state of job 7.host\n", True),
+        (PBS, "qdel: Job has finished 7.host\nqdel: Unauthorized Request  8.host\n", False),
+        (LSF, "Job <7>: Job has already finished\nJob <8>: No matching job found\n", True),
+        (LSF, "Failed in an LSF library call: Master LIM is down. Please wait ...\n", False),
+        (FLUX, "flux-cancel: ERROR: f7: job is inactive or unknown job\n", True),
+        (FLUX, "flux-cancel: ERROR: Unable to connect to Flux: [Errno 2] No such file or directory\n", False),
+        (SLURM, "", False),
+    ],
+)
+def test_what_is_said_of_jobs_that_cannot_be_cancelled_since_they_are_over(scheduler, complaint, over):
+    assert is_only_of(scheduler.nothing_to_end, complaint) is over
+
+
 QSTAT = """\
 Job Id: 7.pbshost
     Job_Name = at-1a2b3c4d-00012-1
@@ -100,7 +129,8 @@ def test_a_variable_with_lines_of_its_own_is_not_taken_for_the_jobs_state():
         ({"job_state": "Q", "comment": "Not Running: no room"}, Seen(QUEUED, message="Not Running: no room")),
         ({"job_state": "H"}, Seen(QUEUED, message="is held by the scheduler")),
         ({"job_state": "E"}, Seen(RUNNING)),
-        ({"job_state": "S"}, Seen(RUNNING)),
+        ({"job_state": "S"}, Seen(RUNNING, suspended=True)),
+        ({"job_state": "U"}, Seen(RUNNING, suspended=True)),
         ({"job_state": "F", "Exit_status": "0", "substate": "92"}, Seen(ENDED, EndReason.EXITED, 0)),
         ({"job_state": "F", "Exit_status": "3", "substate": "93"}, Seen(ENDED, EndReason.EXITED, 3)),
         ({"job_state": "F", "Exit_status": "267", "substate": "93"}, Seen(ENDED, EndReason.EXITED, -11)),

@@ -43,8 +43,15 @@ def _spawn(job: Record, state: State) -> int:
         files.append((os.POSIX_SPAWN_DUP2, 1, 2))
     script = str(state.folder / "scripts" / job["id"])
     defaults = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP)
+    numbers = dict.fromkeys(("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"), job["id"])
     program = os.posix_spawn(
-        script, [script], job["environment"], file_actions=files, setsid=True, setsigmask=(), setsigdef=defaults
+        script,
+        [script],
+        job["environment"] | numbers,
+        file_actions=files,
+        setsid=True,
+        setsigmask=(),
+        setsigdef=defaults,
     )
     # The folder may be removed while the end of the job is noted.
     os.chdir("/")

@@ -6,5 +6,5 @@
 #BSUB -rn
 #BSUB -env none
 #BSUB -oo .autotune-scheduler.log
-exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
-exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1
+exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1 TOKEN

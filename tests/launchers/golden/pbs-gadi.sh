@@ -11,7 +11,7 @@
 #PBS -l software=qe
 #PBS -l wd
 #PBS -l storage=scratch/jx00
-exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 module load openmpi/4.1.2 || exit 1
 module load qe/7.0 || exit 1
-exec /scratch/jx00/venv/bin/python -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1
+exec /scratch/jx00/venv/bin/python -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1 TOKEN

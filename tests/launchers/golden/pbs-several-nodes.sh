@@ -13,8 +13,8 @@
 #PBS -l abaqus=2
 #PBS -m n
 #PBS -W umask=022
-exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 module load openmpi/4.1.2 || exit 1
 module load 'it'"'"'s a/module' || exit 1
 ulimit -s unlimited
-exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1
+exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1 TOKEN

@@ -10,5 +10,6 @@
 #SBATCH --export=NONE
 #SBATCH --account=jx00
 #SBATCH --partition=normal
-exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
-exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1
+export SLURM_EXPORT_ENV=ALL
+exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1 TOKEN

@@ -16,8 +16,9 @@
 #SBATCH --licenses=abaqus:2,qe
 #SBATCH --constraint=haswell
 #SBATCH --hint=nomultithread
-exec >/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+export SLURM_EXPORT_ENV=ALL
+exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
 module load openmpi/4.1.2 || exit 1
 module load 'it'"'"'s a/module' || exit 1
 ulimit -s unlimited
-exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1
+exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1 TOKEN

@@ -1,0 +1,77 @@
+"""The files of a batch system's job in its folder: what is to be run, who runs it, and what was answered."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from launchers.base import STDERR, STDOUT, LaunchError
+from launchers.job import Job
+from launchers.node import CLAIM_FILE, JOB_FILE
+from launchers.schedulers.base import QUEUE_LOG, SCHEDULER_LOG
+from launchers.supervisor import STATUS_FILE
+
+SCRIPT_FILE = ".autotune-job.sh"
+ANSWER_FILE = ".autotune-submitted"
+
+_OUTPUT_LIMIT_BYTES = 2 * 2**30
+_OF_A_RUN = frozenset({STATUS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR})
+
+
+def write_job(  # noqa: PLR0913, PLR0917  what a job is
+    job: Job, argv: Sequence[str], environment: Mapping[str, str], grace_s: float, token: str, script: str
+) -> None:
+    """Write what is to be run in a job's folder, and remove what is there of an earlier run.
+
+    Jobs that were submitted for the folder before run no more from now on: theirs is another `token`.
+
+    Raises:
+        LaunchError: the folder is not there, or cannot be written to; or no process can have these words.
+    """
+    if not job.folder.is_dir():
+        msg = f"the job's folder {job.folder} is not there, or not a folder; make it first"
+        raise LaunchError(msg)
+    for word in (*argv, *environment, *environment.values()):
+        if "\0" in word:
+            msg = f"{word!r} holds a zero byte, which no command line and no environment can"
+            raise LaunchError(msg)
+    spec = {
+        "token": token,
+        "argv": argv,
+        "environment": environment,
+        "folder": os.fspath(job.folder.resolve()),
+        "stdout": STDOUT,
+        "stderr": STDERR,
+        "cpus": [],
+        "time_limit_s": job.time_limit_s,
+        "grace_s": grace_s,
+        "output_limit_bytes": _OUTPUT_LIMIT_BYTES,
+    }
+    try:
+        # In one step, for an earlier job that reads it just now; and before the rest, so that it leaves nothing there.
+        new = job.folder / f"{JOB_FILE}.new"
+        new.write_text(json.dumps(spec), encoding="utf-8")
+        new.replace(job.folder / JOB_FILE)
+        # One look is less for a shared file system than six files that are not there.
+        for entry in list(job.folder.iterdir()):
+            if entry.name in _OF_A_RUN:
+                entry.unlink()
+        (job.folder / SCRIPT_FILE).write_text(script, encoding="utf-8")
+    except OSError as error:
+        msg = f"the job's folder {job.folder} cannot be written to: {error.strerror}"
+        raise LaunchError(msg) from error
+
+
+def claimed_by(folder: Path) -> str | None:
+    """Return the number of the job that runs in a folder, or did; None if there is none, or it is not known."""
+    with suppress(OSError):
+        return (folder / CLAIM_FILE).read_text(encoding="utf-8", errors="replace").strip() or None
+    return None
+
+
+def answered(folder: Path) -> str:
+    """Return what was answered to the last submission of a folder's job; nothing if there was none, or no answer."""
+    with suppress(OSError):
+        return (folder / ANSWER_FILE).read_text(encoding="utf-8", errors="replace")
+    return ""

@@ -1,0 +1,92 @@
+"""The short commands of a scheduler: what they say, and that a submission which was begun is finished."""
+
+import gc
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from launchers.commands import run_command
+from tests.launchers.jobs import wait_for
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Make a command of a few lines of shell."""
+
+    def command(lines: str) -> list[str]:
+        path = tmp_path / "command"
+        path.write_text(f"#!/bin/sh\n{lines}\n")
+        path.chmod(0o755)
+        return [str(path)]
+
+    return command
+
+
+@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
+def interrupt(request):
+    """Interrupt the tuner as Ctrl-C and `kill` do."""
+    before = signal.signal(request.param, signal.default_int_handler)
+    yield lambda: os.kill(os.getpid(), request.param)
+    signal.signal(request.param, before)
+
+
+def test_a_submission_that_answers_late_is_known_after_an_interrupt(command, tmp_path, interrupt):
+    late = command("touch begun; until [ -e interrupted ]; do sleep 0.01; done; sleep 1; echo 17")
+    answer = tmp_path / "answer"
+
+    def press() -> None:
+        wait_for((tmp_path / "begun").exists)
+        interrupt()
+        (tmp_path / "interrupted").touch()
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_command(late, tmp_path, answer)
+    assert answer.read_text() == "17\n"
+    thread.join()
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_who_presses_twice_waits_no_more_and_the_submission_goes_on(command, tmp_path, interrupt):
+    late = command("touch begun; until [ -e go ]; do sleep 0.01; done; echo a warning >&2; echo 17")
+    answer = tmp_path / "answer"
+    returned = threading.Event()
+
+    def press() -> None:
+        wait_for((tmp_path / "begun").exists)
+        interrupt()
+        # Not before the first one has been taken.
+        time.sleep(1.0)
+        if not returned.is_set():
+            interrupt()
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_command(late, tmp_path, answer)
+    returned.set()
+    thread.join()
+    gc.collect()
+    (tmp_path / "go").touch()
+    wait_for(lambda: answer.read_text() == "17\n")
+
+
+def test_what_a_command_says_is_told(command, tmp_path):
+    argv = command(r"printf 'out \377\n'; cat; echo err >&2; exit 3")
+    (tmp_path / "input").write_text("in\n")
+    answer = run_command(argv, tmp_path, None, tmp_path / "input")
+    assert (answer.code, answer.stdout, answer.stderr) == (3, "out \ufffd\nin\n", "err\n")
+    kept = run_command(argv, tmp_path, tmp_path / "kept")
+    assert (kept.stdout, kept.stderr) == ("out \ufffd\n", "err\n")
+    assert (tmp_path / "kept").read_bytes() == b"out \xff\n"
+
+
+def test_a_command_that_does_not_answer_is_given_up(command, tmp_path, monkeypatch):
+    monkeypatch.setattr("launchers.commands._PATIENCE_S", 0.5)
+    answer = run_command(command("echo 17; exec sleep 1000"), tmp_path, tmp_path / "answer")
+    assert (answer.code, answer.stdout) == (124, "17\n")
+    assert "did not answer within 0.5 s" in answer.complaint

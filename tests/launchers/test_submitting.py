@@ -1,0 +1,168 @@
+"""Submissions that got no answer, and were accepted nevertheless: one job runs in a folder, and it is the one followed.
+
+Scripts are run here as a scheduler would, some time after they were submitted.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from launchers import EndReason, Job, JobState
+from launchers.batch import QueueFullError
+from launchers.commands import Answer
+from launchers.jobfiles import ANSWER_FILE, SCRIPT_FILE
+from launchers.node import JOB_FILE
+from launchers.schedulers.base import QUEUE_LOG
+from launchers.supervisor import STATUS_FILE
+from tests.launchers.answers import PATIENCE_S, end, start
+
+TIMED_OUT = Answer(1, stderr="sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
+
+
+@pytest.fixture
+def job(tmp_path) -> Job:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    return Job(("sh", "-c", f"echo {'$'}SLURM_JOB_ID >>{tmp_path}/ran; exit 3"), folder)
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """The jobs that ran, by their numbers."""
+    path = tmp_path / "ran"
+    return lambda: path.read_text().split() if path.exists() else []
+
+
+@pytest.fixture
+def lose(launcher, queue, job):
+    """Submit without an answer, and return the script that was accepted."""
+
+    def lose() -> str:
+        queue.refusal = TIMED_OUT
+        with pytest.raises(QueueFullError):
+            launcher.submit(job)
+        queue.refusal = None
+        return (job.folder / SCRIPT_FILE).read_text()
+
+    return lose
+
+
+def run(script: str, number: str, folder: Path) -> int:
+    path = folder / f"script-{number}"
+    path.write_text(script)
+    return subprocess.run(["bash", path], env=dict(os.environ) | {"SLURM_JOB_ID": number}, check=False).returncode
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != QUEUE_LOG}
+
+
+def test_an_earlier_submission_ends_at_once_and_leaves_no_trace(launcher, job, lose, ran, tmp_path):
+    earlier = lose()
+    job_id = launcher.submit(job)
+    before = contents(job.folder)
+    assert run(earlier, "77", tmp_path) != 0
+    assert contents(job.folder) == before
+    assert "another job was submitted" in (job.folder / QUEUE_LOG).read_text()
+    assert run((job.folder / SCRIPT_FILE).read_text(), "1", tmp_path) == 3
+    assert ran() == ["1"]
+    assert launcher.poll([job_id])[job_id].exit_code == 3
+
+
+def test_an_earlier_submission_may_start_when_the_run_is_over(launcher, job, lose, ran, tmp_path):
+    earlier = lose()
+    launcher.submit(job)
+    run((job.folder / SCRIPT_FILE).read_text(), "1", tmp_path)
+    before, log = contents(job.folder), (job.folder / QUEUE_LOG).read_text()
+    assert run(earlier, "77", tmp_path) != 0
+    assert contents(job.folder) == before
+    assert (job.folder / QUEUE_LOG).read_text().startswith(log)
+    (job.folder / JOB_FILE).unlink()
+    assert run(earlier, "78", tmp_path) != 0
+    assert ran() == ["1"]
+
+
+def test_a_submission_that_was_accepted_twice_runs_once(launcher, job, ran, tmp_path):
+    launcher.submit(job)
+    script = (job.folder / SCRIPT_FILE).read_text()
+    assert run(script, "1", tmp_path) == 3
+    before = contents(job.folder)
+    assert run(script, "2", tmp_path) == 1
+    assert contents(job.folder) == before
+    assert ran() == ["1"]
+
+
+def test_a_job_that_its_scheduler_starts_again_runs_again(launcher, job, ran, tmp_path):
+    launcher.submit(job)
+    script = (job.folder / SCRIPT_FILE).read_text()
+    assert [run(script, "1", tmp_path) for _ in range(2)] == [3, 3]
+    assert ran() == ["1", "1"]
+
+
+def test_a_job_that_started_without_an_answer_is_not_submitted_again(launcher, queue, job, lose, tmp_path):
+    run(lose(), "77", tmp_path)
+    job_id = launcher.submit(job)
+    assert job_id.split(":")[1] == "77"
+    assert launcher.poll([job_id])[job_id].exit_code == 3
+    assert len(queue.commands("sbatch")) == 1
+
+
+def test_the_next_run_in_a_folder_is_another_one(launcher, job, lose, ran, tmp_path):
+    run(lose(), "77", tmp_path)
+    launcher.submit(job)
+    assert launcher.submit(job).split(":")[1] == "1"
+    assert not (job.folder / STATUS_FILE).exists()
+    assert run((job.folder / SCRIPT_FILE).read_text(), "1", tmp_path) == 3
+    assert ran() == ["77", "1"]
+
+
+def test_another_process_finds_the_job_that_started_without_an_answer(make, job, lose, tmp_path):
+    run(lose(), "77", tmp_path)
+    (job.folder / ANSWER_FILE).touch()
+    other = make()
+    job_id = other.submitted(job.folder)
+    assert other.poll([job_id])[job_id].exit_code == 3
+
+
+@pytest.fixture
+def twice(launcher, queue, clock, submit):
+    """A job of ours that ended at once, since another one of the same submission has the folder."""
+    job_id, folder = submit()
+    (folder / ".autotune-claimed").write_text("2")
+    start(folder)
+    queue.states = {"1": "FAILED|NonZeroExitCode", "2": "RUNNING"}
+    return job_id, folder
+
+
+def test_a_job_is_not_called_ended_early_while_its_other_one_runs(launcher, queue, clock, twice, look):
+    job_id, folder = twice
+    for _ in range(3):
+        assert look(job_id).state is JobState.RUNNING
+        clock.move(PATIENCE_S)
+    end(folder, exit_code=4)
+    assert look(job_id).exit_code == 4
+
+
+def test_the_other_one_may_end_without_a_status_as_well(queue, clock, twice, look):
+    job_id, _ = twice
+    look(job_id)
+    queue.states["2"] = "NODE_FAIL|NodeDown"
+    look(job_id)
+    clock.move(PATIENCE_S)
+    status = look(job_id)
+    assert (status.state, "node" in status.message) == (JobState.LOST, True)
+
+
+def test_to_cancel_a_job_ends_the_other_one(launcher, queue, twice):
+    job_id, _ = twice
+    launcher.cancel(job_id)
+    assert queue.states["2"] == "CANCELLED"
+    assert launcher.poll([job_id])[job_id].reason is EndReason.CANCELLED
+
+
+def test_the_python_of_the_site_runs_the_job(launcher, job):
+    launcher.submit(job)
+    assert f"exec {sys.executable} -I " in (job.folder / SCRIPT_FILE).read_text()
