@@ -7,7 +7,7 @@ import pytest
 
 from autotune.raynode import RayNode, answers, free_port, own_address, settings, wait_for_address
 
-MEETING = Path("/shared/meet")
+MEETING = Path("/cluster/meet")
 
 
 def node(**changes) -> RayNode:
@@ -38,7 +38,7 @@ def test_rays_workers_are_as_nice_as_others_and_only_this_user_may_talk_to_them(
     assert environment["RAY_worker_niceness"] == "3"
     assert settings({}, MEETING)["RAY_worker_niceness"] == "0"
     assert environment["RAY_AUTH_MODE"] == "token"
-    assert environment["RAY_AUTH_TOKEN_PATH"] == "/shared/meet/token"
+    assert environment["RAY_AUTH_TOKEN_PATH"] == "/cluster/meet/token"
     assert environment["PATH"] == "/bin"
 
 

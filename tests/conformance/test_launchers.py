@@ -20,7 +20,7 @@ from launchers.local import LocalLauncher
 from launchers.run import run
 from launchers.schedulers.catalogue import SCHEDULERS
 from launchers.site import Site
-from tests.launchers.fakes.cluster import FAKED, FakeCluster
+from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.jobs import (
     STUBBORN,
     left_in,
@@ -55,7 +55,7 @@ class Kind:
 
 KINDS = [
     pytest.param(Kind(None), id="local"),
-    *(pytest.param(Kind(name), id=f"fake-{name}") for name in FAKED),
+    *(pytest.param(Kind(name), id=f"fake-{name}") for name in ("slurm", "pbs")),
     pytest.param(Kind("slurm", is_real=True), id="real-slurm", marks=pytest.mark.real),
 ]
 

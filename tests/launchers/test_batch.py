@@ -136,8 +136,9 @@ def test_cancelling_is_said_again_to_a_scheduler_that_was_away(launcher, queue, 
 def test_a_scheduler_that_stays_away_is_given_up_when_somebody_waits(launcher, queue, clock, submit):
     ids = [submit(name)[0] for name in ("one", "two")]
     queue.trouble = AWAY
-    with pytest.raises(LaunchError, match=r"job 1, 2 could not be cancelled within 5 s: .*Unable to contact"):
-        launcher.cancel_all(ids, 5.0)
+    left = launcher.cancel_all(ids, 5.0)
+    assert {status.state for status in left.values()} <= {JobState.QUEUED, JobState.RUNNING}
+    assert "Unable to contact" in launcher.trouble
     assert clock.now_s < 20
     queue.trouble = None
     clock.move(60.0)
