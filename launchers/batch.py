@@ -95,7 +95,7 @@ class BatchLauncher:
         self._pause_s = site.poll_s
         self._unanswered: set[Path] = set()
         # What is still to be ended, since the scheduler did not take it.
-        self._to_end: set[str] = set()
+        self._to_end: dict[str, None] = {}
         self._end_again_at = clock()
         self._asking_trouble = ""
         self._ending_trouble = Answer(0)
@@ -157,19 +157,20 @@ class BatchLauncher:
         """Forget jobs that nobody will ask for again."""
         for job_id in ids:
             self._jobs.pop(job_id, None)
-            self._to_end.discard(job_id)
+            self._to_end.pop(job_id, None)
 
     def end(self, ids: Iterable[str]) -> None:
         """Ask the scheduler to end jobs; `poll` tells when they have, and asks again if this fails."""
         given = list(ids)
         wanted = [job_id for job_id in given if self._has_not_ended(job_id)]
-        self._to_end.difference_update(given)
+        for job_id in given:
+            self._to_end.pop(job_id, None)
         for job_id in wanted:
             self._known(job_id).cancelled = True
         for some in _parts(wanted):
             answer = self._commands(self._scheduler.cancel([self._known(job_id).number for job_id in some]))
             if answer.code != 0 and not is_only_of(self._scheduler.nothing_to_end, answer.stderr):
-                self._to_end.update(some)
+                self._to_end.update(dict.fromkeys(some))
                 self._ending_trouble = answer
         if wanted:
             self._ask_at = self._clock()
@@ -198,7 +199,7 @@ class BatchLauncher:
             statuses = self.poll(ids)
             left = [job_id for job_id, status in statuses.items() if status.state in _IN_QUEUE]
             now = self._clock()
-            missing = self._ending_trouble.code == _MISSING and not self._to_end.isdisjoint(left)
+            missing = self._ending_trouble.code == _MISSING and not self._to_end.keys().isdisjoint(left)
             patience_s = min(away_s, _CANCEL_PATIENCE_S) if self.trouble else _CANCEL_PATIENCE_S
             if not left or missing or now - begun_at >= patience_s:
                 return statuses

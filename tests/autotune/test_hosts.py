@@ -210,7 +210,7 @@ def test_the_job_script_of_a_pilot_runs_a_study_on_the_nodes_of_its_allocation(t
         job = first.start(["bash", script], folder, folder / "job.log", SLURMD_NODENAME="n1", **allocation)
         until((folder / "asked").exists, 60)
         asked = (folder / "asked").read_text().split("\0")[:-1]
-        assert asked == ["bash", script, "ray-node", str(folder / ".autotune-ray-17")]
+        assert asked == ["bash", "-l", script, "ray-node", str(folder / ".autotune-ray-17")]
         step = second.start(asked, folder, folder / "step.log", SLURMD_NODENAME="n2", **allocation)
         assert step.wait(120) == 0, (folder / "job.log").read_text()
         (folder / "step-ended").touch()
