@@ -15,14 +15,13 @@ from autotune.cli.common import (
     StudyName,
     output,
     print_json,
-    state_of,
-    trial_row,
     write_script,
 )
 from autotune.cli.where import SiteOption
 from autotune.display import quantity, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.records import REPLAY_NOTICE, Run, State, TrialRecord
+from autotune.rows import state_of, trial_row
 from autotune.standings import Standings
 from autotune.storage_url import storage_url
 from autotune.summary import Summary, run_to_use, summarise
