@@ -18,6 +18,7 @@ from autotune.folders import fresh_folder
 from autotune.leased import Leased
 from autotune.legs import Leg
 from autotune.outcome import Outcome
+from autotune.pausing import Pause
 from autotune.records import Purpose, Run
 from autotune.trial import PREEMPTED, Task, describe_job
 from launchers.local import sweep
@@ -57,7 +58,8 @@ class Bench:
     how long the slowest complete one took so far. `width` is how many of the runs that are compared with each other may
     go on side by side: more than one only where each has nodes of its own. `company` are the other coordinators of the
     study, where there may be some, or where jobs outlive theirs: those of a `scheduler`, of which `find_job` returns
-    the one that was submitted last in the folder of a run, and which `end_jobs` ends.
+    the one that was submitted last in the folder of a run, and which `end_jobs` ends. After a `pause` was asked for no
+    run starts.
     """
 
     objective: Objective
@@ -79,6 +81,7 @@ class Bench:
     scheduler: str = ""
     find_job: Callable[[Path], str | None] = lambda _: None
     end_jobs: Callable[[Sequence[str]], None] = lambda _: None
+    pause: Pause = field(default_factory=Pause)
     _inherited: dict[str, Inherited] = field(default_factory=dict, init=False)
     _adopted: dict[str, Leased] = field(default_factory=dict, init=False)
     _refused: bool = field(default=False, init=False)
@@ -161,6 +164,8 @@ class Bench:
         if adopted is not None:
             self.executor.submit(task)
             return Launched(task, purpose, adopted.job, adopted.started)
+        if self.pause.asked:
+            return None
         if self.deadline is not None:
             limit_s = limited(task.job, task.cap).time_limit_s
             self._refused = not self.deadline.allows(expected_s(limit_s, self.slowest_s))
@@ -187,18 +192,26 @@ class Bench:
         if self.company is not None:
             self.company.release(launched.task.job.name)
 
+    def at_most(self, wanted: int) -> int:
+        """Return how many runs may be in flight, of so many that are wanted, for another one to start."""
+        return 0 if self.pause.asked else wanted
+
     def check_time(self, *, idle: bool = False) -> None:
         """See whether the time of the runs in flight is over; with none of them (`idle`), whether a start was refused.
 
-        Others are told that this coordinator lives.
+        Others are told that this coordinator lives. A pause waits for the runs in flight, but not for jobs of a batch
+        system, which may take days: those are left to the next session.
 
         Raises:
             UnfinishedError: it is.
+            PausedError: a pause was asked for, and there is nothing to wait for.
         """
         if self.company is not None:
             self.company.beat()
         if self.deadline is not None and ((idle and self._refused) or not self.deadline.allows(None)):
             raise self.deadline.over()
+        if self.pause.asked and (idle or self.scheduler):
+            raise self.pause.over(jobs_stay=bool(self.scheduler))
 
     def ended(self, launched: Launched, outcome: Outcome) -> Run:
         """Take the cores back and return the run with its outcome."""

@@ -10,7 +10,6 @@ They must see the study's folder and autotune's Python under the same paths.
 import logging
 import os
 import shutil
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +35,7 @@ from autotune.errors import BusyError, CannotRunHereError
 from autotune.machine import Machine
 from autotune.nodes import Agent, Facts, Node, NodePool, overdue
 from autotune.outcome import Outcome
+from autotune.pausing import stop_at_sigterm
 from autotune.raynode import answers
 from autotune.trial import Task, run_task
 from launchers import Launcher
@@ -335,7 +335,7 @@ def joined_cluster(
         )
         raise CannotRunHereError(msg) from error
     try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        stop_at_sigterm()
         cluster = Cluster(runs, say)
         cluster.open(expected, patience_s)
         yield cluster
@@ -363,7 +363,7 @@ def local_cluster(cores: int) -> Iterator[None]:
             _temp_dir=str(folder),
         )
         # A batch system, or `kill`, asks so: it is the same as Ctrl-C. Ray's own answer is a trace of its C++.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        stop_at_sigterm()
         yield
     finally:
         ray.shutdown()

@@ -36,6 +36,7 @@ def held(place: Place, display: Display, *, claim: bool) -> Iterator[Place]:
 
     Raises:
         BusyError: somebody else has the study or the cores.
+        PausedError: a pause was asked for.
     """
     with nullcontext() if place.shared else _locked(place, display):
         if not claim or place.queue is not None:
@@ -47,8 +48,9 @@ def held(place: Place, display: Display, *, claim: bool) -> Iterator[Place]:
             with joined_cluster(place.ray_address, place.runs, display.line, place.ray_nodes) as cluster:
                 yield replace(place, machine=cluster.machine, cluster=cluster)
             return
-        wait_by = display.line if place.if_held is IfHeld.WAIT else None
-        cores = CoreClaim.claim(place.machine.cpus, wait_by=wait_by)
+        wait_by = display.waits if place.if_held is IfHeld.WAIT else None
+        with place.pause.waiting():
+            cores = CoreClaim.claim(place.machine.cpus, wait_by=wait_by)
         try:
             yield place
         finally:
@@ -57,7 +59,8 @@ def held(place: Place, display: Display, *, claim: bool) -> Iterator[Place]:
 
 @contextmanager
 def _locked(place: Place, display: Display) -> Iterator[None]:
-    lock = StudyLock.acquire(lock_path(place.url, place.name), place.name, place.if_held, display.line)
+    with place.pause.waiting():
+        lock = StudyLock.acquire(lock_path(place.url, place.name), place.name, place.if_held, display.waits)
     try:
         yield
     finally:

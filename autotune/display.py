@@ -18,12 +18,13 @@ from spaces import Configuration
 
 @dataclass(frozen=True)
 class Running:
-    """A run in flight."""
+    """A run in flight, of a trial or, with a `label`, of one side of a comparison."""
 
-    number: int
+    number: int | None
     configuration: Configuration
     elapsed_s: float
     progress: Progress | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ class Display(Protocol):
     def line(self, text: str) -> None:
         """Show something that happened."""
 
+    def waits(self, text: str) -> None:
+        """Show for whom the session waits before it begins."""
+
     def update(self, status: Status) -> None:
         """Show how things are."""
 
@@ -66,6 +70,10 @@ class PlainDisplay:
     def line(self, text: str) -> None:
         """Print a line."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def waits(self, text: str) -> None:
+        """Print a line."""
+        self.line(text)
 
     def update(self, status: Status) -> None:
         """Show nothing: a log has no use for the same line ten times a second."""
@@ -85,6 +93,10 @@ class LiveDisplay:
     def line(self, text: str) -> None:
         """Print a line above the panel."""
         self._live.console.print(text, markup=False, highlight=False)
+
+    def waits(self, text: str) -> None:
+        """Print a line above the panel."""
+        self.line(text)
 
     def update(self, status: Status) -> None:
         """Redraw the panel."""
@@ -150,7 +162,7 @@ def quantity(value: float, metric: Metric) -> str:
 
 
 def _running_line(run: Running) -> str:
-    text = f"running: trial {run.number}  {_duration(run.elapsed_s)}  {shown(run.configuration)}"
+    text = f"running: {run.label or f'trial {run.number}'}  {_duration(run.elapsed_s)}  {shown(run.configuration)}"
     if run.progress is not None:
         figures = " ".join(f"{name}={value:.3g}" for name, value in run.progress.metrics.items())
         text += f"  step {run.progress.step} {figures}"

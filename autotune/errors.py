@@ -13,6 +13,7 @@ class ExitCode(IntEnum):
     STORAGE = 5
     BUSY = 6
     UNFINISHED = 7
+    PAUSED = 8
     INTERRUPTED = 130
 
 
@@ -58,3 +59,9 @@ class UnfinishedError(AutotuneError):
     """The time of the allocation is over, and there is more to do; the same command goes on."""
 
     exit_code = ExitCode.UNFINISHED
+
+
+class PausedError(AutotuneError):
+    """A pause was asked for, and nothing runs any more; the same command goes on."""
+
+    exit_code = ExitCode.PAUSED

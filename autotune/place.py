@@ -2,7 +2,7 @@
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from autotune.deadline import Deadline
 from autotune.lock import IfHeld
 from autotune.machine import Machine
 from autotune.machines.facts import Facts
+from autotune.pausing import Pause
 from autotune.storage_url import sqlite_path, state_folder
 from launchers.batch import BatchLauncher
 from launchers.local import LocalLauncher
@@ -25,7 +26,8 @@ class Place:
     `runs` is the folder for the folders of its runs, `file` the study file. Runs are made on this `machine`; or, with a
     launcher of jobs, on the machine that the jobs get, of which somebody has described the `facts`. With `ray_address`
     they are made on the nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes,
-    and `cluster` the cluster, once it is joined. All must have ended by the `deadline`.
+    and `cluster` the cluster, once it is joined. All must have ended by the `deadline`; no run starts
+    after a `pause` was asked for.
     """
 
     url: str
@@ -40,6 +42,7 @@ class Place:
     deadline: Deadline | None = None
     cluster: "Cluster | None" = None
     facts: Facts | None = None
+    pause: Pause = field(default_factory=Pause)
 
     @property
     def shared(self) -> bool:

@@ -96,6 +96,9 @@ class Silent:
     def line(self, text: str) -> None:
         """Show nothing."""
 
+    def waits(self, text: str) -> None:
+        """Show nothing."""
+
     def update(self, status: object) -> None:
         """Show nothing."""
 

@@ -6,14 +6,15 @@ Experimenters, 2005, chapter 4). Every run is stored when it ends, so that inter
 """
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from statistics import median
 
 import numpy as np
 
 from autotune.bench import Bench, Launched
-from autotune.display import Status, quantity
+from autotune.display import Running, Status, quantity
 from autotune.errors import CannotRunHereError
 from autotune.legs import continued
 from autotune.outcome import Outcome
@@ -120,19 +121,22 @@ class Rounds:
 
         Raises:
             CannotRunHereError: runs fail for reasons that are not the configurations'.
+            UnfinishedError: the time is over.
+            PausedError: a pause was asked for.
         """
         table = self.table()
         todo = [place for place in self._places(count) if place not in table.runs]
         flying: dict[int, tuple[tuple[int, int], Launched]] = {}
         while True:
             todo = [(number, side) for number, side in todo if table.is_reliable(side)]
-            while todo and len(flying) < self._width(table):
+            while todo and len(flying) < self.bench.at_most(self._width(table)):
                 flying[self._key(todo[0])] = todo[0], self._launch(todo[0], table)
                 del todo[0]
             if not flying:
+                if todo:
+                    self.bench.check_time(idle=True)
                 return table
-            self.bench.display.update(self._status(min(number for (number, _), _ in flying.values()), count))
-            for task, outcome in self._wait():
+            for task, outcome in self._wait(lambda: self.bench.display.update(self._status(flying.values(), count))):
                 place, launched = flying.pop(task.key)
                 run = self.bench.ended(launched, continued(None, outcome, task.leg) if task.leg else outcome)
                 if run.outcome.retryable:
@@ -195,8 +199,9 @@ class Rounds:
         """
         return 1 + zlib.crc32(f"{self.series} {number}".encode())
 
-    def _wait(self) -> Sequence[tuple[Task, Outcome]]:
+    def _wait(self, show: Callable[[], None]) -> Sequence[tuple[Task, Outcome]]:
         while True:
+            show()
             if ended := self.bench.executor.wait(_TICK_S):
                 return ended
             self.bench.check_time()
@@ -213,8 +218,19 @@ class Rounds:
             parts.append(f"{side.label} {said}")
         return ", ".join(parts)
 
-    def _status(self, number: int, count: int) -> Status:
-        return Status(self.standings, budget=count, finished=number, phase=self.phase)
+    def _status(self, flying: Iterable[tuple[tuple[int, int], Launched]], count: int) -> Status:
+        runs = sorted((number, side, launched.started) for (number, side), launched in flying)
+        now = datetime.now(UTC)
+        running = tuple(
+            Running(
+                self.sides[side].trial,
+                self.sides[side].configuration,
+                (now - datetime.fromisoformat(started)).total_seconds(),
+                label=self.sides[side].label,
+            )
+            for _, side, started in runs
+        )
+        return Status(self.standings, budget=count, finished=runs[0][0], running=running, phase=self.phase)
 
 
 def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:

@@ -136,7 +136,7 @@ class StudyRunner:
 
     def _workers(self) -> int:
         """Return how many runs may go on now: the default configuration runs alone, and its answer is the reference."""
-        return self._budget.workers if self._agenda.ready(self._standings) else 1
+        return self._bench.at_most(self._budget.workers if self._agenda.ready(self._standings) else 1)
 
     def _launch_next(self) -> bool:
         if self._flights.first_waiting is None and (ready := self._next()):

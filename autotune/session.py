@@ -10,7 +10,7 @@ from autotune.carry import carry
 from autotune.confirm import confirm, pairs_wanted
 from autotune.crew import company_of, crew, held
 from autotune.display import Display
-from autotune.errors import CannotRunHereError, StorageError, StudyFileError, UnfinishedError
+from autotune.errors import CannotRunHereError, PausedError, StorageError, StudyFileError, UnfinishedError
 from autotune.legs import Leg
 from autotune.performance.gather import measurements, setting_of
 from autotune.place import Place
@@ -75,10 +75,15 @@ def _says_what_remains(store: StudyStore, study: StudyFile) -> Iterator[None]:
             # The same command again, in an allocation as long, would never end.
             msg = f"{error}\nno run has ended in the time of this session: give it more, or a longer allocation"
             raise CannotRunHereError(msg) from error
-        finished = sum(trial.settled for trial in store.trials())
-        wanted = "all" if finished >= study.budget.most else f"{finished} of at most {study.budget.most}"
-        done = f"{wanted} trials are finished" + (", their comparison is not" if wanted == "all" else "")
-        raise UnfinishedError(f"{error}\nevery finished run is stored: {done}") from error
+        raise UnfinishedError(f"{error}\nevery finished run is stored: {_done(store, study)}") from error
+    except PausedError as error:
+        raise PausedError(f"{error}\n{_done(store, study)}") from error
+
+
+def _done(store: StudyStore, study: StudyFile) -> str:
+    finished = sum(trial.settled for trial in store.trials())
+    wanted = "all" if finished >= study.budget.most else f"{finished} of at most {study.budget.most}"
+    return f"{wanted} trials are finished" + (", their comparison is not" if wanted == "all" else "")
 
 
 def _slowest_s(store: StudyStore) -> float | None:
@@ -178,6 +183,7 @@ def _bench(opened: _Opened) -> Iterator[Bench]:
     plan, place, study, display = opened.prepared.plan, opened.place, opened.study, opened.display
     if plan.recorded is not None:
         with simulated_bench(plan.objective, plan.recorded, study, display) as bench:
+            bench.pause = place.pause
             yield bench
         return
     with company_of(place, opened.store) as company, crew(place, company, display, study.budget.workers) as found:
@@ -195,6 +201,7 @@ def _bench(opened: _Opened) -> Iterator[Bench]:
             whole=_whole(study, opened.prepared),
             width=found.width,
             deadline=place.deadline,
+            pause=place.pause,
             slowest_s=_slowest_s(opened.store),
             company=company,
             scheduler=place.queue.site.scheduler if place.queue is not None else "",

@@ -1,7 +1,6 @@
 """What several commands share: consoles, options, and how values are written."""
 
 import json
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -15,7 +14,9 @@ from autotune import storage_url
 from autotune.display import Display, display_for
 from autotune.durations import parse_duration_s
 from autotune.errors import ExitCode
+from autotune.livestatus import StatusDisplay
 from autotune.lock import IfHeld
+from autotune.pausing import stop_at_sigterm
 from autotune.pictures import FORMATS
 
 Storage = Annotated[
@@ -69,11 +70,16 @@ LEFT = (
 
 
 @contextmanager
-def displayed(stopped: str = STOPPED) -> Iterator[Display]:
-    """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it."""
+def displayed(stopped: str = STOPPED, status: Path | None = None) -> Iterator[Display]:
+    """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it.
+
+    How it stands is written to the `status` file, if one is given.
+    """
     display = display_for(errors())
+    if status is not None:
+        display = StatusDisplay(display, status)
     # A batch system, `kill` or --take-over asks so: the same as Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_at_sigterm()
     try:
         yield display
     except KeyboardInterrupt:

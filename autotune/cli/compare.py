@@ -1,5 +1,6 @@
 """`autotune confirm`, `ablate` and `scaling`: compare the winner with the default, take it apart, and scale it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,7 @@ from autotune.cli.common import (
 from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
 from autotune.display import shown, written
 from autotune.lock import IfHeld
+from autotune.pausing import pausable
 from autotune.pictures import draw_bars
 from autotune.storage_url import storage_url
 from autotune.studyfile import StudyFile, parse
@@ -60,8 +62,8 @@ def confirm(
     asked = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
     given = {key: value for key, value in asked.items() if value is not None}
     study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), given)
-    with displayed(_when_stopped(place)) as display:
-        summary = confirm_study(study, place, display)
+    with pausable() as pause, displayed(_when_stopped(place)) as display:
+        summary = confirm_study(study, replace(place, pause=pause), display)
     if as_json:
         print_json(summary.to_dict())
     else:
@@ -90,8 +92,8 @@ def ablate(
     from autotune.session import ablate_study  # noqa: PLC0415
 
     study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
-    with displayed(_when_stopped(place)) as display:
-        found = ablate_study(study, place, display, study.verdict.pairs)
+    with pausable() as pause, displayed(_when_stopped(place)) as display:
+        found = ablate_study(study, replace(place, pause=pause), display, study.verdict.pairs)
     if as_json:
         print_json(found.to_dict() | {"accepted": found.accepted} if found else None)
         return
@@ -126,8 +128,8 @@ def scaling(
     from autotune.session import scale_study  # noqa: PLC0415  Ray and Optuna take a second to import
 
     study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {})
-    with displayed(_when_stopped(place)) as display:
-        found = scale_study(study, place, display, rounds)
+    with pausable() as pause, displayed(_when_stopped(place)) as display:
+        found = scale_study(study, replace(place, pause=pause), display, rounds)
     if as_json:
         print_json([point.to_dict() for point in found])
         return

@@ -44,6 +44,7 @@ from autotune.display import Display, shown
 from autotune.errors import StudyFileError
 from autotune.lock import IfHeld
 from autotune.machine import Machine
+from autotune.pausing import pausable
 from autotune.raynode import host_and_port
 from autotune.records import REPLAY, REPLAY_NOTICE
 from autotune.sitefile import lasting
@@ -139,12 +140,23 @@ def study(
             "Inside a job of a batch system: before the job's end.",
         ),
     ] = None,
+    status: Annotated[
+        Path | None,
+        typer.Option(
+            "--status",
+            metavar="FILE",
+            help="Write how things stand to FILE as JSON, at most once a second, for monitors.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the commands that would be run, and run none.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tune a program. The same command again resumes: finished trials are never repeated."""
+    """Tune a program. The same command again resumes: finished trials are never repeated.
+
+    Ctrl-C ends the runs in flight. `kill -USR1 PID` pauses: they end by themselves, no other starts (exit code 8).
+    """
     chosen, stored_name, held, ends_at = check(
         name=name,
         trials=trials,
@@ -193,8 +205,9 @@ def study(
         ray_nodes=ray_nodes or 1,
         facts=facts,
     )
-    with displayed(STOPPED if cluster is None else LEFT.format(name=stored_name)) as display:
-        place = replace(place, deadline=_deadline(ends_at, display))
+    stopped = STOPPED if cluster is None else LEFT.format(name=stored_name)
+    with pausable() as pause, displayed(stopped, status) as display:
+        place = replace(place, deadline=_deadline(ends_at, display), pause=pause)
         summary = run_study(chosen, place, display)
     if as_json:
         print_json(summary.to_dict())

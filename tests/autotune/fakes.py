@@ -111,6 +111,9 @@ class ListDisplay:
     def line(self, text: str) -> None:
         self.lines.append(text)
 
+    def waits(self, text: str) -> None:
+        self.lines.append(text)
+
     def update(self, status: Status) -> None:
         self.status = status
 

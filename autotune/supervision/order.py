@@ -1,0 +1,58 @@
+"""Orders: what is wanted of a study, as its users said last."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
+
+from autotune.studyfile import NAME
+
+
+class Wish(StrEnum):
+    """What a study is to do."""
+
+    RUN = "run"
+    PAUSE = "pause"
+    STOP = "stop"
+
+
+class Order(BaseModel):
+    """A study of the catalogue, how much of it is wanted, and the newest wish.
+
+    `study` is its name in the catalogue, `file` its study file (an absolute path), `name` what it is called in storage.
+    What is None is as the study file says; `timeout_s` is for each session of it. `by` and `since` say who had the
+    wish, and when. Each wish to run that follows another wish has a new `serial`: it is the supervisor's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    study: Annotated[str, Field(pattern=NAME, max_length=100)]
+    file: Path
+    name: Annotated[str, Field(pattern=NAME, max_length=100)]
+    trials: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
+    timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    workers: Annotated[int, Field(ge=1)] | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+    wish: Wish = Wish.RUN
+    since: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+    by: str = ""
+    serial: Annotated[int, Field(ge=1)] = 1
+
+    @field_validator("file")
+    @classmethod
+    def _is_absolute(cls, file: Path) -> Path:
+        if not file.is_absolute():
+            msg = f"{file} is not absolute: the study may run in any folder"
+            raise ValueError(msg)
+        return file
+
+    def wishing(self, wish: Wish, by: str) -> "Order":
+        """Return the order with another wish, of now."""
+        return self.model_copy(update={"wish": wish, "by": by, "since": datetime.now(UTC)})
+
+    def asks_the_same(self, other: "Order") -> bool:
+        """Whether another order is the same, whoever gave it when."""
+        own = {"since", "by", "serial"}
+        return self.model_dump(exclude=own) == other.model_dump(exclude=own)

@@ -1,0 +1,289 @@
+"""The supervisor: it carries out orders, whatever happened to it and to the studies meanwhile."""
+
+import os
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from autotune.errors import StorageError
+from autotune.studyfile import NAME
+from autotune.supervision.decision import Action, StateName
+from autotune.supervision.hold import hold, prepared
+from autotune.supervision.order import Order, Wish
+from autotune.supervision.problems import BrokenOrderError, NameTakenError, NotAllowedError, UnknownStudyError
+from autotune.supervision.starting import Starter, StartError, send
+from autotune.supervision.studyfolder import StudyFolder
+from autotune.supervision.view import Memory, View, look, state_and_message
+from autotune.supervision.warden import bound_log, lives
+
+ALLOWED: Mapping[str, frozenset[StateName]] = {
+    "pause": frozenset({StateName.RUNNING, StateName.WAITING, StateName.PAUSING}),
+    "stop": frozenset({StateName.RUNNING, StateName.WAITING, StateName.PAUSING, StateName.STOPPING}),
+    "resume": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED}),
+    "delete": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED, StateName.FINISHED}),
+}
+"""The states that allow a verb."""
+
+_ACTIVE = frozenset({StateName.RUNNING, StateName.WAITING, StateName.PAUSING, StateName.STOPPING})
+
+
+@dataclass(frozen=True)
+class StudyState:
+    """How a study stands. `message` says in words what is not plain from the state: why it failed, what it waits for.
+
+    `order` is None where the file of the order cannot be read; then the state is failed, and the message says why.
+    """
+
+    name: str
+    state: StateName
+    message: str = ""
+    order: Order | None = None
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a supervisor goes about it.
+
+    A study that died is started again after `pause_s`, doubled with every death, a minute at most, by a `clock` that
+    never goes back. Its log has two parts of `log_bytes` at most.
+    """
+
+    pause_s: float = 1.0
+    log_bytes: int = 10 * 2**20
+    clock: Callable[[], float] = time.monotonic
+
+
+class Supervisor:
+    """Looks after the studies of one service folder. Safe to be used by several threads.
+
+    The methods that change something also act at once; `tick` finds what is left to do.
+    """
+
+    def __init__(self, folder: Path, url: str, *, cwd: Path | None = None, habits: Habits | None = None) -> None:
+        """Take the folder, which is made if it is not there; `url` is the storage of its studies.
+
+        Studies run in the folder `cwd`, by default the present one: that is where the state of those is kept whose
+        storage is no file. Nothing is started before the first `tick`.
+
+        Raises:
+            BusyError: another supervisor has the folder; says which.
+            StorageError: the folder cannot be used.
+        """
+        self._habits = habits or Habits()
+        self._folder = prepared(folder)
+        self._descriptor: int | None = hold(self._folder)
+        self._starter = Starter(url, (cwd or Path.cwd()).resolve(), self._habits.log_bytes)
+        self._memories: dict[str, Memory] = {}
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        """Give the folder up; the studies go on."""
+        with self._lock:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def submit(self, order: Order) -> StudyState:
+        """Order a study; one that is known and does not run is gone on with, as the new order says.
+
+        The very order that is being carried out may be given again: nothing changes.
+
+        Raises:
+            NotAllowedError: the study runs, as another order says.
+            NameTakenError: the name is that of another study of the catalogue.
+            StorageError: the order cannot be stored.
+        """
+        with self._lock:
+            found = StudyFolder(self._folder / "studies" / order.name)
+            known = _readable(found)
+            if known is not None and known.study != order.study:
+                raise NameTakenError(order.name, known.study)
+            if known is not None:
+                now = self.state(order.name)
+                if now.state in _ACTIVE:
+                    if known.asks_the_same(order):
+                        return now
+                    raise NotAllowedError(order.name, "another order", now.state, ALLOWED["delete"])
+            return self._order(found, order, known)
+
+    def pause(self, name: str, by: str = "") -> StudyState:
+        """Let the runs in flight end, and start no other.
+
+        Raises:
+            UnknownStudyError: nobody ordered it here.
+            BrokenOrderError: what was ordered cannot be read.
+            NotAllowedError: its state does not allow that.
+            StorageError: the wish cannot be stored.
+        """
+        return self._wish(name, "pause", Wish.PAUSE, by)
+
+    def resume(self, name: str, by: str = "") -> StudyState:
+        """Go on with a study that was paused or stopped, or has failed. Raises what `pause` does."""
+        return self._wish(name, "resume", Wish.RUN, by)
+
+    def stop(self, name: str, by: str = "") -> StudyState:
+        """End a study, and its runs in flight at once. Raises what `pause` does."""
+        return self._wish(name, "stop", Wish.STOP, by)
+
+    def forget(self, name: str) -> None:
+        """Remove what is known of a study here, of which nothing runs; storage keeps it.
+
+        Raises:
+            UnknownStudyError: nobody ordered it here.
+            NotAllowedError: it runs, or is going to.
+            StorageError: it cannot be removed.
+        """
+        with self._lock:
+            found = self._find(name)
+            now = self.state(name)
+            if now.state not in ALLOWED["delete"]:
+                raise NotAllowedError(name, "delete", now.state, ALLOWED["delete"])
+            # In one step: half of a folder would be another study, or the same one without its order.
+            aside = found.path.with_name(f".{name}-{secrets.token_hex(4)}")
+            try:
+                found.path.rename(aside)
+            except OSError as error:
+                msg = f"cannot remove study {name!r} from the service folder: {error.strerror}"
+                raise StorageError(msg) from error
+            shutil.rmtree(aside, ignore_errors=True)
+            self._memories.pop(name, None)
+
+    def state(self, name: str) -> StudyState:
+        """Return how a study stands.
+
+        Raises:
+            UnknownStudyError: nobody ordered it here.
+        """
+        found, memory = self._find(name), self._memories.get(name) or Memory()
+        try:
+            view = look(found, memory, self._habits.clock(), self._habits.pause_s)
+        except BrokenOrderError as error:
+            process = found.process()
+            active = process is not None and process.target is not None
+            return StudyState(name, StateName.RUNNING if active else StateName.FAILED, str(error))
+        return StudyState(name, *state_and_message(view, memory, found), view.order)
+
+    def states(self) -> dict[str, StudyState]:
+        """Return how the studies stand that were ordered here, by name in alphabetical order.
+
+        One whose order is broken says so; what is no study's folder is passed over.
+        """
+        known: dict[str, StudyState] = {}
+        for name in self._names():
+            with suppress(UnknownStudyError):  # it was deleted just now
+                known[name] = self.state(name)
+        return known
+
+    def log(self, name: str, lines: int = 200) -> str:
+        """Return the last lines that a study's processes wrote.
+
+        Raises:
+            UnknownStudyError: nobody ordered it here.
+        """
+        return "".join(f"{line}\n" for line in self._find(name).log(lines))
+
+    def status(self, name: str) -> dict[str, Any]:
+        """Return what a study's process last wrote about how things stand; empty while it has written nothing.
+
+        `phase`, `message`, `running` (a list of `trial`, `configuration`, `elapsed_s`, `step`, `metrics`), `more` (so
+        many run beside those), `left_s`, `finished`, `budget`, `open_ended`, `written` (seconds since 1970), `pid`.
+
+        Raises:
+            UnknownStudyError: nobody ordered it here.
+        """
+        return self._find(name).status()
+
+    def tick(self) -> list[str]:
+        """Carry out what is wanted and not yet the case; return what was done, in words.
+
+        To be called once at the start, and about once a second.
+        """
+        done = []
+        for name in self._names():
+            with self._lock, suppress(UnknownStudyError, BrokenOrderError):  # `state` says that it is broken
+                done += self._reconcile(self._find(name))
+        return done
+
+    def _names(self) -> list[str]:
+        folders: list[str] = []
+        # Where somebody removed the folder there is none; orders then say that they cannot be stored.
+        with suppress(OSError), os.scandir(self._folder / "studies") as entries:
+            folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return sorted(name for name in folders if self._holds_order(name))
+
+    def _holds_order(self, name: str) -> bool:
+        return re.fullmatch(NAME, name) is not None and StudyFolder(self._folder / "studies" / name).known
+
+    def _find(self, name: str) -> StudyFolder:
+        if not self._holds_order(name):
+            raise UnknownStudyError(name)
+        return StudyFolder(self._folder / "studies" / name)
+
+    def _wish(self, name: str, verb: str, wish: Wish, by: str) -> StudyState:
+        with self._lock:
+            found = self._find(name)
+            order, now = found.order(), self.state(name)
+            if now.state not in ALLOWED[verb]:
+                raise NotAllowedError(name, verb, now.state, ALLOWED[verb])
+            if order.wish is wish is not Wish.RUN:
+                return now
+            return self._order(found, order.wishing(wish, by), order)
+
+    def _order(self, found: StudyFolder, order: Order, before: Order | None) -> StudyState:
+        if order.wish is Wish.RUN:
+            process = found.process()
+            newest = max(before.serial if before else 0, process.serial if process else 0)
+            order = order.model_copy(update={"serial": newest + 1})
+        found.write_order(order)
+        self._reconcile(found)
+        return self.state(order.name)
+
+    def _reconcile(self, found: StudyFolder) -> list[str]:
+        """Do what follows for one study; return what was done, in words."""
+        name, now = found.path.name, self._habits.clock()
+        memory = self._memories.setdefault(name, Memory())
+        memory.note(found.process(), now)
+        view = look(found, memory, now, self._habits.pause_s)
+        action, process = view.decision.action, view.process
+        if process is not None and not lives(process.warden):
+            bound_log(os.fspath(found.path), self._habits.log_bytes)
+        if action is Action.START:
+            return self._start(found, view, memory) if now >= memory.later else []
+        if action is Action.NOTHING or process is None:
+            return []
+        send(action, process)
+        memory.asked = view.order.wish
+        return [f"study {name!r}: {action.value}"]
+
+    def _start(self, found: StudyFolder, view: View, memory: Memory) -> list[str]:
+        name = found.path.name
+        try:
+            self._starter.start(found.path, view.order, view.reality.deaths)
+        except StartError as error:
+            memory.trouble, memory.later = str(error), self._habits.clock() + self._habits.pause_s
+            return [f"study {name!r} cannot be started: {error}"]
+        memory.trouble = ""
+        return [f"study {name!r}: {Action.START.value}"]
+
+
+def _readable(found: StudyFolder) -> Order | None:
+    try:
+        return found.order() if found.known else None
+    except BrokenOrderError:
+        return None

@@ -1,0 +1,238 @@
+"""Runs a study once and writes down how that ended: `python -I -S warden.py FOLDER`.
+
+It imports the standard library only, and is started by path, for a quick start. The description of the study's process
+is JSON on standard input: `command` (a list of words), `cwd`, `token` (of this start alone), `serial` and `deaths`
+(returned in its answers), `log_bytes`. It goes into the background before the caller goes on, in a session of its own:
+neither the end of the caller nor that of its terminal ends it.
+
+In the folder it keeps `process.json` (which processes these are), `log.txt` and `log.1.txt` (what they say, the newer
+and the older part), and in the end `end.json`. The study writes into the log by itself: it does not need the warden.
+"""
+
+# pathlib takes longer to import than this program to start.
+# ruff: noqa: PTH105, PTH108, PTH116, PTH118, PTH123
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+PROCESS, END, LOG, OLDER_LOG, LOCK = "process.json", "end.json", "log.txt", "log.1.txt", "lock"
+
+BUSY = "another warden looks after the study"
+
+_LOOK_S = 1.0
+_WRITE_PATIENCE_S = 60.0
+_READY = b"ready"
+# What becomes of a signal. A study knows nothing of hang-ups: it would die of one without a word.
+_HANDED_ON = {
+    signal.SIGTERM: signal.SIGTERM,
+    signal.SIGINT: signal.SIGINT,
+    signal.SIGHUP: signal.SIGTERM,
+    signal.SIGUSR1: signal.SIGUSR1,
+}
+
+
+def identity(pid: int) -> dict[str, Any] | None:
+    """Return what tells a process from others that have had, or will have, its number; None if it does not live.
+
+    A number is used again; when its process `started`, in clock ticks since the machine did, is not, but after a boot.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+    except OSError:
+        return None
+    if not fields or fields[0] in {b"Z", b"X"}:
+        return None
+    return {"pid": pid, "started": int(fields[19]), "boot": boot}
+
+
+def lives(known: object) -> bool:
+    """Return whether a process lives of which `identity` was noted; False for what is no such note."""
+    if not isinstance(known, dict) or type(known.get("pid")) is not int or known["pid"] <= 0:
+        return False
+    return identity(known["pid"]) == known
+
+
+def write_private(path: str, value: object) -> None:
+    """Write JSON that only this user may read: a reader finds the old content or the new one, never a part.
+
+    Raises:
+        OSError: it cannot be written; what was there is still there.
+    """
+    text = json.dumps(value, indent=1)
+    aside = f"{path}.{os.getpid()}.new"
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(aside)
+        raise
+
+
+def bound_log(folder: str, most_bytes: int) -> None:
+    """Begin the log anew when it is long; its content is then the older part, in place of what that was."""
+    log = os.path.join(folder, LOG)
+    with contextlib.suppress(OSError):
+        if os.stat(log).st_size <= most_bytes:
+            return
+        with contextlib.suppress(OSError):  # on a full disk there is no older part
+            shutil.copy(log, os.path.join(folder, OLDER_LOG))
+        # Whoever writes appends: the next line is the first.
+        os.truncate(log, 0)
+
+
+class Warden:
+    """One process of a study, from its start to its end."""
+
+    def __init__(self, folder: str, spec: dict[str, Any]) -> None:
+        """Look after the study of `folder`."""
+        self._folder = folder
+        self._spec = spec
+        self._child = 0
+        self._note = {
+            "token": spec["token"],
+            "serial": spec["serial"],
+            "deaths": spec["deaths"],
+            "when": _now(),
+            "warden": identity(os.getpid()),
+            "child": None,
+        }
+
+    def claim(self) -> None:
+        """Become the only warden of the study, and say so.
+
+        Raises:
+            OSError: the folder cannot be written; or, a BlockingIOError, there is another one, or its study.
+        """
+        # Held until this process ends; the study does not have it.
+        lock = os.open(os.path.join(self._folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if lives(self._child_before()):
+            raise BlockingIOError(BUSY)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*_HANDED_ON, signal.SIGCHLD})
+        write_private(self._path(PROCESS), self._note)
+        log = os.open(self._path(LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        os.dup2(nothing, 0)
+
+    def _child_before(self) -> object:
+        """Return who the newest study was, which may go on after its warden was killed."""
+        with contextlib.suppress(OSError, ValueError), open(self._path(PROCESS), encoding="utf-8") as file:
+            note = json.load(file)
+            return note.get("child") if isinstance(note, dict) else None
+        return None
+
+    def start(self) -> bool:
+        """Start the study; False if that fails, which is then its end."""
+        command = self._spec["command"]
+        again = f", the start after {self._spec['deaths']} without a result" if self._spec["deaths"] else ""
+        self._say(f"--- {self._note['when']} started{again}")
+        try:
+            os.chdir(self._spec["cwd"])
+            self._child = os.posix_spawn(
+                command[0], command, os.environ, setsigmask=[], setsigdef=[*_HANDED_ON, signal.SIGCHLD]
+            )
+        except OSError as error:
+            self._end(error=f"{error.filename or command[0]}: {error.strerror}")
+            return False
+        self._note["child"] = identity(self._child)
+        with contextlib.suppress(OSError):  # signals reach the study through this process anyway
+            write_private(self._path(PROCESS), self._note)
+        return True
+
+    def follow(self) -> None:
+        """Hand signals on until the study has ended, and write down how."""
+        awaited = {*_HANDED_ON, signal.SIGCHLD}
+        while True:
+            ended, status = os.waitpid(self._child, os.WNOHANG)
+            if ended:
+                code = os.waitstatus_to_exitcode(status)
+                self._end(code=code if code >= 0 else None, signal=-code if code < 0 else None)
+                return
+            bound_log(self._folder, self._spec["log_bytes"])
+            caught = signal.sigtimedwait(awaited, _LOOK_S)
+            handed_on = _HANDED_ON.get(signal.Signals(caught.si_signo)) if caught is not None else None
+            if handed_on is not None:
+                os.kill(self._child, handed_on)  # it was not waited for: its number is its own
+
+    def _end(self, **how: object) -> None:
+        end = {"token": self._spec["token"], "code": None, "signal": None, "error": "", **how, "when": _now()}
+        said = ", ".join(f"{name} {value}" for name, value in how.items() if value is not None)
+        self._say(f"--- {end['when']} ended: {said}")
+        give_up_at = time.monotonic() + _WRITE_PATIENCE_S
+        while True:
+            try:
+                write_private(self._path(END), end)
+            except OSError:
+                if time.monotonic() >= give_up_at:
+                    return
+                time.sleep(_LOOK_S)
+            else:
+                return
+
+    def _say(self, line: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(1, f"{line}\n".encode())
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _watch(folder: str, spec: dict[str, Any], tell: int) -> NoReturn:
+    """Be the warden, in the background; what keeps it from beginning is told, or that nothing does."""
+    warden = Warden(folder, spec)
+    try:
+        warden.claim()
+    except OSError as error:
+        os.write(tell, (error.strerror or str(error) if not isinstance(error, BlockingIOError) else BUSY).encode())
+        os._exit(1)
+    goes_on = warden.start()
+    with contextlib.suppress(OSError):
+        os.write(tell, _READY)
+    os.close(tell)
+    if goes_on:
+        warden.follow()
+    os._exit(0)
+
+
+def main() -> int:
+    """Go into the background, and return when the study was started there, or why not."""
+    folder, spec = sys.argv[1], json.load(sys.stdin)
+    listen, tell = os.pipe()
+    if os.fork() == 0:
+        os.close(listen)
+        os.setsid()
+        _watch(folder, spec, tell)
+    os.close(tell)
+    said = b""
+    while some := os.read(listen, 4096):
+        said += some
+    if said == _READY:
+        return 0
+    sys.stderr.write(said.decode(errors="replace") or "it ended before it began")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
