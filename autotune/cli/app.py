@@ -17,6 +17,7 @@ from autotune.cli.pilot import pilot
 from autotune.cli.predict import predict
 from autotune.cli.query import best, list_studies, runs, show, trials
 from autotune.cli.replay import replay
+from autotune.cli.serve import serve, token
 from autotune.cli.space import space
 from autotune.cli.study import study
 from autotune.errors import AutotuneError, ExitCode
@@ -46,6 +47,8 @@ app.command("predict")(predict)
 app.command("model")(model)
 app.command("import")(import_)
 app.command("replay")(replay)
+app.command("serve")(serve)
+app.command("token")(token)
 app.command("space")(space)
 app.command("machine")(machine)
 app.command("doctor")(doctor)

@@ -1,0 +1,155 @@
+"""`autotune serve` and `autotune token`: the service, and who may use it from elsewhere."""
+
+import logging
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, errors, output, print_json
+from autotune.errors import AutotuneError, CannotRunHereError
+from autotune.storage_url import shown, state_folder, storage_url
+
+if TYPE_CHECKING:
+    from autotune.service.settings import Settings
+
+FolderOption = Annotated[
+    Path | None,
+    typer.Option("--folder", help="Folder for the service's own files, if not autotune-service beside the storage."),
+]
+
+_BACKLOG = 512
+# Who follows events never leaves by himself.
+_PATIENCE_S = 2
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen at; any but the loopback needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen at; 0: any that is free.")
+    ] = 8642,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option("--catalogue", help="Folder of the study files that may be started, if not those that ship."),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    folder: FolderOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve studies to browsers and programs: start, follow, predict, ask, tell. Ctrl-C leaves the studies running."""
+    import uvicorn  # noqa: PLC0415  with FastAPI and Optuna it takes a while to import
+
+    from autotune.service.app import create_app  # noqa: PLC0415
+    from autotune.service.catalogue import Catalogue  # noqa: PLC0415
+    from autotune.service.settings import Settings  # noqa: PLC0415
+
+    url = storage_url(storage)
+    settings = Settings(url, _folder(folder, url), catalogue, host, port)
+    _check_tokens(settings)
+    for mistake in Catalogue(catalogue).check():
+        errors().print(f"not in the catalogue: {mistake}", markup=False)
+    listening = _listening(host, port)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("autotune").setLevel(logging.INFO)
+    app = create_app(settings)
+    address = _address(host, listening.getsockname()[1])
+    if as_json:
+        print_json({"url": address, "storage": shown(url), "folder": str(settings.folder)})
+    else:
+        _say(address, settings)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_PATIENCE_S
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def token(
+    name: Annotated[
+        str | None, typer.Argument(help="Who is to have a token: a name; none: list those that there are.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the token away.")] = False,
+    storage: Storage = DEFAULT_STORAGE,
+    folder: FolderOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token with which somebody may use the service from elsewhere. It is shown once; a digest is kept."""
+    from autotune.service.tokens import TokenBook  # noqa: PLC0415
+
+    book = TokenBook(_folder(folder, storage_url(storage)) / "tokens.json")
+    if name is None:
+        if remove:
+            msg = "--remove needs the name of the token: autotune token NAME --remove"
+            raise AutotuneError(msg)
+        _list({who: kept["made"] for who, kept in book.known().items()}, as_json=as_json)
+        return
+    if remove:
+        book.remove(name)
+        errors().print(f"{name} has no token any more", markup=False)
+        return
+    made = book.add(name)
+    if as_json:
+        print_json({"name": name, "token": made})
+        return
+    errors().print(f"the token of {name}, which is not shown again (Authorization: Bearer TOKEN):", markup=False)
+    typer.echo(made)
+
+
+def _folder(given: Path | None, url: str) -> Path:
+    return given or state_folder(url) / "autotune-service"
+
+
+def _check_tokens(settings: "Settings") -> None:
+    from autotune.service.tokens import TokenBook  # noqa: PLC0415
+
+    if not settings.loopback and not TokenBook(settings.tokens).known():
+        msg = (
+            f"--host {settings.host} can be reached from elsewhere, and nobody has a token: make one first with "
+            f"`autotune token NAME --folder {settings.folder}`, or leave --host out and use an SSH tunnel"
+        )
+        raise AutotuneError(msg)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        CannotRunHereError: the address is not this host's, or the port is taken.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(family, kind, protocol)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(_BACKLOG)
+    except OSError as error:
+        msg = f"cannot listen at {host} port {port}: {error.strerror or error}; --host and --port choose another"
+        raise CannotRunHereError(msg) from error
+    return found
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _say(address: str, settings: "Settings") -> None:
+    output().print(f"autotune serves {shown(settings.url)} at {address}", markup=False)
+    if settings.loopback:
+        who = "only you, from this host; other users of it need a token (autotune token NAME)"
+    else:
+        who = "everybody who can reach this host and has a token; the connection is not encrypted: put TLS before it"
+    output().print(f"open to: {who}", markup=False)
+    output().print("Ctrl-C ends the service; the studies that it started go on", markup=False)
+
+
+def _list(known: dict[str, str], *, as_json: bool) -> None:
+    if as_json:
+        print_json([{"name": who, "made": made} for who, made in known.items()])
+        return
+    table = Table("token of", "made")
+    for who, made in known.items():
+        table.add_row(who, made)
+    output().print(table)

@@ -1,0 +1,215 @@
+"""A thin client of the service: `Client("http://127.0.0.1:8642").studies()`. It needs nothing but Python.
+
+Answers are what the service sends, as dictionaries and lists; its description is at `/openapi.json`.
+"""
+
+import http.client
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+Json = Any
+_TIMEOUT_S = 60.0
+_TRIES = 6
+_BUSY = frozenset({429, 503})
+_NOTHING = 204
+_ERRORS_FROM = 400
+TOKEN_VARIABLE = "AUTOTUNE_TOKEN"  # noqa: S105  a name, no token
+
+
+class ServiceError(Exception):
+    """The service refused a request: `status` is the answer's, the message says why."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        """Say what the service said."""
+        super().__init__(detail)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Leased:
+    """A configuration to measure, under a lease. A run that is sure to be worse than `cap` may be stopped."""
+
+    lease: str
+    trial: int
+    run: int
+    series: str
+    configuration: Mapping[str, Any]
+    cap: float | None
+    expires_s: float
+
+
+class Client:
+    """Talks to a service; one connection, for one thread."""
+
+    def __init__(self, address: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
+        """Talk to the service at `address`; `token` is that of the environment, AUTOTUNE_TOKEN, unless given.
+
+        Raises:
+            ValueError: the address is none.
+        """
+        parts = urlsplit(address)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            msg = f"{address!r} is not the address of a service, which looks like http://127.0.0.1:8642"
+            raise ValueError(msg)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connect: Callable[[float | None], http.client.HTTPConnection] = lambda wait_s: kind(
+            parts.hostname or "", parts.port, timeout=wait_s
+        )
+        self._root = parts.path.rstrip("/")
+        self._timeout_s = timeout_s
+        self._connection = self._connect(timeout_s)
+        given = token or os.environ.get(TOKEN_VARIABLE)
+        self._headers = {"Authorization": f"Bearer {given}"} if given else {}
+
+    def __enter__(self) -> Self:
+        """Use it in a `with` statement."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connection."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def catalogue(self) -> list[Json]:
+        """Return the studies that may be started."""
+        return list(self._call("GET", "/catalogue"))
+
+    def studies(self) -> list[Json]:
+        """Return all studies, in short."""
+        return list(self._call("GET", "/studies"))
+
+    def start(self, study: str, **options: Json) -> Json:
+        """Start a study of the catalogue; options are `name`, `trials`, `timeout`, `workers` and `seed`."""
+        return self._call("POST", "/studies", {"study": study} | options)
+
+    def study(self, name: str) -> Json:
+        """Return how a study stands."""
+        return self._call("GET", _path(name))
+
+    def pause(self, name: str) -> Json:
+        """Let the runs in flight end, and start no other."""
+        return self._call("POST", _path(name, "pause"))
+
+    def resume(self, name: str) -> Json:
+        """Go on with a study."""
+        return self._call("POST", _path(name, "resume"))
+
+    def stop(self, name: str) -> Json:
+        """End a study now."""
+        return self._call("POST", _path(name, "stop"))
+
+    def delete(self, name: str) -> None:
+        """Throw a study away."""
+        self._call("DELETE", _path(name))
+
+    def trials(self, name: str) -> Iterator[Json]:
+        """Yield every trial of a study, by number."""
+        after: int | None = -1
+        while after is not None:
+            page = self._call("GET", f"{_path(name, 'trials')}?{urlencode({'after': after})}")
+            yield from page["trials"]
+            after = page["next"]
+
+    def verdict(self, name: str) -> Json:
+        """Return the comparison of the winner with the default configuration."""
+        return self._call("GET", _path(name, "verdict"))
+
+    def predict(  # noqa: PLR0913  by keyword
+        self,
+        study: str,
+        machine: str | Mapping[str, Json] | None = None,
+        k: int = 5,
+        *,
+        nodes: int = 1,
+        workload: str | Mapping[str, Json] | None = None,
+        where: Sequence[str] = (),
+    ) -> Json:
+        """Return the `k` configurations that should be best on a machine; None is the one of the service."""
+        asked = {"study": study, "machine": machine, "k": k, "nodes": nodes, "workload": workload, "where": list(where)}
+        return self._call("POST", "/predict", asked)
+
+    def ask(self, name: str, lease_s: float = 600.0, wait_s: float = 0.0) -> Leased | None:
+        """Return a configuration to measure; None if there is none for `wait_s` seconds: others are being measured.
+
+        Raises:
+            ServiceError: 410: the study is finished.
+        """
+        found = self._call("POST", _path(name, "ask"), {"lease_s": lease_s, "wait_s": wait_s})
+        return None if found is None else Leased(**found)
+
+    def tell(self, name: str, lease: str, **result: Json) -> Json:
+        """Tell what came of a run: `value`, `metrics`, `failure` or `bound`; saying the same again changes nothing."""
+        return self._call("POST", _path(name, "tell"), {"lease": lease} | result)
+
+    def renew(self, name: str, lease: str, lease_s: float = 600.0) -> float:
+        """Ask for more time for a run; return in how many seconds the lease ends."""
+        return float(self._call("POST", _path(name, "renew"), {"lease": lease, "lease_s": lease_s})["expires_s"])
+
+    def follow(self, name: str | None = None) -> Iterator[Json]:
+        """Yield how a study stands, or the list of all, now and whenever it changes; ends when the study is deleted."""
+        connection = self._connect(self._timeout_s)
+        try:
+            path = "/events" if name is None else _path(name, "events")
+            connection.request("GET", self._root + path, headers=self._headers)
+            answer = connection.getresponse()
+            if answer.status >= _ERRORS_FROM:
+                raise _refusal(answer.status, answer.read())
+            event = ""
+            for line in answer:
+                field, _, value = line.decode().rstrip("\n").partition(": ")
+                if field == "event":
+                    event = value
+                elif field == "data" and event == "gone":
+                    return
+                elif field == "data":
+                    yield json.loads(value)
+        finally:
+            connection.close()
+
+    def _call(self, method: str, path: str, body: Json = None) -> Json:
+        """Send a request; a busy service is asked again."""
+        content = None if body is None else json.dumps(body).encode()
+        headers = self._headers | ({} if content is None else {"Content-Type": "application/json"})
+        for left in reversed(range(_TRIES)):
+            status, pause_s, text = self._sent(method, self._root + path, content, headers)
+            if status in _BUSY and left:
+                time.sleep(pause_s)
+                continue
+            if status >= _ERRORS_FROM:
+                raise _refusal(status, text)
+            return None if status == _NOTHING else json.loads(text)
+        raise AssertionError  # the last try returns or raises
+
+    def _sent(
+        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, float, bytes]:
+        """Return the status of an answer, how long to wait if the service was busy, and its text."""
+        try:
+            self._connection.request(method, path, content, dict(headers))
+            answer = self._connection.getresponse()
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            # The service closes connections that were idle for some seconds.
+            self._connection.close()
+            self._connection.request(method, path, content, dict(headers))
+            answer = self._connection.getresponse()
+        return answer.status, float(answer.headers.get("Retry-After", "1")), answer.read()
+
+
+def _path(name: str, *rest: str) -> str:
+    return "/".join(("/studies", quote(name, safe=""), *rest))
+
+
+def _refusal(status: int, text: bytes) -> ServiceError:
+    try:
+        detail = json.loads(text)["detail"]
+    except (ValueError, KeyError, TypeError):
+        detail = text.decode(errors="replace")[:500]
+    return ServiceError(status, str(detail))

@@ -1,0 +1,107 @@
+"""The application: everything that the service answers, put together."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from autotune import __version__
+from autotune.search.shelf import Shelf
+from autotune.service.catalogue import Catalogue
+from autotune.service.guard import Guard, Limiter
+from autotune.service.hub import Hub
+from autotune.service.models import Health
+from autotune.service.opened import OpenStudies
+from autotune.service.problems import Problem, handle_problems
+from autotune.service.reading import Reading
+from autotune.service.routes import asking, found, live, page, pictures, predicting, studies
+from autotune.service.settings import Settings
+from autotune.service.studies import Studies
+from autotune.supervision import Supervisor
+
+_TICK_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Return the application; what it holds is taken when it starts, and given up when it ends.
+
+    Raises:
+        StorageError: the storage, or the service's folder, cannot be used.
+        BusyError: another service has the folder.
+    """
+    catalogue, reading = Catalogue(settings.catalogue), Reading(Shelf(settings.url))
+    supervisor = Supervisor(settings.folder, settings.url)
+    opened = OpenStudies(settings.folder, settings.url)
+    all_studies = Studies(catalogue, reading, supervisor, opened)
+    hub = Hub(all_studies.news)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        del app
+        tasks = [asyncio.create_task(hub.run()), asyncio.create_task(_supervise(supervisor, opened))]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+            opened.close()
+            supervisor.close()
+
+    app = Described(
+        title="autotune",
+        version=__version__,
+        description="Studies of this host: start and follow them, ask for predictions, and ask and tell.",
+        docs_url=None,  # they would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.include_router(studies.routes(all_studies, catalogue))
+    app.include_router(found.routes(all_studies))
+    app.include_router(live.routes(all_studies, hub))
+    app.include_router(pictures.routes(all_studies))
+    app.include_router(predicting.routes(predicting.Oracle(catalogue, settings.url, reading.shelf)))
+    app.include_router(asking.routes(opened))
+    app.include_router(page.routes())
+
+    @app.get("/health", tags=["service"])
+    def health() -> Health:
+        """Say that the service is there; needs no token."""
+        return Health(status="ok", version=__version__)
+
+    handle_problems(app)
+    app.add_middleware(Limiter, limits=settings.limits)
+    app.add_middleware(Guard, settings=settings)
+    return app
+
+
+async def _supervise(supervisor: Supervisor, opened: OpenStudies) -> None:
+    """Carry out what is wanted, once a second."""
+    while True:
+        try:
+            for line in await run_in_threadpool(supervisor.tick):
+                _log.info("%s", line)
+            await run_in_threadpool(opened.tick)
+        except Exception:  # noqa: BLE001  what it was is logged
+            # The disk or the storage may be away for a while.
+            _log.exception("looking after the studies failed; trying again")
+        await asyncio.sleep(_TICK_S)
+
+
+class Described(FastAPI):
+    """Describes problems, and how a token is shown, in OpenAPI."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the description of the service."""
+        found = super().openapi()
+        found["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{}, {"token": []}]
+        return found

@@ -1,0 +1,68 @@
+"""Catalogue: the studies that the operator lets others start. Nothing else can be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune import studyfile
+from autotune.errors import StudyFileError
+from autotune.studyfile import StudyFile
+
+_EXTERNAL = "external"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A study that may be started: its file, and what it says."""
+
+    name: str
+    file: Path
+    study: StudyFile
+
+    @property
+    def ask_tell(self) -> bool:
+        """Whether nothing is launched for it: an outside program asks for configurations, and makes the runs."""
+        return self.study.objective == _EXTERNAL
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The study files of a folder, or those that ship with autotune; read anew each time: there may be new ones."""
+
+    folder: Path | None = None
+
+    def check(self) -> list[str]:
+        """Return what is wrong with its files, one text each.
+
+        Raises:
+            StudyFileError: the folder cannot be read.
+        """
+        wrong = []
+        for file in self._files().values():
+            try:
+                studyfile.load(file)
+            except StudyFileError as error:
+                wrong.append(str(error))
+        return wrong
+
+    def entries(self) -> list[Entry]:
+        """Return the studies without errors, by name."""
+        found = []
+        for name, file in sorted(self._files().items()):
+            try:
+                found.append(Entry(name, file, studyfile.load(file)))
+            except StudyFileError:
+                continue  # `check` tells the operator
+        return found
+
+    def find(self, name: str) -> Entry | None:
+        """Return the study of that name; None if there is none, or it has errors."""
+        return next((entry for entry in self.entries() if entry.name == name), None)
+
+    def _files(self) -> Mapping[str, Path]:
+        if self.folder is None:
+            return studyfile.catalogue()
+        if not self.folder.is_dir():
+            msg = f"the catalogue {self.folder} is no folder; --catalogue names one with study files (*.toml)"
+            raise StudyFileError(msg)
+        return {file.stem: file.resolve() for file in self.folder.glob("*.toml") if file.is_file()}

@@ -1,0 +1,118 @@
+"""Hub: what has changed, told to all who follow. Storage is looked at once a second, however many follow."""
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_TICK_S = 1.0
+_LEAST_S = 0.05
+_ALIVE_S = 15.0
+_ALIVE = b": alive\n\n"
+# A storage that takes long to read is looked at less often: no more than that share of the time.
+_SHARE = 0.25
+
+LIST = ""
+"""The topic of the list of studies; a study's topic is its name."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class News:
+    """What is to be said on a topic; None: the study is gone. The same `stamp` is the same news."""
+
+    stamp: str
+    event: str
+    data: Any
+
+    def encoded(self) -> bytes:
+        """Return it as one server-sent event."""
+        return f"id: {self.stamp}\nevent: {self.event}\ndata: {json.dumps(self.data)}\n\n".encode()
+
+
+Look = Callable[[Mapping[str, str]], Mapping[str, News]]
+"""Given topics with the stamps of the news that were last told of each, return the news of those that have some."""
+
+
+@dataclass
+class _Topic:
+    """What was last said on a topic, and how many follow it."""
+
+    stamp: str = ""
+    last: bytes = b""
+    number: int = 0
+    followers: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self, news: News) -> None:
+        self.stamp, self.last, self.number = news.stamp, news.encoded(), self.number + 1
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+class Hub:
+    """Followers by topic. Who is slow misses what was overtaken, never the newest."""
+
+    def __init__(self, look: Look) -> None:
+        """Ask `look` for news, in a thread."""
+        self._look = look
+        self._topics: dict[str, _Topic] = {}
+        self._arrived = asyncio.Event()
+
+    @property
+    def followers(self) -> int:
+        """How many follow anything."""
+        return sum(topic.followers for topic in self._topics.values())
+
+    async def run(self) -> None:
+        """Look for news for as long as somebody follows."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if not self._topics:
+                await self._arrived.wait()
+            self._arrived.clear()
+            begun = loop.time()
+            try:
+                await self._tell_all()
+            except Exception:  # noqa: BLE001  what it was is logged
+                # The storage may be away for a while: who follows is told when it is back.
+                _log.exception("following the studies failed; trying again")
+            pause_s = max(_TICK_S, (loop.time() - begun) * (1.0 / _SHARE - 1.0))
+            await asyncio.sleep(_LEAST_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._arrived.wait(), pause_s)
+
+    async def follow(self, topic: str) -> AsyncIterator[bytes]:
+        """Provide the news of a topic as they come, the present state first."""
+        if topic not in self._topics:
+            self._topics[topic] = _Topic()
+            self._arrived.set()
+        found = self._topics[topic]
+        found.followers += 1
+        seen = 0
+        try:
+            while True:
+                if found.number > seen:
+                    seen = found.number
+                    yield found.last
+                    continue
+                changed = found.changed
+                try:
+                    await asyncio.wait_for(changed.wait(), _ALIVE_S)
+                except TimeoutError:
+                    yield _ALIVE
+        finally:
+            found.followers -= 1
+            if not found.followers and self._topics.get(topic) is found:
+                del self._topics[topic]
+
+    async def _tell_all(self) -> None:
+        known = {name: topic.stamp for name, topic in self._topics.items()}
+        news = await asyncio.to_thread(self._look, known)
+        for name, one in news.items():
+            if name in self._topics:
+                self._topics[name].tell(one)

@@ -1,0 +1,326 @@
+"""What goes in and out of the service, as JSON. Times are in seconds; values are in their metric's unit."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from autotune.studyfile import NAME
+
+StudyState = Literal[
+    "running", "waiting", "pausing", "paused", "stopping", "stopped", "finished", "failed", "open", "idle"
+]
+Failure = Literal["invalid result", "out of memory", "timed out", "application error", "infrastructure error"]
+Values = dict[str, Any]
+Word = Annotated[str, Field(max_length=200)]
+Facts = Annotated[dict[Word, bool | int | Annotated[float, Field(allow_inf_nan=False)] | Word], Field(max_length=100)]
+
+_BRIEF: dict[str, Any] = {
+    "name": "qe",
+    "state": "running",
+    "message": "",
+    "objective": "qe",
+    "ask_tell": False,
+    "metric": {"name": "wall_s", "unit": "s", "direction": "minimize"},
+    "trials": 24,
+    "budget": 50,
+    "failures": {"capped": 7},
+    "baseline": 3.34,
+    "best": 2.01,
+    "speed_up": 1.66,
+    "interval": None,
+    "verdict": None,
+    "machine": "node17",
+    "replay": False,
+}
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class MetricModel(BaseModel):
+    """What is optimised."""
+
+    name: str
+    unit: str
+    direction: Literal["minimize", "maximize"]
+
+
+class CatalogueEntry(BaseModel):
+    """A study that may be started. The runs of an `ask_tell` one are made by whoever asks."""
+
+    name: str
+    objective: str
+    description: str
+    trials: int | Literal["auto"]
+    ask_tell: bool
+    parameters: list[str] = Field(description="Those of the study file; an objective may bring more.")
+
+
+class NewStudy(_Asked):
+    """A study to be started: one of the catalogue, and how much it may spend."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"study": "qe", "name": "qe-monday", "trials": 50}]}
+    )
+
+    study: str = Field(description="The name of a study of the catalogue.", max_length=200)
+    name: Annotated[str, Field(pattern=NAME, max_length=100)] | None = Field(
+        None, description="What it is called in storage; the catalogue's name unless given."
+    )
+    trials: Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"] | None = Field(
+        None, description="The total number of trials."
+    )
+    timeout: Annotated[str, Field(max_length=20)] | None = Field(
+        None, description="No new trial after that: 90s, 15m, 1h30m.", examples=["1h30m"]
+    )
+    workers: Annotated[int, Field(ge=1, le=10_000)] | None = Field(None, description="Trials side by side.")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(None, description="Seed of the search.")
+
+
+class StudyBrief(BaseModel):
+    """How a study stands, in short. `speed_up` is that of the best trial, `interval` that of the verdict on it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_BRIEF]})
+
+    name: str
+    state: StudyState
+    message: str
+    objective: str
+    ask_tell: bool
+    metric: MetricModel | None
+    trials: int
+    budget: int | None
+    failures: dict[str, int]
+    baseline: float | None
+    best: float | None
+    speed_up: float | None
+    interval: tuple[float, float] | None
+    verdict: str | None
+    machine: str
+    replay: bool
+
+
+class Trial(BaseModel):
+    """A configuration with its value: the statistic of its runs."""
+
+    trial: int
+    configuration: Values
+    value: float
+    runs: list[float]
+
+
+class RunningRun(BaseModel):
+    """A run in flight; `label` says what it is for, if not for tuning: then it may be of no trial."""
+
+    trial: int | None
+    label: str = ""
+    configuration: Values
+    elapsed_s: float
+    step: int | None = None
+    metrics: Values = Field(default_factory=dict)
+
+
+class StudyDetail(StudyBrief):
+    """How a study stands. `version` changes whenever something is stored."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                _BRIEF
+                | {
+                    "version": 81273,
+                    "phase": "tuning",
+                    "left_s": 240.0,
+                    "running": [{"trial": 25, "configuration": {"np": 2}, "elapsed_s": 1.2, "step": 4, "metrics": {}}],
+                    "incumbent": {"trial": 19, "configuration": {"np": 2}, "value": 2.01, "runs": [2.0, 2.02]},
+                    "default": {"trial": 0, "configuration": {"np": 2}, "value": 3.34, "runs": [3.34]},
+                    "simplified": None,
+                    "verdict_detail": None,
+                    "ledger": {"spent": 310.0},
+                    "workload": {"n_atoms": 6},
+                }
+            ]
+        }
+    )
+
+    version: int
+    phase: str
+    left_s: float | None
+    running: list[RunningRun]
+    incumbent: Trial | None
+    default: Trial | None
+    simplified: Values | None
+    verdict_detail: Values | None
+    ledger: Values
+    workload: Values
+
+
+class TrialRow(BaseModel):
+    """A trial: `value` of a complete one, `bound` of one that was stopped since it had lost."""
+
+    trial: int
+    state: str
+    runs: int
+    value: float | None
+    bound: float | None
+    speed_up: float | None
+    core_s: float
+    configuration: Values
+    message: str
+
+
+class Trials(BaseModel):
+    """Some trials; `next` is what `after` must be to get more, None at the end."""
+
+    trials: list[TrialRow]
+    next: int | None
+
+
+class PictureBrief(BaseModel):
+    """A picture that a study has."""
+
+    name: str
+    title: str
+    description: str
+
+
+class Picture(PictureBrief):
+    """A picture: a figure for plotly.js, and the same as a table."""
+
+    table: Values
+    figure: Values
+
+
+class MachineBrief(BaseModel):
+    """A described machine."""
+
+    name: str
+    description: str
+
+
+class Question(_Asked):
+    """What is to be predicted: the best `k` configurations of a study on a machine.
+
+    `machine` is the name of a described one, null for the one that the service runs on, or the facts of one, with the
+    names that `autotune machine --json` gives them (`cores` is needed). `workload` is the name of one of the workloads
+    in the study's file, or facts of the problem that differ from the study's; null for the study's own.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"study": "qe", "machine": "gadi", "nodes": 1, "k": 5}]}
+    )
+
+    study: str = Field(max_length=200)
+    machine: Annotated[str, Field(max_length=100)] | Facts | None = None
+    nodes: int = Field(1, ge=1, le=10_000)
+    workload: Annotated[str, Field(max_length=100)] | Facts | None = None
+    k: int = Field(5, ge=1, le=100)
+    where: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
+
+
+class Proposal(BaseModel):
+    """A configuration with its predicted value and speed-up: the value, and the ends of its interval."""
+
+    configuration: Values
+    value: tuple[float, float, float] | None
+    speed_up: tuple[float, float, float] | None
+
+
+class MeasuredValue(BaseModel):
+    """A configuration with what was measured of it: the median of its runs."""
+
+    configuration: Values
+    value: float
+    runs: int
+
+
+class Predicted(BaseModel):
+    """The best configurations as the model sees them; `doubts` say in which respect it does not know."""
+
+    study: str
+    machine: str
+    metric: MetricModel
+    default: Proposal
+    proposals: list[Proposal]
+    promising: bool
+    grounds: list[str]
+    doubts: list[str]
+    reasons: list[tuple[str, float]]
+    measured: list[MeasuredValue] = Field(
+        description="What was measured there, the best first; empty where nothing was."
+    )
+
+
+class Ask(_Asked):
+    """How long a lease is wanted, and how long to wait for one."""
+
+    lease_s: float = Field(600.0, gt=0, le=30 * 86400, description="After that the configuration is somebody else's.")
+    wait_s: float = Field(0.0, ge=0, le=60, description="How long to wait for something to do.")
+
+
+class Asked(BaseModel):
+    """A configuration to measure, and the lease under which its result is told.
+
+    A run whose metric is sure to be worse than `cap` may be stopped; tell its bound then.
+    """
+
+    lease: str
+    trial: int
+    run: int
+    series: str = Field(description="What the run is for: empty is tuning, others compare the winner and the default.")
+    configuration: Values
+    cap: float | None
+    expires_s: float = Field(description="In how many seconds the lease ends.")
+
+
+class Tell(_Asked):
+    """What came of a run: exactly one of `value`, `metrics`, `failure` and `bound`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"lease": "k3Jx0W...", "value": 2.01, "elapsed_s": 2.4},
+                {"lease": "k3Jx0W...", "failure": "out of memory", "message": "killed"},
+                {"lease": "k3Jx0W...", "bound": 3.5},
+            ]
+        },
+    )
+
+    lease: str = Field(max_length=200)
+    value: float | None = None
+    metrics: dict[Annotated[str, Field(max_length=100)], float] | None = Field(None, max_length=100)
+    failure: Failure | None = None
+    bound: float | None = None
+    message: str = Field("", max_length=2000)
+    elapsed_s: float | None = Field(None, ge=0)
+    cores: int = Field(1, ge=1, le=10**8)
+
+
+class Told(BaseModel):
+    """How the trial stands after a result was told."""
+
+    trial: int
+    state: str
+    best: bool
+
+
+class Renew(_Asked):
+    """A lease that is to last longer."""
+
+    lease: str = Field(max_length=200)
+    lease_s: float = Field(600.0, gt=0, le=30 * 86400)
+
+
+class Renewed(BaseModel):
+    """In how many seconds the lease ends."""
+
+    expires_s: float
+
+
+class Health(BaseModel):
+    """That the service is there."""
+
+    status: Literal["ok"]
+    version: str

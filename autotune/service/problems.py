@@ -1,0 +1,107 @@
+"""Problems: what is answered when a request cannot be done (RFC 9457)."""
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from autotune.errors import AutotuneError, BusyError, CannotRunHereError, StorageError
+from autotune.service.scrub import scrubbed, without_paths
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """Why a request could not be done: `detail` says what was given, the rule, and what to do."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+
+
+class ProblemError(Exception):
+    """A request that cannot be done."""
+
+    def __init__(self, status: int, detail: str, retry_after_s: int | None = None) -> None:
+        """Answer `status` with `detail`; the client may come again after that many seconds."""
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+
+
+_STATUS = {StorageError: 503, BusyError: 409, CannotRunHereError: 422}
+
+_WHY = {
+    400: "The request is malformed, or names another host.",
+    401: "A token is needed.",
+    403: "The request comes from another site.",
+    404: "There is no such thing.",
+    405: "That method is not for this address.",
+    408: "The body did not arrive in time.",
+    409: "Not in this state; `detail` says what is.",
+    410: "It is over.",
+    413: "The body is too long.",
+    415: "The body is not JSON.",
+    422: "The request breaks a rule; `detail` says which.",
+    429: "Too many requests; come again after `Retry-After` seconds.",
+    503: "Too much at once, or the storage is away; come again after `Retry-After` seconds.",
+}
+
+
+def answers(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """Return the description of problems for OpenAPI; those that any request can meet are among them."""
+    schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    wanted = sorted({400, 401, 403, 422, 429, 503, *codes})
+    return {code: {"description": _WHY[code], "content": {MEDIA_TYPE: schema}} for code in wanted}
+
+
+def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """Return a problem as an answer."""
+    found = Problem(title=HTTPStatus(status).phrase, status=status, detail=without_paths(detail))
+    return JSONResponse(found.model_dump(), status, headers, MEDIA_TYPE)
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Turn whatever goes wrong into a problem; nobody is shown a traceback."""
+
+    @app.exception_handler(ProblemError)
+    def _problem(request: Request, error: ProblemError) -> JSONResponse:
+        del request
+        return problem(error.status, error.detail, error.headers)
+
+    @app.exception_handler(AutotuneError)
+    def _mistake(request: Request, error: AutotuneError) -> JSONResponse:
+        del request
+        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 422)
+        return problem(status, str(error), {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None)
+
+    @app.exception_handler(RequestValidationError)
+    def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        del request
+        lines = [f"{item['msg']} @ {'.'.join(map(str, item['loc']))}" for item in scrubbed(error.errors())]
+        return problem(422, "; ".join(lines))
+
+    @app.exception_handler(HTTPException)
+    def _refused(request: Request, error: HTTPException) -> JSONResponse:
+        headers = dict(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = ", ".join(_methods(request))
+        return problem(error.status_code, f"{request.method}: {error.detail}", headers)
+
+    @app.exception_handler(Exception)
+    def _failed(request: Request, error: Exception) -> JSONResponse:
+        del request, error  # the server's log has it
+        return problem(500, "this went wrong; the service's log says how")
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods that an address has; the framework names those of one route only."""
+    fitting = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
+    return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})

@@ -1,0 +1,139 @@
+"""Reading: what storage holds of a study, as the service answers it. What was worked out is kept until it changes."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from autotune.errors import StorageError
+from autotune.rows import state_of, trial_row
+from autotune.search.shelf import Shelf
+from autotune.service.models import MetricModel, Trial, TrialRow
+from autotune.service.scrub import scrubbed, without_paths
+from autotune.standings import Standings
+from autotune.studyfile import BudgetSection
+from autotune.summary import Summary, summarise
+
+_KEPT = 64
+
+
+@dataclass
+class _Kept:
+    """A summary, of which version it is, and a lock so that it is worked out once."""
+
+    lock: Lock = field(default_factory=Lock)
+    version: int | None = None
+    summary: Summary | None = None
+
+
+class Reading:
+    """The studies of a storage as they stand."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        """Read from `shelf`."""
+        self.shelf = shelf
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._lock = Lock()
+
+    def summary(self, name: str, version: int) -> Summary:
+        """Return how a study stands, at that version or later.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be read.
+        """
+        with self._lock:
+            kept = self._kept.setdefault(name, _Kept())
+            self._kept.move_to_end(name)
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        with kept.lock:
+            if kept.summary is None or kept.version != version:
+                kept.summary, kept.version = summarise(self.shelf.open(name)), version
+            return kept.summary
+
+    def version(self, name: str) -> int | None:
+        """Return the version of a study; None if there is none."""
+        return self.shelf.versions().get(name)
+
+    def get(self, name: str) -> Summary | None:
+        """Return how a study stands now; None if there is none."""
+        version = self.version(name)
+        if version is None:
+            return None
+        try:
+            return self.summary(name, version)
+        except StorageError:
+            if self.version(name) is None:  # thrown away meanwhile
+                return None
+            raise
+
+
+def brief_of(summary: Summary) -> dict[str, Any]:
+    """Return what storage knows of a study in short, without its state."""
+    definition, standings = summary.definition, summary.standings
+    best, baseline, verdict = summary.best, standings.baseline, summary.present_verdict
+    interval = verdict.interval(standings.metric) if verdict is not None and verdict.known else None
+    return {
+        "objective": definition.objective,
+        "metric": metric_model(standings),
+        "trials": summary.finished,
+        "budget": BudgetSection(**definition.study.get("budget", {})).most,
+        "failures": dict(standings.counts),
+        "baseline": None if baseline is None else standings.value(baseline),
+        "best": standings.value(best) if best is not None and best.complete else None,
+        "speed_up": None if best is None else standings.gain(best),
+        "interval": None if interval is None else interval[1:],
+        "verdict": scrubbed(summary.verdict_sentence()),
+        "machine": scrubbed(str(definition.machine.get("host", ""))),
+        "replay": definition.replay,
+    }
+
+
+def detail_of(summary: Summary) -> dict[str, Any]:
+    """Return what storage knows of a study beyond the brief."""
+    found = summary.to_dict()
+    standings = summary.standings
+    return {
+        "incumbent": trial_model(summary, summary.best),
+        "default": trial_model(summary, standings.baseline),
+        "simplified": scrubbed(found["simplified"]),
+        "verdict_detail": scrubbed(found["verdict"]),
+        "ledger": scrubbed(found["ledger"]),
+        "workload": scrubbed(found["facts"]),
+    }
+
+
+def metric_model(standings: Standings) -> MetricModel:
+    """Return what is optimised."""
+    metric = standings.metric
+    return MetricModel(name=metric.name, unit=metric.unit, direction=metric.direction)
+
+
+def trial_model(summary: Summary, trial: Any) -> Trial | None:  # noqa: ANN401  a record or none
+    """Return a complete trial; None for any other."""
+    if trial is None or not trial.complete:
+        return None
+    return Trial(
+        trial=trial.number,
+        configuration=scrubbed(dict(trial.configuration)),
+        value=summary.standings.value(trial),
+        runs=trial.measured(summary.standings.metric.name),
+    )
+
+
+def rows_of(summary: Summary, after: int, limit: int) -> tuple[list[TrialRow], int | None]:
+    """Return the trials with numbers beyond `after`, `limit` at most; and where to go on, None at the end."""
+    later = sorted((trial for trial in summary.trials if trial.number > after), key=lambda trial: trial.number)
+    rows = []
+    for trial in later[:limit]:
+        row: Mapping[str, Any] = trial_row(trial, summary.standings, summary.definition)
+        rows.append(
+            TrialRow(
+                **{key: row[key] for key in ("trial", "runs", "value", "bound", "speed_up", "core_s")},
+                state=state_of(trial),
+                configuration=scrubbed(dict(trial.configuration)),
+                message=without_paths(trial.message),
+            )
+        )
+    return rows, rows[-1].trial if len(later) > limit else None

@@ -1,0 +1,75 @@
+"""Routes for programs that make the runs themselves: ask for a configuration, tell what came of it."""
+
+import time
+from asyncio import wrap_future
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from autotune.asktell.errors import LaterError
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from autotune import asktell
+from autotune.service.models import Ask, Asked, Renew, Renewed, Tell, Told
+from autotune.service.opened import OpenStudies
+from autotune.service.problems import ProblemError, answers
+from autotune.service.routes.studies import StudyName, by
+
+_NOTHING: dict[int | str, dict[str, Any]] = {
+    204: {"description": "Nothing is to be done now: others are at it. Ask again after `Retry-After` seconds."}
+}
+
+
+def routes(opened: OpenStudies) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(prefix="/studies/{name}", tags=["ask and tell"])
+
+    @router.post("/ask", response_model=Asked, responses={**answers(404, 409, 410, 413, 415), **_NOTHING})
+    async def ask(name: StudyName, wanted: Ask, request: Request) -> Asked | Response:
+        """Ask for a configuration to measure, which is the caller's until its lease ends."""
+        session = opened.session(name, asks=True)
+        with _problems():
+            found = await wrap_future(session.asking(wanted.lease_s, wait_s=wanted.wait_s, who=by(request)))
+        if found is None:
+            return Response(status_code=204, headers={"Retry-After": "1"})
+        return Asked(
+            lease=found.lease,
+            trial=found.trial,
+            run=found.run,
+            series=found.series,
+            configuration=dict(found.configuration),
+            cap=found.cap,
+            expires_s=max(0.0, found.expires_at - time.time()),
+        )
+
+    @router.post("/tell", responses=answers(404, 409, 410, 413, 415))
+    async def tell(name: StudyName, told: Tell) -> Told:
+        """Tell what came of a run. It is stored when this is answered; the same once more changes nothing."""
+        session = opened.session(name, asks=False)
+        words = told.model_dump(exclude={"lease"}, exclude_none=True)
+        with _problems():
+            found = await wrap_future(session.telling(told.lease, asktell.Told(**words)))
+        return Told(trial=found.trial, state=found.state, best=found.best)
+
+    @router.post("/renew", responses=answers(404, 409, 410, 413, 415))
+    async def renew(name: StudyName, wanted: Renew) -> Renewed:
+        """Ask for more time for a run."""
+        session = opened.session(name, asks=False)
+        with _problems():
+            expires_at = await run_in_threadpool(session.renew, wanted.lease, wanted.lease_s)
+        return Renewed(expires_s=max(0.0, expires_at - time.time()))
+
+    return router
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    try:
+        yield
+    except (asktell.FinishedError, asktell.LeaseGoneError) as error:
+        raise ProblemError(410, str(error)) from error
+    except (asktell.LeaseConflictError, asktell.ClosedError) as error:
+        raise ProblemError(409, str(error)) from error
+    except LaterError as error:
+        raise ProblemError(503, str(error), retry_after_s=1) from error

@@ -1,0 +1,75 @@
+"""Routes of the page: its files, by name; no other can be had."""
+
+import functools
+import gzip
+import hashlib
+import importlib.resources
+from typing import NamedTuple
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from autotune.service.problems import ProblemError
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_PLOTLY = "plotly.min.js"
+
+
+class File(NamedTuple):
+    """A file of the page as it is sent: `tag` is another when the content is."""
+
+    media_type: str
+    content: bytes
+    packed: bytes
+    tag: str
+
+
+def routes() -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/")
+    def show_page(request: Request) -> Response:
+        """Show the page."""
+        return _answer("index.html", request)
+
+    @router.get("/page/{name}")
+    def show_file(name: str, request: Request) -> Response:
+        """Show a file that the page needs."""
+        return _answer(name, request)
+
+    return router
+
+
+def _answer(name: str, request: Request) -> Response:
+    if name not in _types():
+        raise ProblemError(404, f"the page has no file {name!r}")
+    file = _read(name)
+    headers = {"ETag": file.tag, "Vary": "Accept-Encoding"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(file.packed, media_type=file.media_type, headers=headers | {"Content-Encoding": "gzip"})
+    return Response(file.content, media_type=file.media_type, headers=headers)
+
+
+@functools.cache
+def _types() -> dict[str, str]:
+    """Return the files of the page, by name, with their types."""
+    folder = importlib.resources.files("autotune.service") / "page"
+    names = [entry.name for entry in folder.iterdir()] + [_PLOTLY]
+    types = {name: _TYPES.get(f".{name.rpartition('.')[2]}") for name in names}
+    return {name: kind for name, kind in types.items() if kind is not None}
+
+
+@functools.cache
+def _read(name: str) -> File:
+    package, folder = ("plotly", "package_data") if name == _PLOTLY else ("autotune.service", "page")
+    content = (importlib.resources.files(package) / folder / name).read_bytes()
+    tag = f'"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
+    return File(_types()[name], content, gzip.compress(content), tag)

@@ -1,0 +1,156 @@
+"""Routes of predictions: the best configurations of a study on a machine where it need not have run."""
+
+import tempfile
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+
+from autotune.machines.catalogue import THIS, machine_files
+from autotune.machines.description import MachineError, load
+from autotune.machines.facts import flat_facts
+from autotune.search.shelf import Shelf
+from autotune.service import models
+from autotune.service.catalogue import Catalogue, Entry
+from autotune.service.problems import ProblemError, answers
+from autotune.service.scrub import scrubbed, without_paths
+from autotune.studyfile import StudyFile
+
+if TYPE_CHECKING:
+    from autotune.performance.measured import Measured
+    from autotune.performance.prediction import Interval, Prediction
+    from autotune.predicting import Target
+
+_KEPT = 256
+_SHOWN = 100
+
+
+class Oracle:
+    """Predicts, one question at a time: fitting a model takes all there is of a core."""
+
+    def __init__(self, catalogue: Catalogue, url: str, shelf: Shelf) -> None:
+        """Learn from the measurements in storage, and from those that ship."""
+        self._catalogue = catalogue
+        self._url = url
+        self._shelf = shelf
+        self._lock = Lock()
+        self._answers: OrderedDict[str, models.Predicted] = OrderedDict()
+
+    def answer(self, question: models.Question) -> models.Predicted:
+        """Return the best configurations as the model sees them."""
+        entry = self._catalogue.find(question.study)
+        if entry is None:
+            raise ProblemError(404, f"the catalogue has no study {question.study!r}")
+        with self._lock:
+            key = f"{question.model_dump_json()} {sorted(self._shelf.versions().items())}"
+            if key not in self._answers:
+                self._answers[key] = self._predicted(question, entry)
+                while len(self._answers) > _KEPT:
+                    self._answers.popitem(last=False)
+            return self._answers[key]
+
+    def _predicted(self, question: models.Question, entry: Entry) -> models.Predicted:
+        # XGBoost takes a second to import.
+        from autotune.performance.gather import measurements  # noqa: PLC0415
+        from autotune.predicting import predict, restricted  # noqa: PLC0415
+        from autotune.predicting import question as made_ready  # noqa: PLC0415
+        from launchers.local import local_launcher  # noqa: PLC0415
+
+        target = _target(question)
+        study = _with_workload(entry.study, question.workload)
+        with tempfile.TemporaryDirectory(prefix="autotune-predict-") as scratch:
+            asked = restricted(made_ready(study, target, local_launcher(), Path(scratch)), question.where)
+            notes: tuple[str, ...] = asked.plan.notes
+            if isinstance(question.workload, dict) and question.workload:
+                facts = {**asked.setting.workload_facts, **question.workload}
+                asked = replace(asked, setting=replace(asked.setting, workload_facts=facts))
+                notes = (*notes, "the facts of the workload are the question's, the space is that of the study's own")
+            known = measurements([self._url])
+            found = predict(asked, known, question.k)
+        here = [one for one in known if one.setting.key == asked.setting.key and one.value is not None]
+        return _answer(entry.name, target, found, here, notes)
+
+
+def routes(oracle: Oracle) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(tags=["predictions"])
+
+    @router.get("/machines", responses=answers())
+    def list_machines() -> list[models.MachineBrief]:
+        """List the machines that are described."""
+        found = []
+        for name, file in sorted(machine_files().items()):
+            with suppress(MachineError):
+                found.append(models.MachineBrief(name=name, description=load(file).title))
+        return found
+
+    @router.post("/predict", responses=answers(404, 413, 415))
+    def predict_best(question: models.Question) -> models.Predicted:
+        """Predict the best configurations on a machine; nothing runs there."""
+        return oracle.answer(question)
+
+    return router
+
+
+def _target(question: models.Question) -> "Target":
+    from autotune.predicting import Target, target_of  # noqa: PLC0415
+
+    machine = question.machine
+    if isinstance(machine, dict):
+        facts = flat_facts({}, question.nodes)
+        return Target("the described machine", {**facts, **machine})
+    if machine is None:
+        return target_of(THIS, question.nodes)
+    if machine not in machine_files():
+        # A path is nothing for a stranger to name.
+        known = ", ".join(sorted(machine_files()))
+        raise ProblemError(404, f"no machine is called {machine!r}; described are: {known}")
+    return target_of(machine, question.nodes)
+
+
+def _with_workload(study: StudyFile, workload: str | dict[str, float | str | bool] | None) -> StudyFile:
+    """Return the study for one of the other problems that its file names: options are never taken from a stranger."""
+    if not isinstance(workload, str):
+        return study
+    if workload not in study.workloads:
+        known = ", ".join(study.workloads) or "none"
+        raise ProblemError(404, f"study {study.name!r} has no workload {workload!r}; it has: {known}")
+    return study.model_copy(update={"options": {**study.options, **study.workloads[workload]}})
+
+
+def _answer(
+    name: str, target: "Target", found: "Prediction", here: "list[Measured]", notes: tuple[str, ...]
+) -> models.Predicted:
+    metric = found.setting.metric
+    values = sorted((one for one in here if one.value is not None), key=lambda one: metric.cost(one.value or 0.0))
+    return models.Predicted(
+        study=name,
+        machine=without_paths(target.machine),
+        metric=models.MetricModel(name=metric.name, unit=metric.unit, direction=metric.direction),
+        default=models.Proposal(
+            configuration=scrubbed(dict(found.default)), value=_ends(found.default_value), speed_up=None
+        ),
+        proposals=[
+            models.Proposal(
+                configuration=scrubbed(dict(one.configuration)), value=_ends(one.value), speed_up=_ends(one.speed_up)
+            )
+            for one in found.proposals
+        ],
+        promising=found.promising,
+        grounds=scrubbed(found.grounds),
+        doubts=scrubbed((*notes, *found.doubts)),
+        reasons=list(found.reasons),
+        measured=[
+            models.MeasuredValue(configuration=scrubbed(dict(one.configuration)), value=one.value, runs=one.runs)
+            for one in values[:_SHOWN]
+            if one.value is not None
+        ],
+    )
+
+
+def _ends(found: "Interval | None") -> tuple[float, float, float] | None:
+    return None if found is None else (found.value, found.low, found.high)

@@ -1,0 +1,77 @@
+"""Routes of studies: which there are, how they stand, and what is to become of them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from autotune.service.catalogue import Catalogue
+from autotune.service.models import CatalogueEntry, NewStudy, StudyBrief, StudyDetail
+from autotune.service.problems import answers
+from autotune.service.studies import Studies
+from autotune.studyfile import NAME
+
+StudyName = Annotated[str, Path(pattern=NAME, max_length=200, description="A study's name.", examples=["qe"])]
+
+
+def by(request: Request) -> str:
+    """Return who asks: the owner of the token, or this user."""
+    return str(request.scope["state"]["by"])
+
+
+def routes(studies: Studies, catalogue: Catalogue) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(tags=["studies"])
+
+    @router.get("/catalogue", responses=answers())
+    def list_catalogue() -> list[CatalogueEntry]:
+        """List the studies that may be started."""
+        return [
+            CatalogueEntry(
+                name=entry.name,
+                objective=entry.study.objective,
+                description=entry.study.description,
+                trials=entry.study.budget.trials,
+                ask_tell=entry.ask_tell,
+                parameters=list(entry.study.space.parameters),
+            )
+            for entry in catalogue.entries()
+        ]
+
+    @router.get("/studies", responses=answers())
+    def list_studies() -> list[StudyBrief]:
+        """List the studies in storage, and those that were started here."""
+        return studies.briefs()
+
+    @router.post("/studies", status_code=201, responses=answers(404, 409, 413, 415))
+    def start_study(new: NewStudy, request: Request, response: Response) -> StudyBrief:
+        """Start a study of the catalogue, or go on with it."""
+        found = studies.start(new, by(request))
+        response.headers["Location"] = f"/studies/{found.name}"
+        return found
+
+    @router.get("/studies/{name}", responses=answers(404))
+    def show_study(name: StudyName) -> StudyDetail:
+        """Show how a study stands."""
+        return studies.detail(name)
+
+    @router.delete("/studies/{name}", status_code=204, responses=answers(404, 409))
+    def delete_study(name: StudyName) -> None:
+        """Throw a study away of which nothing runs. The folders of its runs stay."""
+        studies.delete(name)
+
+    @router.post("/studies/{name}/pause", status_code=202, responses=answers(404, 409))
+    def pause_study(name: StudyName, request: Request) -> StudyBrief:
+        """Start no run any more; those in flight end, and are kept."""
+        return studies.pause(name, by(request))
+
+    @router.post("/studies/{name}/resume", status_code=202, responses=answers(404, 409))
+    def resume_study(name: StudyName, request: Request) -> StudyBrief:
+        """Go on with a study that does not run."""
+        return studies.resume(name, by(request))
+
+    @router.post("/studies/{name}/stop", status_code=202, responses=answers(404, 409))
+    def stop_study(name: StudyName, request: Request) -> StudyBrief:
+        """End a study now; runs in flight are ended and will be made again."""
+        return studies.stop(name, by(request))
+
+    return router

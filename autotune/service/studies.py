@@ -1,0 +1,268 @@
+"""Studies: those in storage and those that were ordered here, and what may be done with each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from autotune.durations import parse_duration_s
+from autotune.errors import AutotuneError, BusyError
+from autotune.search.store import StudyStore
+from autotune.service.catalogue import Catalogue, Entry
+from autotune.service.hub import LIST, News
+from autotune.service.models import NewStudy, RunningRun, StudyBrief, StudyDetail
+from autotune.service.opened import OpenStudies
+from autotune.service.problems import ProblemError
+from autotune.service.reading import Reading, brief_of, detail_of
+from autotune.service.scrub import scrubbed, without_paths
+from autotune.summary import Summary
+from autotune.supervision import Order, StateName, StudyState, Supervisor
+
+_RESUMABLE_IDLE = "the catalogue has no study of which it could be gone on with"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is known of all studies at one moment.
+
+    `versions` are those in storage, `ordered` those that run as processes of their own, `open` those whose runs an
+    outside program makes.
+    """
+
+    versions: Mapping[str, int]
+    ordered: Mapping[str, StudyState]
+    open: Mapping[str, StudyState]
+
+    @property
+    def names(self) -> list[str]:
+        """All studies, by name."""
+        return sorted({*self.versions, *self.ordered, *self.open})
+
+    def state(self, name: str) -> StudyState:
+        """Return the state of one; of which only storage knows is idle."""
+        return self.ordered.get(name) or self.open.get(name) or StudyState(name, StateName.IDLE)
+
+
+class Studies:
+    """What the routes need of studies."""
+
+    def __init__(self, catalogue: Catalogue, reading: Reading, supervisor: Supervisor, opened: OpenStudies) -> None:
+        """Put together what is kept where."""
+        self._catalogue = catalogue
+        self._reading = reading
+        self._supervisor = supervisor
+        self._opened = opened
+
+    def look(self) -> Look:
+        """Return what is known of all studies now."""
+        return Look(self._reading.shelf.versions(), self._supervisor.states(), self._opened.states())
+
+    def briefs(self) -> list[StudyBrief]:
+        """Return all studies in short, by name."""
+        look = self.look()
+        return [self._brief(look, name) for name in look.names]
+
+    def brief(self, name: str) -> StudyBrief:
+        """Return a study in short; a problem if there is none."""
+        return self._brief(self._found(name), name)
+
+    def detail(self, name: str) -> StudyDetail:
+        """Return a study; a problem if there is none."""
+        return self._detail(self._found(name), name)
+
+    def summary(self, name: str) -> Summary:
+        """Return what storage has of a study; a problem if it has nothing."""
+        summary = self._reading.get(name)
+        if summary is not None:
+            return summary
+        self._found(name)
+        raise ProblemError(404, f"study {name!r} has not measured anything yet")
+
+    def start(self, new: NewStudy, by: str) -> StudyBrief:
+        """Start a study of the catalogue."""
+        entry = self._catalogue.find(new.study)
+        if entry is None:
+            known = ", ".join(one.name for one in self._catalogue.entries()) or "nothing"
+            raise ProblemError(404, f"the catalogue has no study {new.study!r}; it has: {known}")
+        order = _order(entry, new, by)
+        look = self.look()
+        if order.name in look.versions and look.state(order.name).state is StateName.IDLE:
+            self._check_same(order.name, entry)
+        if entry.ask_tell:
+            self._opened.open(order)
+        else:
+            self._supervisor.submit(order)
+        return self.brief(order.name)
+
+    def pause(self, name: str, by: str) -> StudyBrief:
+        """Let the runs in flight end, and start no other."""
+        self._manager(name, "pause").pause(name, by)
+        return self.brief(name)
+
+    def stop(self, name: str, by: str) -> StudyBrief:
+        """End the runs in flight."""
+        self._manager(name, "stop").stop(name, by)
+        return self.brief(name)
+
+    def resume(self, name: str, by: str) -> StudyBrief:
+        """Go on with a study, one that was made from the command line, too, if the catalogue knows it."""
+        look = self._found(name)
+        if name in look.open:
+            self._opened.resume(name, by)
+        elif name in look.ordered:
+            self._supervisor.resume(name, by)
+        else:
+            entry = self._origin(name)
+            if entry is None:
+                raise ProblemError(409, f"study {name!r} is idle: {_RESUMABLE_IDLE}")
+            order = Order(study=entry.name, file=entry.file, name=name, by=by)
+            if entry.ask_tell:
+                self._opened.open(order)
+            else:
+                self._supervisor.submit(order)
+        return self.brief(name)
+
+    def delete(self, name: str) -> None:
+        """Throw away a study of which nothing runs; the folders of its runs stay where they are."""
+        look = self._found(name)
+        if name in look.open:
+            self._opened.forget(name)
+        elif name in look.ordered:
+            self._supervisor.forget(name)
+        if name in look.versions:
+            self._reading.shelf.remove(name)
+
+    def store(self, name: str) -> StudyStore:
+        """Return what storage has of a study; a problem if there is none."""
+        self._found(name)
+        return self._reading.shelf.open(name)
+
+    def log(self, name: str, lines: int) -> str:
+        """Return the last lines of a study's log."""
+        look = self._found(name)
+        if name not in look.ordered:
+            return ""
+        return without_paths(self._supervisor.log(name, lines))
+
+    def news(self, told: Mapping[str, str]) -> Mapping[str, News]:
+        """Return what has changed since it was told: see `hub.Look`."""
+        look = self.look()
+        found = {}
+        for topic, stamp in told.items():
+            newest = self._stamp(look, topic)
+            if newest == stamp:
+                continue
+            if topic == LIST:
+                data: Any = [self._brief(look, name).model_dump(mode="json") for name in look.names]
+                found[topic] = News(newest, "studies", data)
+            elif topic in look.names:
+                found[topic] = News(newest, "study", self._detail(look, topic).model_dump(mode="json"))
+            else:
+                found[topic] = News(newest, "gone", {"name": topic})
+        return found
+
+    def _stamp(self, look: Look, topic: str) -> str:
+        """Return a word that is another when there is news on a topic."""
+        names = look.names if topic == LIST else [topic]
+        parts = [
+            f"{name} {look.versions.get(name)} {look.state(name).state} {look.state(name).message}" for name in names
+        ]
+        if topic in look.ordered:
+            parts.append(str(self._supervisor.status(topic).get("written")))
+        return blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
+
+    def _found(self, name: str) -> Look:
+        look = self.look()
+        if name not in look.names:
+            raise ProblemError(404, f"there is no study {name!r}")
+        return look
+
+    def _manager(self, name: str, verb: str) -> Supervisor | OpenStudies:
+        look = self._found(name)
+        if name in look.open:
+            return self._opened
+        if name in look.ordered:
+            return self._supervisor
+        raise ProblemError(409, f"study {name!r} is idle: {verb} needs one that was started here")
+
+    def _origin(self, name: str) -> Entry | None:
+        """Return the study of the catalogue that one in storage was made from."""
+        summary = self._reading.get(name)
+        own = summary.definition.study.get("name") if summary is not None else None
+        return self._catalogue.find(own) if isinstance(own, str) else None
+
+    def _check_same(self, name: str, entry: Entry) -> None:
+        summary = self._reading.get(name)
+        if summary is not None and summary.definition.objective != entry.study.objective:
+            there = summary.definition.objective
+            raise BusyError(
+                f"there is a study {name!r} of objective {there!r}, not {entry.study.objective!r}: choose another name"
+            )
+
+    def _brief(self, look: Look, name: str) -> StudyBrief:
+        return StudyBrief(**self._brief_fields(look, name))
+
+    def _brief_fields(self, look: Look, name: str) -> dict[str, Any]:
+        state = look.state(name)
+        entry = self._catalogue.find(state.order.study) if state.order is not None else None
+        fields: dict[str, Any] = {
+            "objective": entry.study.objective if entry is not None else "",
+            "metric": None,
+            "trials": 0,
+            "budget": entry.study.budget.most if entry is not None else None,
+            "failures": {},
+            **dict.fromkeys(("baseline", "best", "speed_up", "interval", "verdict")),
+            "machine": "",
+            "replay": False,
+        }
+        if name in look.versions:
+            fields |= brief_of(self._reading.summary(name, look.versions[name]))
+        if state.order is not None and isinstance(state.order.trials, int):
+            fields["budget"] = state.order.trials
+        return fields | {
+            "name": name,
+            "state": state.state.value,
+            "message": without_paths(state.message),
+            "ask_tell": name in look.open,
+        }
+
+    def _detail(self, look: Look, name: str) -> StudyDetail:
+        fields = self._brief_fields(look, name)
+        version = look.versions.get(name)
+        if version is None:
+            own: dict[str, Any] = {"ledger": {}, "workload": {}}
+            own |= dict.fromkeys(("incumbent", "default", "simplified", "verdict_detail"))
+        else:
+            own = detail_of(self._reading.summary(name, version))
+        status = self._status(look, name)
+        return StudyDetail(
+            **fields,
+            **own,
+            version=version or 0,
+            phase=str(status.get("phase", "")),
+            left_s=status.get("left_s"),
+            running=[RunningRun(**scrubbed(run)) for run in status.get("running", ())],
+        )
+
+    def _status(self, look: Look, name: str) -> Mapping[str, Any]:
+        if name in look.open:
+            return self._opened.status(name)
+        return self._supervisor.status(name) if name in look.ordered else {}
+
+
+def _order(entry: Entry, new: NewStudy, by: str) -> Order:
+    try:
+        timeout_s = None if new.timeout is None else parse_duration_s(new.timeout)
+    except ValueError as error:
+        msg = f"timeout: {error}"
+        raise AutotuneError(msg) from None
+    return Order(
+        study=entry.name,
+        file=entry.file,
+        name=new.name or entry.study.name,
+        trials=new.trials,
+        timeout_s=timeout_s,
+        workers=new.workers,
+        seed=new.seed,
+        by=by,
+    )

@@ -1,0 +1,116 @@
+"""Tokens: who may use the service from elsewhere. Only their digests are kept."""
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autotune.errors import AutotuneError, StorageError
+
+TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+class TokenBook:
+    """The tokens of a service, in a file that only its user reads: a name, the token's SHA-256, and when it was made.
+
+    A token has 256 random bits, so that nobody guesses it: a slow hash, which is for words that people choose, would
+    make nothing safer.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Use a file, which need not be there."""
+        self._path = path
+        self._known: Mapping[str, Mapping[str, str]] = {}
+        self._read_at: tuple[int, int] | None = None
+
+    def add(self, name: str) -> str:
+        """Make a token for somebody, and return it: it cannot be read again.
+
+        Raises:
+            AutotuneError: the name is not one, or has a token.
+            StorageError: the file cannot be written.
+        """
+        if not TOKEN_NAME.fullmatch(name):
+            msg = f"a token is named with letters, digits, '.', '_', '@' and '-', 64 at most; given was {name!r}"
+            raise AutotuneError(msg)
+        known = dict(self.known())
+        if name in known:
+            msg = f"{name!r} has a token, which cannot be shown again: remove it first (autotune token {name} --remove)"
+            raise AutotuneError(msg)
+        token = secrets.token_urlsafe(32)
+        made = datetime.now(UTC).isoformat(timespec="seconds")
+        self._write(known | {name: {"sha256": _digest(token), "made": made}})
+        return token
+
+    def remove(self, name: str) -> None:
+        """Forget somebody's token; a running service refuses it from the next request on.
+
+        Raises:
+            AutotuneError: nobody of that name has one.
+            StorageError: the file cannot be written.
+        """
+        known = dict(self.known())
+        if name not in known:
+            msg = f"nobody called {name!r} has a token; there are: {', '.join(known) or 'none'}"
+            raise AutotuneError(msg)
+        del known[name]
+        self._write(known)
+
+    def known(self) -> Mapping[str, Mapping[str, str]]:
+        """Return what is kept of each token, by its name; read again when the file has changed.
+
+        Raises:
+            StorageError: the file cannot be read.
+        """
+        try:
+            found = self._path.stat()
+            stamp = (found.st_mtime_ns, found.st_ino)
+            if stamp != self._read_at:
+                self._known = _parsed(self._path.read_text(encoding="utf-8"))
+                self._read_at = stamp
+        except FileNotFoundError:
+            self._known, self._read_at = {}, None
+        except (OSError, ValueError) as error:
+            msg = f"tokens cannot be read from {self._path}: {error}; mend or remove the file"
+            raise StorageError(msg) from error
+        return self._known
+
+    def owner(self, token: str) -> str | None:
+        """Return whose token it is; None if nobody's. How long that takes says nothing of the tokens."""
+        digest = _digest(token)
+        # Every one is compared, whichever was found.
+        found = [name for name, kept in self.known().items() if hmac.compare_digest(kept["sha256"], digest)]
+        return found[0] if found else None
+
+    def _write(self, known: Mapping[str, Mapping[str, str]]) -> None:
+        new = self._path.with_name(f"{self._path.name}.new")
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new.unlink(missing_ok=True)
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(known, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+        except OSError as error:
+            msg = f"the token cannot be kept in {self._path}: {error.strerror or error}"
+            raise StorageError(msg) from error
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _parsed(text: str) -> Mapping[str, Mapping[str, str]]:
+    found = json.loads(text)
+    rows = found.items() if isinstance(found, dict) else ()
+    if not isinstance(found, dict) or not all(isinstance(kept, dict) and "sha256" in kept for _, kept in rows):
+        msg = "it is not a list of tokens"
+        raise ValueError(msg)
+    return found

@@ -1,0 +1,190 @@
+"""Who is let in, and how much: over a small application, without a network."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune.service import guard
+from autotune.service.guard import Buckets, Guard, Limiter
+from autotune.service.settings import Limits, Settings
+from autotune.service.tokens import TokenBook
+
+HERE = "http://127.0.0.1:8642"
+
+
+async def echo(scope, receive, send):
+    message = await receive()
+    body = f"{scope.get('state', {}).get('by')}:{message['body'].decode()}".encode()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings("sqlite:///x.db", tmp_path)
+
+
+def app_of(settings, limits=None):
+    return Guard(Limiter(echo, limits or Limits()), settings)
+
+
+def ask(app, method="GET", path="/studies", base=HERE, peer="127.0.0.1", **options):
+    async def asked():
+        transport = httpx.ASGITransport(app, client=(peer, 40000))
+        async with httpx.AsyncClient(transport=transport, base_url=base) as client:
+            return await client.request(method, path, **options)
+
+    return asyncio.run(asked())
+
+
+@pytest.fixture
+def own(monkeypatch):
+    monkeypatch.setattr(guard, "is_own", lambda peer, here: peer[0] == "127.0.0.1")
+
+
+@pytest.fixture
+def foreign(monkeypatch):
+    monkeypatch.setattr(guard, "is_own", lambda peer, here: False)
+
+
+def test_this_user_needs_no_token_on_this_host(settings, own):
+    assert ask(app_of(settings)).text == "this user:"
+
+
+def test_another_user_of_this_host_does(settings, foreign):
+    answer = ask(app_of(settings))
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+    token = TokenBook(settings.tokens).add("ada")
+    assert ask(app_of(settings), headers={"Authorization": f"Bearer {token}"}).text == "ada:"
+
+
+def test_elsewhere_everybody_needs_one_this_user_too(tmp_path, own):
+    settings = Settings("sqlite:///x.db", tmp_path, host="192.0.2.1")
+    assert ask(app_of(settings), base="http://192.0.2.1:8642").status_code == 401
+    assert ask(app_of(settings), base="http://192.0.2.1:8642", path="/health").status_code == 200
+
+
+@pytest.mark.parametrize("shown", ["Bearer nonsense", "Basic abc", "Bearer", "", "Bearer \u00e9"])
+def test_a_wrong_token_is_refused_even_from_this_user(settings, own, shown):
+    TokenBook(settings.tokens).add("ada")
+    assert ask(app_of(settings), headers={"Authorization": shown.encode("latin-1")}).status_code == 401
+
+
+def test_who_guesses_is_made_to_wait(settings, foreign):
+    app = app_of(settings)
+    statuses = [ask(app, headers={"Authorization": "Bearer guess"}).status_code for _ in range(40)]
+    assert set(statuses) == {401, 429}
+    assert ask(app, peer="127.0.0.2").status_code == 401
+
+
+@pytest.mark.parametrize("base", ["http://evil.example:8642", "http://evil.example", "http://127.0.0.1.evil.example"])
+def test_a_name_of_another_site_that_leads_here_is_refused(settings, own, base):
+    assert ask(app_of(settings), base=base).status_code == 400
+
+
+@pytest.mark.parametrize("base", [HERE, "http://localhost:1", "http://[::1]:8642", "http://localhost"])
+def test_this_hosts_own_names_are_not(settings, own, base):
+    assert ask(app_of(settings), base=base).status_code == 200
+
+
+def test_a_page_of_another_site_changes_nothing(settings, own):
+    app = app_of(settings)
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:9999"):
+        assert ask(app, "POST", headers={"Origin": origin}).status_code == 403
+        assert ask(app, "DELETE", headers={"Origin": origin}).status_code == 403
+    assert ask(app, "POST", headers={"Origin": HERE}).status_code == 200
+    assert ask(app, "POST").status_code == 200  # no browser
+
+
+def test_a_form_of_another_site_cannot_be_a_request(settings, own):
+    answer = ask(app_of(settings), "POST", content=b"{}", headers={"Content-Type": "text/plain"})
+    assert answer.status_code == 415
+    assert ask(app_of(settings), "POST", json={"a": 1}).text == 'this user:{"a":1}'
+
+
+def test_every_answer_tells_browsers_what_it_is_not_for(settings, foreign):
+    for path in ("/", "/health", "/studies", "/page/x.js"):
+        headers = ask(app_of(settings), path=path).headers
+        assert "default-src 'self'" in headers["content-security-policy"]
+        assert "script-src" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_body_that_is_too_long_is_not_read(settings, own):
+    app = app_of(settings, Limits(body_bytes=100))
+    kind = {"Content-Type": "application/json"}
+    assert ask(app, "POST", content=b"x" * 100, headers=kind).status_code == 200
+    assert ask(app, "POST", content=b"x" * 101, headers=kind).status_code == 413
+
+    async def endless():
+        while True:
+            yield b"x" * 64
+
+    assert ask(app, "POST", content=endless(), headers=kind).status_code == 413
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(settings, own):
+    async def slow():
+        yield b"{"
+        await asyncio.sleep(3600)
+
+    app = app_of(settings, Limits(body_s=0.05))
+    assert ask(app, "POST", content=slow(), headers={"Content-Type": "application/json"}).status_code == 408
+
+
+def test_who_asks_too_often_is_told_when_to_come_again(settings, own):
+    app = app_of(settings, Limits(rate_per_s=0.001, burst=3))
+    answers = [ask(app) for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+    assert int(answers[-1].headers["retry-after"]) > 100
+
+
+def test_too_many_at_once_are_sent_away_and_followers_count_apart(settings, own):
+    @asynccontextmanager
+    async def open_app(limits):
+        here, done = asyncio.Event(), asyncio.Event()
+
+        async def wait(scope, receive, send):
+            if scope["path"] != "/quick":
+                here.set()
+                await done.wait()
+            await echo(scope, receive, send)
+
+        transport = httpx.ASGITransport(Guard(Limiter(wait, limits), settings), client=("127.0.0.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
+            yield client, here, done
+
+    async def scene():
+        async with open_app(Limits(at_once=1, followers=1)) as (client, here, done):
+            first = asyncio.create_task(client.get("/slow"))
+            await here.wait()
+            assert (await client.get("/quick")).status_code == 503
+            here.clear()
+            follower = asyncio.create_task(client.get("/studies/x/events"))
+            await here.wait()
+            assert (await client.get("/events")).status_code == 503
+            done.set()
+            assert [(await one).status_code for one in (first, follower)] == [200, 200]
+            assert (await client.get("/quick")).status_code == 200
+
+    asyncio.run(scene())
+
+
+@given(st.lists(st.floats(0.0, 3.0), max_size=60), st.floats(0.5, 20.0), st.integers(1, 10))
+def test_no_more_than_the_rate_is_let_through(pauses_s, rate_per_s, burst):
+    now = 0.0
+    buckets = Buckets(rate_per_s, burst, lambda: now)
+    let = 0
+    for pause_s in pauses_s:
+        now += pause_s
+        wait_s = buckets.take("a")
+        if wait_s == 0.0:
+            let += 1
+        else:
+            # As promised, and not earlier.
+            assert 0.0 < wait_s <= 1.0 / rate_per_s + 1e-9
+    assert let <= burst + now * rate_per_s + 1e-6

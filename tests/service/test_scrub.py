@@ -1,0 +1,55 @@
+"""What leaves the service: no path, and nothing that JSON cannot hold."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune.service.scrub import scrubbed, without_paths
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("mpirun -np 2 /usr/bin/pw.x -inp /home/jo/x/pw.in", "mpirun -np 2 …/pw.x -inp …/pw.in"),
+        ("cannot read '/home/jo/mine.toml': gone", "cannot read '…/mine.toml': gone"),
+        ("--file=/scratch/a/b.txt:12", "--file=…/b.txt:12"),
+        ("in ~/secret/x", "in …/x"),
+        ("file:///etc/passwd", "…/passwd"),
+        ("core-s/run, 1/2 of it, s/m", "core-s/run, 1/2 of it, s/m"),
+        ("see https://quantum-espresso.org/doc", "see https://quantum-espresso.org/doc"),
+        ("/tmp", "…/tmp"),
+        ("a folder: /srv/runs/", "a folder: …/runs"),
+    ],
+)
+def test_of_a_path_only_its_end_is_told(given, expected):
+    assert without_paths(given) == expected
+
+
+words = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=8)
+
+
+@given(st.lists(words, min_size=2, max_size=6), st.sampled_from([" ", "'", '"', "=", "(", ""]))
+def test_the_folders_of_a_path_are_never_told(parts, before):
+    # Longer than any other word of the text, so that finding it is no accident.
+    folders = [f"folder{part}" for part in parts[:-1]]
+    text = without_paths(f"x{before or ' '}/{'/'.join(folders)}/{parts[-1]}")
+    assert not any(f"{folder}/" in text for folder in folders)
+    assert text.endswith(parts[-1])
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(json_like)
+def test_whatever_a_study_holds_can_be_sent(value):
+    json.dumps(scrubbed(value), allow_nan=False)
+
+
+def test_paths_are_removed_everywhere():
+    value = {"/opt/a/b": [{"argv": ("/usr/bin/x", 1, None, float("nan"))}]}
+    assert scrubbed(value) == {"…/b": [{"argv": ["…/x", 1, None, None]}]}
