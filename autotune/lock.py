@@ -107,6 +107,22 @@ class StudyLock:
         os.close(self._descriptor)
 
 
+def held_by_another(path: Path) -> str | None:
+    """Return who holds a lock file, in words; None if nobody does, or this process."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if _locked(descriptor, path):
+            return None
+        holder = _holder(descriptor)
+        own = holder is not None and (holder.pid, holder.host) == (os.getpid(), socket.gethostname())
+        return None if own else str(holder or "another process")
+    finally:
+        os.close(descriptor)
+
+
 def _locked(descriptor: int, path: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

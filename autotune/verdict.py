@@ -25,14 +25,15 @@ class Verdict:
     """A comparison: `pairs` are (baseline, winner) values of the target metric, in its unit.
 
     `candidates` are the trials among which the winner was chosen, the best of tuning first; `changes` is in how many
-    parameters the winner differs from the default configuration; `asked` is the precision that was asked for.
+    parameters the winner differs from the default configuration; `asked` is the precision that was asked for, None in
+    one that was stored before any was.
     """
 
     winner: int
     candidates: tuple[int, ...]
     changes: int
     confidence: float
-    asked: float
+    asked: float | None
     pairs: tuple[tuple[float, float], ...] = ()
     failures: tuple[str, ...] = ()
 
@@ -77,7 +78,7 @@ class Verdict:
                 "every pair gave exactly the same values: the program draws the same random numbers each time, so this "
                 "says nothing of others; let it use AUTOTUNE_SEED"
             )
-        if not self.known or precision(self.interval(metric)) <= self.asked:
+        if not self.known or self.asked is None or precision(self.interval(metric)) <= self.asked:
             return None
         reached = precision(self.interval(metric))
         needed = ceil(len(self.pairs) * (reached / self.asked) ** 2)

@@ -19,6 +19,7 @@ from autotune.cli.query import best, list_studies, runs, show, trials
 from autotune.cli.replay import replay
 from autotune.cli.serve import serve, token
 from autotune.cli.space import space
+from autotune.cli.storage import storage
 from autotune.cli.study import study
 from autotune.errors import AutotuneError, ExitCode
 
@@ -50,6 +51,7 @@ app.command("replay")(replay)
 app.command("serve")(serve)
 app.command("token")(token)
 app.command("space")(space)
+app.command("storage")(storage)
 app.command("machine")(machine)
 app.command("doctor")(doctor)
 

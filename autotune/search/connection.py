@@ -9,15 +9,17 @@ import optuna
 import sqlalchemy
 import sqlalchemy.exc
 from optuna.storages import RDBStorage
-from sqlalchemy import Engine, NullPool, func, select
+from sqlalchemy import Connection, Engine, NullPool, func, select
 from sqlalchemy.sql.functions import FunctionElement
 
 from autotune.errors import StorageError
+from autotune.search.schema import check_readable, newer_optuna, older_optuna
 from autotune.storage_url import is_postgresql, shown, sqlite_path
 
 _BUSY_TIMEOUT_S = 60
+_UPGRADE_TIMEOUT_S = 600  # another one's copy of a large file takes its time
 _CONNECT_TIMEOUT_S = 20
-_STUDIES = "studies"  # a table of Optuna's
+_STUDIES, _REVISIONS = "studies", "alembic_version"  # tables of Optuna's
 _PROPOSING = 0x61736B  # "ask", in ASCII
 _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
@@ -62,20 +64,78 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
     """Return Optuna's storage at an address.
 
     Raises:
-        StorageError: it is to be read, and is not there.
+        StorageError: it is to be read, and is not there, or of a version that cannot be read; or its tables are those
+            of another version of Optuna's.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    arguments = _engine_arguments(url, read_only=read_only)
     if read_only:
         _check_studies(url)
-    address = _readable(url) if read_only else url
-    # Optuna formats the address.
-    template = address.replace("{", "{{").replace("}", "}}")
-    storage = RDBStorage(template, engine_kwargs=arguments, skip_table_creation=read_only)
+    try:
+        storage = _optuna(url, read_only=read_only)
+    except RuntimeError as error:
+        # It says so, and gives the address with its password, and a command of its own.
+        revisions = optuna_revisions(url)
+        raise (older_optuna(url, revisions[0]) if revisions else error) from error
     if sqlite_path(url) is not None:
         sqlalchemy.event.listen(storage.engine, "connect", _without_syncs)
         storage.engine.dispose()  # the connections that were made before
     return storage
+
+
+def optuna_revisions(url: str) -> tuple[str, str] | None:
+    """Return the revision of Optuna's tables, and the one that the installed Optuna uses; None where there are none.
+
+    Raises:
+        StorageError: the installed Optuna does not know theirs.
+    """
+    engine = tables_engine(url)
+    try:
+        if not sqlalchemy.inspect(engine).has_table(_REVISIONS):
+            return None
+    finally:
+        engine.dispose()
+    storage = _optuna(url, read_only=True, any_version=True)
+    try:
+        found, known = storage.get_current_version(), storage.get_all_versions()
+        if found not in known:
+            raise newer_optuna(url, found)
+        return found, storage.get_head_version()
+    finally:
+        storage.engine.dispose()
+
+
+def upgrade_optuna(url: str) -> None:
+    """Bring Optuna's tables up to date, in as many transactions as it has steps."""
+    storage = _optuna(url, read_only=False, any_version=True)
+    try:
+        storage.upgrade()
+    finally:
+        storage.engine.dispose()
+
+
+@contextmanager
+def changing(url: str) -> Iterator[Connection]:
+    """Provide a transaction for changes of tables, too: all of them or, whatever happens, none. Others wait for it."""
+    arguments = _engine_arguments(url)
+    if sqlite_path(url) is not None:
+        arguments = {"connect_args": {"timeout": _UPGRADE_TIMEOUT_S}}
+    engine = sqlalchemy.create_engine(url, poolclass=NullPool, **arguments)
+    if sqlite_path(url) is not None:
+        # Python's driver would begin with the first row that is written, after the tables are made.
+        # https://docs.sqlalchemy.org/en/20/dialects/sqlite.html#enabling-non-legacy-sqlite-transactional-modes-with-the-sqlite3-or-aiosqlite-driver
+        sqlalchemy.event.listen(engine, "connect", _without_implicit_transactions)
+        sqlalchemy.event.listen(engine, "begin", _begin_as_writer)
+    with engine.begin() as connection:
+        yield connection
+
+
+def _without_implicit_transactions(connection: sqlite3.Connection, record: object) -> None:
+    del record
+    connection.isolation_level = None
+
+
+def _begin_as_writer(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def log_engine(url: str, storage: RDBStorage) -> Engine:
@@ -135,14 +195,29 @@ def storage_errors(url: str) -> Iterator[None]:
 def _check_studies(url: str) -> None:
     engine = tables_engine(url)
     try:
-        if sqlalchemy.inspect(engine).has_table(_STUDIES):
-            return
+        with engine.connect() as connection:
+            check_readable(connection, url)
+            if sqlalchemy.inspect(connection).has_table(_STUDIES):
+                return
     finally:
         engine.dispose()
     msg = (
         f"no studies in {shown(url)}; `autotune study` makes them, --storage or AUTOTUNE_STORAGE names another storage"
     )
     raise StorageError(msg)
+
+
+def _optuna(url: str, *, read_only: bool, any_version: bool = False) -> RDBStorage:
+    address = _readable(url) if read_only else url
+    # Optuna formats the address.
+    template = address.replace("{", "{{").replace("}", "}}")
+    arguments = _engine_arguments(url, read_only=read_only)
+    return RDBStorage(
+        template,
+        engine_kwargs=arguments,
+        skip_compatibility_check=any_version,
+        skip_table_creation=read_only or any_version,
+    )
 
 
 def _engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:

@@ -83,9 +83,9 @@ class SqlLeaseBook:
         self._url = engine.url.render_as_string(hide_password=False)
 
     @staticmethod
-    def create_table(engine: sa.Engine) -> None:
+    def create_table(where: sa.Engine | sa.Connection) -> None:
         """Make the table if it is not there."""
-        _METADATA.create_all(engine)
+        _METADATA.create_all(where)
 
     def take(self, place: str, record: Mapping[str, Any]) -> bool:
         """Take a run; False if somebody else has it."""

@@ -29,7 +29,9 @@ from sqlalchemy import (
 from autotune.errors import StorageError
 from autotune.performance.measured import Measured
 from autotune.search.columns import Record
-from autotune.search.connection import connect, prepare_sqlite, set_up_alone, storage_errors, tables_engine
+from autotune.search.connection import storage_errors, tables_engine
+from autotune.search.schema import check_readable
+from autotune.search.upgrade import opened
 from autotune.storage_url import shown
 
 _METADATA = MetaData()
@@ -79,21 +81,20 @@ class Library:
             StorageError: it cannot be used.
         """
         with storage_errors(url):
-            prepare_sqlite(url)
-            with set_up_alone(url):
-                engine = connect(url).engine
-                _METADATA.create_all(engine)
-            return cls(url, engine)
+            return cls(url, opened(url, _METADATA.create_all).engine)
 
     @classmethod
     def read(cls, url: str) -> Self:
         """Open a storage for reading, one without imported measurements, or another program's, as well.
 
         Raises:
-            StorageError: it is a file that is not there.
+            StorageError: it is a file that is not there, or of a version that cannot be read.
         """
         with storage_errors(url):
-            return cls(url, tables_engine(url))
+            engine = tables_engine(url)
+            with engine.connect() as connection:
+                check_readable(connection, url)
+            return cls(url, engine)
 
     def add(self, measured: Iterable[Measured]) -> Added:
         """Keep measurements: all of them or, when this is interrupted, none.

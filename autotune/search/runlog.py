@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, insert, select
+from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, insert, select
 
 from autotune.outcome import Outcome
 from autotune.records import Run
@@ -73,10 +73,10 @@ class SqlRunLog:
         self._study = study_id
 
     @staticmethod
-    def create_table(engine: Engine) -> None:
+    def create_table(where: Engine | Connection) -> None:
         """Make the table if it is not there, and that of the leases."""
-        _METADATA.create_all(engine)
-        SqlLeaseBook.create_table(engine)
+        _METADATA.create_all(where)
+        SqlLeaseBook.create_table(where)
 
     def leases(self, holder: str) -> SqlLeaseBook:
         """Return the leases of the study in the hands of `holder`."""

@@ -18,14 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
-from autotune.search.connection import (
-    connect,
-    held_alone,
-    log_engine,
-    prepare_sqlite,
-    set_up_alone,
-    storage_errors,
-)
+from autotune.search.connection import connect, held_alone, log_engine, storage_errors
 from autotune.search.distributions import distributions_of
 from autotune.search.guide import Guide
 from autotune.search.leases import LeaseBook
@@ -36,6 +29,7 @@ from autotune.search.roster import Roster
 from autotune.search.runlog import MemoryRunLog, RunLog, SqlRunLog
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.trialtable import Told, TrialTable, trial_table
+from autotune.search.upgrade import opened
 from autotune.storage_url import shown
 from spaces import Configuration, Space
 
@@ -73,10 +67,7 @@ class StudyStore:
             StorageError: storage cannot be used, or the study there is about something else.
         """
         with storage_errors(url):
-            prepare_sqlite(url)
-            with set_up_alone(url):
-                storage = connect(url)
-                SqlRunLog.create_table(storage.engine)
+            storage = opened(url, SqlRunLog.create_table)
             study = optuna.create_study(
                 storage=storage,
                 study_name=name,
@@ -111,9 +102,7 @@ class StudyStore:
             StorageError: storage cannot be read, or there is no such study.
         """
         with storage_errors(url):
-            storage = connect(url, read_only=read_only)
-            if not read_only:
-                SqlRunLog.create_table(storage.engine)
+            storage = connect(url, read_only=True) if read_only else opened(url, SqlRunLog.create_table)
             names = optuna.get_all_study_names(storage)
             if name not in names:
                 known = ", ".join(names) or "none"

@@ -1,0 +1,65 @@
+"""`autotune storage`: what a storage holds, and bringing an older one up to date."""
+
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, output, print_json
+from autotune.storage_url import shown, storage_url
+
+if TYPE_CHECKING:
+    from autotune.search.contents import Contents
+
+
+class Action(StrEnum):
+    """What can be done to a storage."""
+
+    UPGRADE = "upgrade"
+
+
+def storage(
+    action: Annotated[
+        Action | None,
+        typer.Argument(help="upgrade: bring what an older autotune, or Optuna, wrote up to date; a copy is kept."),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a storage holds, and which version it is of."""
+    from autotune.search.contents import contents  # noqa: PLC0415  importing Optuna takes a while
+    from autotune.search.schema import VERSION  # noqa: PLC0415
+    from autotune.search.upgrade import upgrade  # noqa: PLC0415
+
+    url = storage_url(storage)
+    if action is None:
+        found = contents(url)
+        if as_json:
+            print_json({"storage": shown(url), "known_version": VERSION, **asdict(found)})
+        else:
+            output().print(_text(url, found, VERSION), markup=False)
+        return
+    done = upgrade(url)
+    if as_json:
+        print_json({"storage": shown(url), "version": VERSION, "upgrade": None if done is None else asdict(done)})
+    else:
+        said = f"storage {shown(url)} is up to date" if done is None else done.sentence(url)
+        output().print(said, markup=False)
+
+
+def _text(url: str, found: "Contents", known: int) -> str:
+    others = f", and {found.others} of other programs" if found.others else ""
+    version = "nothing was stored yet" if found.version is None else f"{found.version} (this autotune writes {known})"
+    lines = [
+        f"storage {shown(url)}",
+        f"kind: {found.kind}, {found.size_bytes / 1e6:.1f} MB",
+        f"version: {version}" + (f", Optuna's tables: {found.optuna}" if found.optuna else ""),
+        f"studies: {found.studies}{others}",
+        f"trials: {found.trials}, runs: {found.runs}, imported measurements: {found.imported}",
+    ]
+    if found.outdated:
+        lines.append(f"older: {'; '.join(found.outdated)}: `autotune storage upgrade` brings that up to date")
+    elif found.version is not None and found.version < known:
+        lines.append("nothing in it is of an older form: the next session writes the version")
+    return "\n".join(lines)
