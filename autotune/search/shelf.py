@@ -9,9 +9,10 @@ from optuna.storages import RDBStorage
 from sqlalchemy import Engine, String, case, cast, column, delete, func, select, table
 
 from autotune.errors import StorageError
-from autotune.search.connection import connect, prepare_sqlite, set_up_alone, storage_errors
+from autotune.search.connection import storage_errors
 from autotune.search.runlog import SqlRunLog
 from autotune.search.store import DEFINITION, StudyStore
+from autotune.search.upgrade import opened
 from autotune.storage_url import shown
 
 _STUDIES = table("studies", column("study_id"), column("study_name"))
@@ -35,10 +36,7 @@ class Shelf:
         """
         self._url = url
         with storage_errors(url):
-            prepare_sqlite(url)
-            with set_up_alone(url):
-                self._storage: RDBStorage = connect(url)
-                SqlRunLog.create_table(self._storage.engine)
+            self._storage: RDBStorage = opened(url, SqlRunLog.create_table)
 
     @property
     def _engine(self) -> Engine:
