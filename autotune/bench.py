@@ -59,7 +59,8 @@ class Bench:
     go on side by side: more than one only where each has nodes of its own. `company` are the other coordinators of the
     study, where there may be some, or where jobs outlive theirs: those of a `scheduler`, of which `find_job` returns
     the one that was submitted last in the folder of a run, and which `end_jobs` ends. After a `pause` was asked for no
-    run starts.
+    run starts. Where somebody else makes the runs, `asked` tells how many may go on with as many of them in flight as
+    it is given, and `made_with` what a run that ended was made with.
     """
 
     objective: Objective
@@ -82,6 +83,8 @@ class Bench:
     find_job: Callable[[Path], str | None] = lambda _: None
     end_jobs: Callable[[Sequence[str]], None] = lambda _: None
     pause: Pause = field(default_factory=Pause)
+    asked: Callable[[int], int] | None = None
+    made_with: Callable[["Launched", Outcome], Mapping[str, Any]] = lambda launched, _: launched.job
     _inherited: dict[str, Inherited] = field(default_factory=dict, init=False)
     _adopted: dict[str, Leased] = field(default_factory=dict, init=False)
     _refused: bool = field(default=False, init=False)
@@ -119,6 +122,10 @@ class Bench:
         )
         job = replace(self.objective.job(configuration, context), name=folder)
         return Task(key, job, self.objective, reference, cap, leg, seed)
+
+    def workers(self, most: int, flying: int) -> int:
+        """Return how many runs may go on, `flying` of them already: `most`, or as many as somebody asks for."""
+        return most if self.asked is None else self.asked(flying)
 
     def own(self, series: str) -> str:
         """Return the place of a run that each coordinator makes for itself."""
@@ -229,7 +236,7 @@ class Bench:
             purpose.of,
             outcome=outcome,
             started=launched.started,
-            job=launched.job,
+            job=self.made_with(launched, outcome),
             session=self.session,
         )
 

@@ -18,7 +18,7 @@ from launchers import Resources
 
 
 class QueuePool:
-    """What a batch system has: it shares it out by itself, to as many jobs as it takes."""
+    """What a batch system has, or who asks at a desk: it shares it out by itself, to as many jobs as it takes."""
 
     def take(self, wanted: Resources) -> Resources | None:
         """Return what is wanted: the job waits in the queue for it."""
@@ -39,7 +39,7 @@ def held(place: Place, display: Display, *, claim: bool) -> Iterator[Place]:
         PausedError: a pause was asked for.
     """
     with nullcontext() if place.shared else _locked(place, display):
-        if not claim or place.queue is not None:
+        if not claim or place.queue is not None or place.desk is not None:
             yield place
             return
         if place.ray_address is not None:
@@ -70,11 +70,12 @@ def _locked(place: Place, display: Display) -> Iterator[None]:
 @contextmanager
 def company_of(place: Place, store: StudyStore) -> Iterator[Company | None]:
     """Provide the other coordinators of a study; None where there can be none, and no run outlives its own."""
-    if not place.shared and place.queue is None:
+    if not place.shared and place.queue is None and place.desk is None:
         yield None
         return
     holder = new_holder()
-    company = Company(store.leases(holder), holder, alone=not place.shared)
+    joined = Company if place.desk is None else place.desk.company
+    company = joined(store.leases(holder), holder, not place.shared)
     company.join()
     try:
         yield company
@@ -118,6 +119,9 @@ def _made(place: Place, company: Company | None, display: Display, workers: int)
     if place.queue is not None:
         assert company is not None
         yield Crew(JobExecutor(place.queue, company.note_job, display.line), QueuePool(), workers)
+        return
+    if place.desk is not None:
+        yield Crew(place.desk, QueuePool())
         return
     from autotune.cluster import ClusterExecutor, RayExecutor, local_cluster  # noqa: PLC0415  jobs need no Ray
 

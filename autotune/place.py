@@ -16,6 +16,7 @@ from launchers.batch import BatchLauncher
 from launchers.local import LocalLauncher
 
 if TYPE_CHECKING:
+    from autotune.asktell.desk import Desk
     from autotune.cluster import Cluster
 
 
@@ -26,8 +27,8 @@ class Place:
     `runs` is the folder for the folders of its runs, `file` the study file. Runs are made on this `machine`; or, with a
     launcher of jobs, on the machine that the jobs get, of which somebody has described the `facts`. With `ray_address`
     they are made on the nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes,
-    and `cluster` the cluster, once it is joined. All must have ended by the `deadline`; no run starts
-    after a `pause` was asked for.
+    and `cluster` the cluster, once it is joined. All must have ended by the `deadline`; no run starts after a `pause`
+    was asked for. With a `desk` they are made by whoever asks there.
     """
 
     url: str
@@ -43,6 +44,7 @@ class Place:
     cluster: "Cluster | None" = None
     facts: Facts | None = None
     pause: Pause = field(default_factory=Pause)
+    desk: "Desk | None" = None
 
     @property
     def shared(self) -> bool:

@@ -11,7 +11,7 @@ from autotune.machine import Machine
 from autotune.machines.detect import quick_facts
 from autotune.machines.facts import Facts
 from autotune.recordings import resolved
-from autotune.records import REPLAY, Definition
+from autotune.records import EXTERNAL, REPLAY, Definition
 from autotune.studyfile import AUTO, OWN_SAMPLER, StudyFile, suggestion
 from autotune.trial import run_job
 from launchers import Launcher
@@ -110,8 +110,8 @@ def prepare(  # noqa: PLR0913, PLR0917  they are not of one kind
         facts=plan.facts,
         installation=plan.installation,
         machine=machine.describe() | {"facts": described or quick_facts(machine)},
-        # What was recorded does not depend on the machine that tells it again.
-        machine_identity={} if study.objective == REPLAY else {**machine.identity, **(session or {})},
+        # What was recorded, or is made elsewhere, does not depend on the machine that keeps it.
+        machine_identity={} if study.objective in {REPLAY, EXTERNAL} else {**machine.identity, **(session or {})},
         version=__version__,
         study=study.model_dump(mode="json"),
     )
@@ -177,6 +177,8 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
     )
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
+    if study.objective == EXTERNAL and study.workloads:
+        errors.append("who asks is not told of another workload: give each a study of its own @ workloads")
     if study.budget.workers > 1 and plan.facts.get("gpus"):
         errors.append("trials on GPUs run one at a time: budget.workers = 1 @ budget.workers")
     if plan.unknown is not None:

@@ -13,6 +13,9 @@ from spaces import Configuration
 REPLAY = "replay"
 """The objective of studies that tell recorded measurements again."""
 
+EXTERNAL = "external"
+"""The objective of studies whose runs another program makes: it asks for configurations, and tells of each."""
+
 REPLAY_NOTICE = "replay of recorded measurements: times are simulated, nothing runs"
 """What every session and every summary of a replay says."""
 

@@ -106,7 +106,7 @@ class StudyRunner:
             while len(self._flights) < self._workers() and self._launch_next():
                 pass
             self._bench.check_time(idle=not self._flights)
-            if not self._flights and not others:
+            if not self._flights and not others and self._workers():
                 self._store_settled()  # what waited for trials that did not come
                 return self._ending
             self._ended(self._bench.executor.wait(_TICK_S))
@@ -136,13 +136,13 @@ class StudyRunner:
 
     def _workers(self) -> int:
         """Return how many runs may go on now: the default configuration runs alone, and its answer is the reference."""
-        return self._bench.at_most(self._budget.workers if self._agenda.ready(self._standings) else 1)
+        most = self._bench.workers(self._budget.workers, len(self._flights))
+        return self._bench.at_most(most if self._agenda.ready(self._standings) else min(most, 1))
 
     def _launch_next(self) -> bool:
         if self._flights.first_waiting is None and (ready := self._next()):
             self._flights.wait(ready)
-        first = self._flights.first_waiting
-        if first is None:
+        if (first := self._flights.first_waiting) is None:
             return False
         try:
             launched = self._bench.start(first.task, first.purpose)
@@ -160,15 +160,16 @@ class StudyRunner:
         if company is None:
             return False
         if company.look(when_due=not now):
-            self._read_anew()
+            self._read_anew(surely=bool(company.others))
             self._go_on()
             self._store_settled()
         return bool(company.busy)
 
-    def _read_anew(self) -> None:
-        """Take note of what others have stored."""
-        self._store.forget()
-        self.merge(self._store.trials())
+    def _read_anew(self, *, surely: bool = False) -> None:
+        """Take note of what others have stored, if they have; `surely` also of what shows in no number."""
+        if surely or self._store.moved():
+            self._store.forget()
+            self.merge(self._store.trials())
 
     def _go_on(self) -> None:
         """Go on with the runs that an earlier session left in a queue."""
@@ -195,8 +196,7 @@ class StudyRunner:
             return None
         step = self._agenda.next(self._standings, self._busy)
         if step is None and (self._agenda.ready(self._standings) or not self._trials):
-            proposed = self._propose()
-            ask = self._agenda.next if proposed else self._agenda.idle
+            ask = self._agenda.next if self._propose() else self._agenda.idle
             step = ask(self._standings, self._busy)
         return self._prepare(step) if step else None
 

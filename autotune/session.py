@@ -16,13 +16,14 @@ from autotune.performance.gather import measurements, setting_of
 from autotune.place import Place
 from autotune.prepare import Prepared, prepare
 from autotune.provenance import SessionFacts, session_facts
-from autotune.records import REPLAY, REPLAY_NOTICE
+from autotune.records import EXTERNAL, REPLAY, REPLAY_NOTICE
 from autotune.rounds import FAILED_OFTEN
 from autotune.runner import Ending, StudyRunner
 from autotune.scaling import Point, scale
 from autotune.search.samplers import check_sampler, sampler_of
 from autotune.search.store import StudyStore
 from autotune.simulated import simulated_bench
+from autotune.standings import Standings
 from autotune.studyfile import StudyFile, parse
 from autotune.summary import Summary, summarise
 from autotune.verdict import Verdict
@@ -43,6 +44,14 @@ class _Opened:
     display: Display
 
 
+_EXTERNAL = (
+    "the runs of study {name!r} (objective = 'external') are made by another program, which asks for configurations: "
+    "use `autotune serve`, or autotune.asktell.AskTell in Python"
+)
+_NOT_EXTERNAL = (
+    "study {study.name!r} (objective = {study.objective!r}) makes its runs itself: use `autotune study`; "
+    "to ask and tell, its objective must be 'external'"
+)
 # The part that one of several coordinators plays.
 _JUDGE = "verdict"
 
@@ -56,7 +65,10 @@ def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
     check_sampler(study.sampler)
     with _opened(study, place, display) as opened:
         store, prepared = opened.store, opened.prepared
-        store.use(sampler_of(prepared.space, study.sampler))
+        sampler = sampler_of(prepared.space, study.sampler)
+        if place.desk is not None:
+            sampler.waiting = place.desk.waiting
+        store.use(sampler)
         if not _is_done(store, study, prepared):
             _warm_up(opened)
             with _says_what_remains(store, study), _bench(opened) as bench:
@@ -161,19 +173,24 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 @contextmanager
 def _opened(study: StudyFile, asked: Place, display: Display) -> Iterator[_Opened]:
-    replay = study.objective == REPLAY
+    replay, desk = study.objective == REPLAY, asked.desk
+    if (study.objective == EXTERNAL) is (desk is None):
+        raise StudyFileError(_EXTERNAL.format(name=study.name) if desk is None else _NOT_EXTERNAL.format(study=study))
     with held(asked, display, claim=not replay) as place:
         if not place.shared:
             sweep(place.runs)
         display.line(REPLAY_NOTICE if replay else f"machine: {place.machine}")
         facts = session_facts(place.machine, place.launcher.flavour, place.file, here=place.queue is None)
         prepared = prepare(study, place.machine, place.launcher, place.plan, facts.identity, place.facts)
-        for note in (*(() if replay else place.launcher.notes()), *prepared.plan.notes):
+        for note in (*(() if replay or desk is not None else place.launcher.notes()), *prepared.plan.notes):
             display.line(note)
         size = prepared.space.size
         about = "" if size.exact else "about "
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
         store = StudyStore.create(place.url, place.name, prepared.definition)
+        if desk is not None:
+            standings = Standings.of(store.trials(), prepared.definition.target, study.repeats.statistic)
+            desk.recall(store.runs(), standings)
         with store.mirrored() if replay else nullcontext(store) as used:
             yield _Opened(study, place, used, prepared, facts, display)
 
@@ -208,6 +225,8 @@ def _bench(opened: _Opened) -> Iterator[Bench]:
             find_job=place.queue.submitted if place.queue is not None else lambda _: None,
             end_jobs=place.queue.end if place.queue is not None else lambda _: None,
         )
+        if place.desk is not None:
+            place.desk.serve(bench)
         bench.inherit(opened.store.runs())
         yield bench
         bench.end_left_over()

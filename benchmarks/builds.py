@@ -28,7 +28,8 @@ from autotune.performance.gather import study_measurements
 from autotune.performance.measured import Measured, Setting
 from autotune.performance.model import PerformanceModel
 from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore, ask, study_names
+from autotune.search.store import StudyStore, study_names
+from autotune.search.suggest import ask
 from autotune.storage_url import storage_url
 from autotune.warmstart import PROPOSALS, guide
 from spaces import Space

@@ -32,7 +32,7 @@ from autotune.performance.model import Fields
 from autotune.performance.sources import sources
 from autotune.performance.transfer import Transfer, transfer
 from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import ask
+from autotune.search.suggest import ask
 from benchmarks.measured_tables import load_tables
 from benchmarks.search.problem import Problem
 from objectives.base import Metric

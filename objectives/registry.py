@@ -19,6 +19,7 @@ OBJECTIVES = {
     "dna": "objectives.training.dna",
     "ddp": "objectives.training.ddp",
     "replay": "objectives.replay.plan",
+    "external": "objectives.external",
 }
 """Name -> module with a function `plan`."""
 

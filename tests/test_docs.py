@@ -19,6 +19,7 @@ from autotune.performance.imports.mapping import MappingFile, MetricSection, Wor
 from autotune.search.library import Library
 from autotune.studyfile import StoppingSection, StudyFile
 from objectives.command import CommandOptions
+from objectives.external import ExternalOptions
 from objectives.qe.options import QeOptions
 from objectives.replay.options import ReplayOptions
 from objectives.training.ddp import DdpOptions
@@ -102,6 +103,7 @@ def test_the_reference_names_every_key():
     for model in (
         StudyFile,
         CommandOptions,
+        ExternalOptions,
         QeOptions,
         UcxOptions,
         TrainingOptions,

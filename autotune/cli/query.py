@@ -20,7 +20,7 @@ from autotune.cli.common import (
 from autotune.cli.where import SiteOption
 from autotune.display import quantity, shown
 from autotune.errors import CannotRunHereError, NothingWorkedError
-from autotune.records import REPLAY_NOTICE, Run, State, TrialRecord
+from autotune.records import EXTERNAL, REPLAY_NOTICE, Run, State, TrialRecord
 from autotune.rows import state_of, trial_row
 from autotune.standings import Standings
 from autotune.storage_url import storage_url
@@ -211,6 +211,9 @@ def _script(store: "StudyStore", summary: Summary, form: ScriptFormat, site: "Si
             f"study {summary.name!r} is a replay: nothing ran, so there is no job to write a script for; "
             f"{REPLAY_NOTICE}"
         )
+        raise CannotRunHereError(msg)
+    if summary.definition.objective == EXTERNAL:
+        msg = f"the runs of study {summary.name!r} are made by another program: there is no job to write a script for"
         raise CannotRunHereError(msg)
     run = run_to_use(store, summary)
     if run is None:

@@ -46,7 +46,7 @@ from autotune.lock import IfHeld
 from autotune.machine import Machine
 from autotune.pausing import pausable
 from autotune.raynode import host_and_port
-from autotune.records import REPLAY, REPLAY_NOTICE
+from autotune.records import EXTERNAL, REPLAY, REPLAY_NOTICE
 from autotune.sitefile import lasting
 from autotune.storage_url import shown as without_password
 from autotune.storage_url import storage_url
@@ -365,7 +365,7 @@ def _dry_run(chosen: StudyFile, machine: Machine, starter: LocalLauncher | Batch
         known = preview(prepared.space, chosen.sampler, chosen.budget.most)
         for number, configuration in enumerate(known.proposals):
             output().print(f"# trial {number}: {shown(configuration)}", markup=False)
-            if prepared.plan.recorded is not None:
+            if prepared.plan.recorded is not None or chosen.objective == EXTERNAL:
                 continue  # nothing would be run
             folder = Path(scratch) / f"{number}"
             folder.mkdir()

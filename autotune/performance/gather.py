@@ -14,8 +14,8 @@ from autotune.studyfile import RepeatsSection
 from objectives.base import FailureKind
 from objectives.digest import text_digest
 
-_GENERIC = frozenset({"command", "training"})
-"""Objectives that run whatever a study says: the study's name tells which program that is."""
+_GENERIC = frozenset({"command", "training", "external"})
+"""Objectives that stand for whatever a study says: the study's name tells which program that is."""
 
 _NAMES = frozenset({"host", "system"})
 _DIGEST = 8

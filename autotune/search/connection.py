@@ -42,18 +42,18 @@ def set_up_alone(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def held_alone(url: str, study_id: int) -> Iterator[None]:
-    """Hold a study against others who do the same; with a file nobody else is there."""
-    with _advisory_lock(url, func.pg_advisory_xact_lock(_PROPOSING, study_id)):
+def held_alone(url: str, study_id: int, engine: Engine | None) -> Iterator[None]:
+    """Hold a study against others who do the same, by a connection of `engine`; with a file nobody else is there."""
+    with _advisory_lock(url, func.pg_advisory_xact_lock(_PROPOSING, study_id), engine):
         yield
 
 
 @contextmanager
-def _advisory_lock(url: str, lock: FunctionElement[None]) -> Iterator[None]:
+def _advisory_lock(url: str, lock: FunctionElement[None], engine: Engine | None = None) -> Iterator[None]:
     if not is_postgresql(url):
         yield
         return
-    engine = sqlalchemy.create_engine(url, poolclass=NullPool, **_engine_arguments(url))
+    engine = engine or sqlalchemy.create_engine(url, poolclass=NullPool, **_engine_arguments(url))
     with engine.begin() as connection:
         # Given back with the transaction, also when this process is killed in it.
         connection.execute(select(lock))

@@ -46,8 +46,8 @@ class Lease:
 class LeaseBook(Protocol):
     """The leases of one study, in the hands of one coordinator. What is written is safe when a method returns."""
 
-    def take(self, place: str, record: Mapping[str, Any]) -> bool:
-        """Take a run, or an own one once more, whose next job is not known yet.
+    def take(self, place: str, record: Mapping[str, Any], job_id: str | None = None) -> bool:
+        """Take a run, or an own one once more; its next job is `job_id`, None if that is not known yet.
 
         False if somebody else has it, dead or alive: a dead one's job may still run, so that is for `take_over`.
         """
@@ -87,16 +87,16 @@ class SqlLeaseBook:
         """Make the table if it is not there."""
         _METADATA.create_all(where)
 
-    def take(self, place: str, record: Mapping[str, Any]) -> bool:
+    def take(self, place: str, record: Mapping[str, Any], job_id: str | None = None) -> bool:
         """Take a run; False if somebody else has it."""
-        row = {"study": self._study, "place": place, "holder": self._holder, "record": dict(record)}
+        row = {"study": self._study, "place": place, "holder": self._holder, "job": job_id, "record": dict(record)}
         with storage_errors(self._url):
             try:
                 with self._engine.begin() as connection:
                     connection.execute(sa.insert(_LEASES).values(row | {"heartbeat_s": self._now_s}))
             except IntegrityError:
                 # It is launched once more: the job that it had is not the one that it gets.
-                return self._change(place, self._holder, record=dict(record), job=None, heartbeat_s=self._now_s)
+                return self._change(place, self._holder, record=dict(record), job=job_id, heartbeat_s=self._now_s)
         return True
 
     def note_job(self, place: str, job_id: str) -> bool:
@@ -153,10 +153,10 @@ class MemoryLeaseBook:
         other._rows = self._rows
         return other
 
-    def take(self, place: str, record: Mapping[str, Any]) -> bool:
+    def take(self, place: str, record: Mapping[str, Any], job_id: str | None = None) -> bool:
         """Take a run; False if somebody else has it."""
         old = self._rows[place][0] if place in self._rows else Lease(place, self._holder, {})
-        return self._put(replace(old, record=dict(record), job_id=None))
+        return self._put(replace(old, record=dict(record), job_id=job_id))
 
     def note_job(self, place: str, job_id: str) -> bool:
         """Note the job of an own run; False if it is not an own one."""

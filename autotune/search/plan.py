@@ -18,6 +18,8 @@ CROWD = 20
 # A plan is good until that share of the runs in flight has ended, or of those that it was made from.
 _OF_FLIGHTS = 10
 _OF_ENDED = 5
+# Where somebody waits it is good until that share is new of all that is known: a model of many takes seconds.
+_OF_KNOWN = 50
 # The most promising candidates, and others by chance: what was proposed may have used up the region of the first.
 _PROMISING = 700
 _OTHERS = 300
@@ -28,8 +30,11 @@ _JITTER = 1e-6
 class Plan:
     """The candidates of one model, as they look when those that were proposed since are running."""
 
-    def __init__(self, weighed: Weighed, rows: Rows, rng: np.random.Generator) -> None:
-        """Choose among what was weighed without the runs in flight; `rows`, (n, p), are all trials by now."""
+    def __init__(self, weighed: Weighed, rows: Rows, rng: np.random.Generator, waiting: int = 0) -> None:
+        """Choose among what was weighed without the runs in flight; `rows`, (n, p), are all trials by now.
+
+        So many are `waiting` for a proposal: they are in flight soon.
+        """
         model, evidence = weighed.model, weighed.evidence
         order = weighed.order
         chosen = np.concatenate([order[:_PROMISING], rng.permutation(order[_PROMISING:])[:_OTHERS]])
@@ -37,7 +42,9 @@ class Plan:
         self._places = {key: place for place, key in enumerate(keys(self._candidates))}
         self._known = len(rows)
         self._ended = int((~evidence.pending).sum())
-        self._good_for = max(1, min(int(evidence.pending.sum()) // _OF_FLIGHTS, self._ended // _OF_ENDED))
+        flights = int(evidence.pending.sum()) + waiting
+        least = self._ended // _OF_KNOWN if waiting else 0
+        self._good_for = max(1, min(max(flights // _OF_FLIGHTS, least), self._ended // _OF_ENDED))
         self._best = model.best
         surrogate = model.surrogate
         self._kernel, self._scale = surrogate.kernel, surrogate.scale

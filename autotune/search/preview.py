@@ -6,7 +6,7 @@ import optuna
 
 from autotune.search.proposer import SpaceExhaustedError
 from autotune.search.samplers import sampler_of
-from autotune.search.store import ask
+from autotune.search.suggest import ask
 from autotune.studyfile import SamplerSection
 from spaces import Configuration, Space
 

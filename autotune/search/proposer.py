@@ -3,7 +3,7 @@
 It proposes only valid configurations that no other trial has, the default one first; passes over what is known to show
 nothing new; and changes no state, so that a proposal depends on the seed and the stored trials alone. It is an Optuna
 sampler: `study.optimize` works with it, several threads included, where the objective asks for the parameters by
-`store.suggest`.
+`suggest.suggest`.
 """
 
 import threading
@@ -64,7 +64,10 @@ class History:
 
 
 class Proposer(BaseSampler):
-    """Proposes from the valid set of a space, never the same configuration twice."""
+    """Proposes from the valid set of a space, never the same configuration twice.
+
+    `waiting` tells how many wait for a proposal, where somebody knows: they are as good as in flight.
+    """
 
     def __init__(self, space: Space, *, seed: int = 0) -> None:
         self.space = space
@@ -73,6 +76,7 @@ class Proposer(BaseSampler):
         self._seen: Mapping[int, Observation] = {}
         self._shows_nothing: Callable[[Configuration], bool] | None = None
         self._predicted: Rows = np.empty((0, len(space.parameters)), dtype=np.int32)
+        self.waiting: Callable[[], int] = lambda: 0
         # Threads share a sampler, and a trial is there before its parameters are stored: what was proposed meanwhile.
         self._lock = threading.RLock()
         self._threads = ThreadpoolController()

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, insert, select
+from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, func, insert, select
 
 from autotune.outcome import Outcome
 from autotune.records import Run
@@ -36,6 +36,9 @@ class RunLog(Protocol):
     def runs(self) -> list[Run]:
         """Return every run."""
 
+    def count(self) -> int:
+        """Return how many runs there are."""
+
     def leases(self, holder: str) -> LeaseBook:
         """Return the leases of the study in the hands of `holder`."""
 
@@ -58,6 +61,10 @@ class MemoryRunLog:
     def runs(self) -> list[Run]:
         """Return every run."""
         return list(self._runs)
+
+    def count(self) -> int:
+        """Return how many runs there are."""
+        return len(self._runs)
 
     def leases(self, holder: str) -> MemoryLeaseBook:
         """Return leases that nobody else sees."""
@@ -108,6 +115,12 @@ class SqlRunLog:
         wanted = select(_RUNS).where(_RUNS.c.study == self._study).order_by(_RUNS.c.id)
         with self._engine.connect() as connection:
             return [_run(row) for row in connection.execute(wanted).mappings()]
+
+    def count(self) -> int:
+        """Return how many runs there are."""
+        wanted = select(func.count()).select_from(_RUNS).where(_RUNS.c.study == self._study)
+        with self._engine.connect() as connection:
+            return int(connection.scalar(wanted) or 0)
 
 
 def _run(row: Mapping[Any, Any]) -> Run:

@@ -65,7 +65,7 @@ class ValidSetSampler(Proposer):
         if len(seen) <= self._startup and not self._is_led(history):
             return self._designed(seen, rng)
         running = sum(map(_IS_PENDING, history.observations))
-        if running >= CROWD:
+        if running + self.waiting() >= CROWD:
             return self._planned(history, running, rng)
         self._plan = None
         weighed = self.weighed(history, rng)
@@ -84,7 +84,7 @@ class ValidSetSampler(Proposer):
         weighed = self.weighed(history, rng, believing=False)
         if weighed is None:
             return self.drawn(rng, seen)
-        self._plan = Plan(weighed, seen, rng)
+        self._plan = Plan(weighed, seen, rng, self.waiting())
         return self._plan.best(seen, PASSED_OVER)
 
     def weighed(self, history: History, rng: np.random.Generator, *, believing: bool = True) -> Weighed | None:

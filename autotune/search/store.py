@@ -19,7 +19,6 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.errors import StorageError
 from autotune.records import Definition, Run, TrialRecord
 from autotune.search.connection import connect, held_alone, log_engine, storage_errors
-from autotune.search.distributions import distributions_of
 from autotune.search.guide import Guide
 from autotune.search.leases import LeaseBook
 from autotune.search.observation import ABANDONED, Observation
@@ -58,6 +57,7 @@ class StudyStore:
         self._holder = holder
         self._sampler: Proposer | None = None
         self._roster: Roster | None = None
+        self._runs = 0
 
     @classmethod
     def create(cls, url: str, name: str, definition: Definition, holder: str = "") -> Self:
@@ -185,7 +185,9 @@ class StudyStore:
     def runs(self) -> list[Run]:
         """Return every run of the study, in the order in which they ended."""
         with storage_errors(self._url):
-            return self._log.runs()
+            found = self._log.runs()
+        self._runs = len(found)
+        return found
 
     def trials(self) -> list[TrialRecord]:
         """Return every trial that was proposed, by number, with those of its runs that count."""
@@ -272,16 +274,24 @@ class StudyStore:
         """Record runs that ended, all of them or none, and give up the leases of `places` in the same moment."""
         with storage_errors(self._url):
             self._log.extend(runs, places)
+        self._runs += len(runs)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep the other coordinators of the study from proposing meanwhile."""
-        with storage_errors(self._url), held_alone(self._url, self._study_id):
+        engine = self._storage.engine if isinstance(self._storage, RDBStorage) else None
+        with storage_errors(self._url), held_alone(self._url, self._study_id, engine):
             yield
 
     def forget(self) -> None:
         """Read the trials anew before the next is proposed: another coordinator has proposed some."""
         self._roster = None
+
+    def moved(self) -> bool:
+        """Whether another coordinator has proposed a trial, or stored a run, since this one has read them."""
+        known = len(self._roster.ids) if self._roster is not None else None
+        with storage_errors(self._url):
+            return (known, self._runs) != (self._table.count(), self._log.count())
 
     def leases(self, holder: str) -> LeaseBook:
         """Return which runs are in flight, in the hands of the coordinator `holder`."""
@@ -348,34 +358,6 @@ def study_names(url: str) -> list[str]:
     """
     with storage_errors(url):
         return list(optuna.get_all_study_names(connect(url, read_only=True)))
-
-
-def ask(study: optuna.Study, space: Space) -> optuna.Trial:
-    """Ask for a trial and give it the parameters that its sampler proposed.
-
-    Raises:
-        SpaceExhaustedError: every valid configuration has been proposed; the empty trial is still there.
-    """
-    trial = study.ask()
-    suggest(trial, space)
-    return trial
-
-
-def suggest(trial: optuna.Trial, space: Space) -> None:
-    """Give a trial the parameters that its sampler proposed; an objective of `study.optimize` begins with it."""
-    distributions = distributions_of(space)
-    for name in trial.relative_params:
-        _suggest(trial, name, distributions[name])
-
-
-def _suggest(trial: optuna.Trial, name: str, distribution: optuna.distributions.BaseDistribution) -> None:
-    match distribution:
-        case optuna.distributions.IntDistribution(low=low, high=high, step=step):
-            trial.suggest_int(name, low, high, step=step)
-        case optuna.distributions.FloatDistribution(low=low, high=high, log=log):
-            trial.suggest_float(name, low, high, log=log)
-        case optuna.distributions.CategoricalDistribution(choices=choices):
-            trial.suggest_categorical(name, choices)
 
 
 def _log(storage: RDBStorage, study: optuna.Study) -> RunLog:

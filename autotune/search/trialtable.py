@@ -103,6 +103,9 @@ class TrialTable(Protocol):
     def tell(self, told: Mapping[int, Told]) -> None:
         """Store how trials ended, by their ids; of one that has ended before, the first word stands."""
 
+    def count(self) -> int:
+        """Return how many trials there are, whatever their states."""
+
 
 def trial_table(storage: BaseStorage, study_id: int) -> TrialTable:
     """Return the quickest way to write the trials of a study that is safe with this storage."""
@@ -160,6 +163,12 @@ class SqlTrialTable:
         with self._alone() as connection:
             for first in range(0, len(ids), _AT_ONCE):
                 self._tell(connection, told, ids[first : first + _AT_ONCE])
+
+    def count(self) -> int:
+        """Return how many trials there are, whatever their states."""
+        wanted = sa.select(sa.func.count()).select_from(_TRIALS).where(_TRIALS.c.study_id == self._study)
+        with self._engine.connect() as connection:
+            return int(connection.scalar(wanted) or 0)
 
     def _tell(self, connection: sa.Connection, told: Mapping[int, Told], ids: Sequence[int]) -> None:
         wanted = sa.select(_TRIALS.c.trial_id).where(_TRIALS.c.trial_id.in_(ids), _TRIALS.c.state.in_(_OPEN))
@@ -237,6 +246,10 @@ class AnyTrialTable:
                 self._storage.set_trial_user_attr(trial_id, BOUND, one.bound)
             values = None if one.value is None else [one.value]
             self._storage.set_trial_state_values(trial_id, one.state, values)
+
+    def count(self) -> int:
+        """Return how many trials there are, whatever their states."""
+        return self._storage.get_n_trials(self._study)
 
 
 def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:

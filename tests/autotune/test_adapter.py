@@ -14,7 +14,7 @@ from autotune.search.observation import BOUND, Observation
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.samplers import sampler_of
 from autotune.search.shadow import Inner
-from autotune.search.store import ask
+from autotune.search.suggest import ask
 from autotune.studyfile import SamplerSection
 from spaces import Choice, Constraint, Flag, Float, Integer, Space
 

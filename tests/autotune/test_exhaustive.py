@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.search.exhaustive import ExhaustiveSampler, stride
-from autotune.search.store import ask
+from autotune.search.suggest import ask
 from spaces import Constraint, Integer, Space
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)

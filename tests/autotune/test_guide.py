@@ -19,7 +19,8 @@ from autotune.search.proposer import History
 from autotune.search.prospect import prospect_of
 from autotune.search.sampler import ValidSetSampler
 from autotune.search.samplers import sampler_of
-from autotune.search.store import StudyStore, ask
+from autotune.search.store import StudyStore
+from autotune.search.suggest import ask
 from autotune.studyfile import SamplerSection
 from spaces import Integer, Space
 from tests.autotune.fakes import definition

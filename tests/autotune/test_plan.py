@@ -65,6 +65,20 @@ def test_with_few_runs_in_flight_every_proposal_has_a_model_of_its_own(fits):
     assert len(fits) == 4
 
 
+def test_who_waits_for_a_proposal_is_as_good_as_in_flight(fits):
+    sampler = ValidSetSampler(SQUARE)
+    sampler.waiting = lambda: CROWD
+    # Nothing runs at all: the first proposals of a plan are those of its model.
+    found = proposed(sampler, history(300, 0), 6)
+    assert len({row.tobytes() for row in found}) == 6
+    assert len(fits) == 1
+    # Of 300 that are known six are little news, of 60 they are not.
+    proposed(sampler, history(305, 0), 1)
+    assert len(fits) == 1
+    proposed(sampler, history(306, 6), 1)
+    assert len(fits) == 2
+
+
 def test_what_one_plan_proposes_is_new_valid_and_not_all_in_one_place():
     told = history(60, 100)
     found = proposed(ValidSetSampler(SQUARE), told, 40)

@@ -7,7 +7,7 @@ from optuna.trial import TrialState
 
 from autotune.search.proposer import SpaceExhaustedError
 from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import ask
+from autotune.search.suggest import ask
 from autotune.search.surrogate import fit, log_expected_improvement
 from spaces import Choice, Constraint, Flag, Float, Integer, Space
 from tests.autotune.fakes import small_space

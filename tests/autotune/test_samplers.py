@@ -8,7 +8,7 @@ import pytest
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.search.preview import preview
 from autotune.search.samplers import check_sampler, sampler_of
-from autotune.search.store import ask
+from autotune.search.suggest import ask
 from autotune.studyfile import SamplerSection, parse
 from spaces import Integer, Space
 from tests.autotune.fakes import small_space

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from launchers import EndReason, Job, JobState, JobStatus, Usage
 from objectives.base import Context, Output, RunFailure
 from objectives.command import plan as command_plan
+from objectives.external import plan as external_plan
 from objectives.qe.deck import Deck
 from objectives.qe.objective import QeObjective
 from objectives.qe.options import shipped_input
@@ -56,6 +57,11 @@ def _replay():
     return replay_plan(options, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).objective
 
 
+def _external():
+    options = {"metrics": [{"name": "time_s", "unit": "s", "kind": "time"}]}
+    return external_plan(options, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).objective
+
+
 def _training(plan, **options):
     probe = '{"torch": "2", "numpy": "2", "gpus": 0, "gpu": ""}'
     with tempfile.TemporaryDirectory() as folder:
@@ -85,9 +91,11 @@ CASES = {
         DDP_OUTPUT,
     ),
     "replay": (_replay(), {}, '{"step": 1, "throughput_bytes_per_s": 2.5e8}\n'),
+    "external": (_external(), {"np": 2}, '{"step": 1}\n{"time_s": 2.5}\n'),
 }
-# What is trained has no right answer, only a better or a worse one; of what was recorded no answer is known.
-WITHOUT_ANSWER = {"training", "dna", "ddp", "replay"}
+# What is trained has no right answer, only a better or a worse one; of what was recorded, or made elsewhere, none is
+# known.
+WITHOUT_ANSWER = {"training", "dna", "ddp", "replay", "external"}
 
 every_objective = pytest.mark.parametrize("name", sorted(OBJECTIVES))
 fixtures_are_fine = settings(

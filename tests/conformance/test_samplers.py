@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 from autotune.search.observation import BOUND, Observation
 from autotune.search.proposer import SpaceExhaustedError
 from autotune.search.samplers import sampler_of
-from autotune.search.store import ask, suggest
+from autotune.search.suggest import ask, suggest
 from autotune.studyfile import SAMPLERS, SamplerSection
 from spaces import Choice, Constraint, Flag, Float, Integer, Space, SpaceError
 from tests.spaces.strategies import spaces_parts

@@ -1,16 +1,15 @@
 """Routes for programs that make the runs themselves: ask for a configuration, tell what came of it."""
 
-import time
 from asyncio import wrap_future
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from autotune.asktell.errors import LaterError
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from autotune import asktell
+from autotune.asktell.errors import LaterError
 from autotune.service.models import Ask, Asked, Renew, Renewed, Tell, Told
 from autotune.service.opened import OpenStudies
 from autotune.service.problems import ProblemError, answers
@@ -40,7 +39,7 @@ def routes(opened: OpenStudies) -> APIRouter:
             series=found.series,
             configuration=dict(found.configuration),
             cap=found.cap,
-            expires_s=max(0.0, found.expires_at - time.time()),
+            expires_s=found.lease_s,
         )
 
     @router.post("/tell", responses=answers(404, 409, 410, 413, 415))
@@ -57,8 +56,8 @@ def routes(opened: OpenStudies) -> APIRouter:
         """Ask for more time for a run."""
         session = opened.session(name, asks=False)
         with _problems():
-            expires_at = await run_in_threadpool(session.renew, wanted.lease, wanted.lease_s)
-        return Renewed(expires_s=max(0.0, expires_at - time.time()))
+            await run_in_threadpool(session.renew, wanted.lease, wanted.lease_s)
+        return Renewed(expires_s=wanted.lease_s)
 
     return router
 
@@ -69,7 +68,7 @@ def _problems() -> Iterator[None]:
         yield
     except (asktell.FinishedError, asktell.LeaseGoneError) as error:
         raise ProblemError(410, str(error)) from error
-    except (asktell.LeaseConflictError, asktell.ClosedError) as error:
+    except asktell.LeaseConflictError as error:
         raise ProblemError(409, str(error)) from error
-    except LaterError as error:
+    except (asktell.ClosedError, LaterError) as error:
         raise ProblemError(503, str(error), retry_after_s=1) from error

@@ -1,0 +1,23 @@
+"""Ask and tell: another program asks for configurations, runs them, and tells what came of each.
+
+with AskTell.open(studyfile.load(Path("mine.toml")), "sqlite:////home/me/autotune.db") as study:
+    while (asked := study.ask(wait_s=60)) is not None:
+        study.tell(asked.lease, Told(value=seconds_of(asked.configuration)))
+"""
+
+from autotune.asktell.asked import Answer, Asked
+from autotune.asktell.asktell import AskTell
+from autotune.asktell.errors import ClosedError, FinishedError, LeaseConflictError, LeaseGoneError, ToldError
+from autotune.asktell.told import Told
+
+__all__ = [
+    "Answer",
+    "AskTell",
+    "Asked",
+    "ClosedError",
+    "FinishedError",
+    "LeaseConflictError",
+    "LeaseGoneError",
+    "Told",
+    "ToldError",
+]

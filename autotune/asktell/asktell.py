@@ -1,0 +1,245 @@
+"""AskTell: one open study whose runs are made by whoever asks for them."""
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from autotune.asktell.answers import Answers
+from autotune.asktell.asked import Answer, Asked
+from autotune.asktell.desk import Desk
+from autotune.asktell.errors import ClosedError, FinishedError, ToldError
+from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
+from autotune.asktell.told import Told
+from autotune.display import Status
+from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
+from autotune.lock import IfHeld
+from autotune.machine import this_machine
+from autotune.place import Place
+from autotune.standings import Standings
+from autotune.storage_url import sqlite_path
+from autotune.studyfile import StudyFile
+from launchers.local import local_launcher
+
+LEASE_S = 600.0
+"""How long a lease is unless told otherwise."""
+
+_LONGEST_S = 30 * 24 * 3600.0
+_LONGEST_WAIT_S = 3600.0
+_LONGEST_WHO = 200
+# So long a tell waits for a session that has just begun to come to its run.
+_PATIENCE_S = 20.0
+
+# A session that ends by one of these has stored what was told.
+_AFTER_STORING = (FinishedError, ClosedError, NothingWorkedError, CannotRunHereError)
+
+
+class AskTell:
+    """One study that is open: any thread may ask for runs, and tell what came of them.
+
+    The search is that of `autotune study`: the default configuration first and alone, as often as it takes to know the
+    noise; then new configurations, repeats where they can change a decision, and at the end the pairs of runs that
+    compare the winner with the default. How many runs go on side by side is up to who asks.
+    """
+
+    def __init__(self, study: StudyFile, place: Place, desk: Desk, window: "_Window") -> None:
+        """Start the session in a thread of its own; use `open`."""
+        self._study, self._place, self._desk, self._window = study, place, desk, window
+        self._lock = threading.Lock()
+        self._ready = threading.Event()
+        self._over = False
+        self._ending: Exception | None = None
+        desk.ready = self._ready.set
+        self._thread = threading.Thread(target=self._work, name=f"asktell {place.name}", daemon=True)
+
+    @classmethod
+    def open(  # noqa: PLR0913  by keyword
+        cls,
+        study: StudyFile,
+        url: str,
+        name: str | None = None,
+        *,
+        file: Path | None = None,
+        if_held: IfHeld = IfHeld.LEAVE,
+        say: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """Open a study for asking, and make it if it is not in the storage at `url`.
+
+        `name` is what it is called there, if not as in the study file, which was read from `file`. `say` is given a
+        line for everything that happens, `clock` the seconds since 1970. What was out when the study was last open is
+        still out.
+
+        Raises:
+            AutotuneError: the study file is wrong or not about runs that another program makes, the storage cannot be
+                used, or another process has the study open (in PostgreSQL several may).
+        """
+        window = _Window(say)
+        desk = Desk(shared=sqlite_path(url) is None, answers=Answers(lambda: window.standings), clock=clock)
+        # A run warms up whatever makes it, which is not known here.
+        repeats = study.repeats.model_copy(update={"warm_up_runs": 0})
+        runs = Path(tempfile.gettempdir())
+        place = Place(url, name or study.name, runs, this_machine(), local_launcher(), file, if_held=if_held, desk=desk)
+        opened = cls(study.model_copy(update={"repeats": repeats}), place, desk, window)
+        opened._start()
+        return opened
+
+    def ask(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "") -> Asked | None:
+        """Return a run to be made; None if there is nothing to do now, and was nothing for `wait_s` seconds.
+
+        It is to be told within `lease_s` seconds, else it may be given to somebody else; `who` is kept with the run.
+
+        Raises:
+            FinishedError: there is nothing more to do.
+            AutotuneError: the study cannot go on: nothing works, or its storage cannot be used.
+        """
+        return self.asking(lease_s, wait_s=wait_s, who=who).result()
+
+    def asking(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "") -> Future[Asked | None]:
+        """Ask without waiting for the answer."""
+        _check_duration("lease_s", lease_s, _LONGEST_S)
+        if not 0.0 <= wait_s <= _LONGEST_WAIT_S:
+            msg = f"wait_s is {wait_s!r}: it is a time from 0 to {_LONGEST_WAIT_S:g} s"
+            raise ToldError(msg)
+        request = AskRequest(lease_s, time.monotonic() + wait_s, who[:_LONGEST_WHO])
+        self._post(request)
+        return request.future
+
+    def tell(self, lease: str, told: Told) -> Answer:
+        """Take note of what came of a run; it is stored when this returns. The same once more is answered the same.
+
+        Raises:
+            ToldError: it is not valid; the lease goes on.
+            LeaseConflictError: something else was told before.
+            LeaseGoneError: the lease ran out, and the run was given to somebody else.
+            AutotuneError: the study cannot go on; tell it again when it does.
+        """
+        return self.telling(lease, told).result()
+
+    def telling(self, lease: str, told: Told) -> Future[Answer]:
+        """Tell without waiting for the answer."""
+        request = TellRequest(lease, told, time.monotonic() + _PATIENCE_S)
+        self._post(request)
+        return request.future
+
+    def renew(self, lease: str, lease_s: float = LEASE_S) -> float:
+        """Keep a run for another `lease_s` seconds from now; return when that is over, in seconds since 1970.
+
+        Raises:
+            LeaseConflictError: the run was told already.
+            LeaseGoneError: the lease ran out, and the run was given to somebody else.
+        """
+        _check_duration("lease_s", lease_s, _LONGEST_S)
+        request = RenewRequest(lease, lease_s)
+        self._post(request)
+        return request.future.result()
+
+    def close(self) -> None:
+        """Let the study go. What is out can be told when it is open again; what was told is stored."""
+        with self._lock:
+            closing = not self._over
+        if closing:
+            self._desk.post(CloseRequest())
+        self._thread.join()
+
+    @property
+    def ended(self) -> Exception | None:
+        """Why there is nothing to ask for: `FinishedError`, or what keeps the study from going on; None: it is open."""
+        return self._ending
+
+    @property
+    def status(self) -> Status | None:
+        """How the study stood when last something happened; None before its first run."""
+        return self._window.status
+
+    def __enter__(self) -> Self:
+        """Use the study in a context, which closes it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the study."""
+        self.close()
+
+    def _start(self) -> None:
+        self._thread.start()
+        self._ready.wait()
+        if self._ending is not None and not isinstance(self._ending, FinishedError):
+            error = self._ending
+            self.close()
+            raise error
+
+    def _post(self, request: Request) -> None:
+        with self._lock:
+            if self._over:
+                raise _closed()
+            self._desk.post(request)
+
+    def _work(self) -> None:
+        """Run the session, then answer that it is over until the study is closed."""
+        ending = self._session()
+        finished, closed = isinstance(ending, FinishedError), isinstance(ending, ClosedError)
+        self._ending = None if closed else ending
+        self._desk.end(ending, stored=isinstance(ending, _AFTER_STORING))
+        self._ready.set()
+        if not closed:
+            self._desk.serve_ended(ending, finished=finished)
+        with self._lock:
+            self._over = True
+        self._desk.drain(_closed())
+
+    def _session(self) -> Exception:
+        """Run the session to its end; return why it ended."""
+        # Optuna takes a second to import: what is wrong before is said at once.
+        from autotune.session import run_study  # noqa: PLC0415
+
+        try:
+            # Nobody runs in the folders of runs; the executor of every study has some.
+            with tempfile.TemporaryDirectory(prefix="autotune-asktell-") as runs:
+                run_study(self._study, replace(self._place, runs=Path(runs)), self._window)
+        except AutotuneError as error:
+            return error
+        except Exception as error:  # noqa: BLE001  whatever it is, those who ask must not wait for ever
+            return RuntimeError(f"the study stopped by an error of its own: {type(error).__name__}: {error}")
+        return FinishedError(f"study {self._place.name!r} is finished: there is nothing more to ask for")
+
+
+class _Window:
+    """Keeps the newest status of a study."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.status: Status | None = None
+        self.line = say
+
+    @property
+    def standings(self) -> Standings | None:
+        """How the trials stand."""
+        return self.status.standings if self.status is not None else None
+
+    def update(self, status: Status) -> None:
+        """Take note of how things are."""
+        self.status = status
+
+    def waits(self, text: str) -> None:
+        """Tell for whom the session waits."""
+        self.line(text)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the study was closed: what is out can be told when it is open again")
+
+
+def _check_duration(name: str, value: float, most: float) -> None:
+    if not (isfinite(value) and 0.0 < value <= most):
+        msg = f"{name} is {value!r}: it is a time above 0 and up to {most:g} s"
+        raise ToldError(msg)

@@ -1,0 +1,156 @@
+"""Measurements that another program makes: nothing is launched, who asks for a configuration tells what came of it."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from launchers import Job, Resources
+from objectives.base import (
+    Context,
+    InvalidResult,
+    Measurement,
+    Metric,
+    MetricKind,
+    Output,
+    Plan,
+    PlanError,
+    Progress,
+    ProgressReader,
+    RunJob,
+)
+from objectives.jsonline import json_object
+from objectives.options import read_options
+from spaces import Configuration
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class MetricOptions(_Section):
+    """A figure that is told of each run. For `direction` and `kind` see `objectives.base.Metric`."""
+
+    name: str = Field(min_length=1)
+    unit: str = ""
+    direction: Literal["minimize", "maximize"] = "minimize"
+    kind: MetricKind = "other"
+
+
+class ExternalOptions(_Section):
+    """The `[options]` of a study whose runs another program makes.
+
+    The first of `metrics` is optimised. `identity` are words that say what makes measurements comparable (the version
+    of the program, its input): a study holds measurements of one identity. `facts` describe the problem, for
+    constraints and for the performance model.
+    """
+
+    metrics: list[MetricOptions] = Field(min_length=1)
+    identity: dict[str, str] = Field(default_factory=dict)
+    facts: dict[str, int | float | str | bool] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExternalObjective:
+    """Runs nothing: its job is a word for the person who looks, its output a line of JSON with the figures told."""
+
+    options: ExternalOptions
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of the study file."""
+        return tuple(Metric(m.name, m.unit, m.direction, m.kind) for m in self.options.metrics)
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return what stands for the run that somebody else makes."""
+        return Job(
+            argv=("external", json.dumps(dict(configuration))),
+            folder=context.folder,
+            resources=Resources(cpus=context.cpus),
+            time_limit_s=context.time_limit_s,
+        )
+
+    def progress_reader(self) -> ProgressReader:
+        """Return a reader of lines of JSON with a `step`."""
+
+        def read(line: str) -> Progress | None:
+            step = json_object(line).get("step")
+            return Progress(step) if isinstance(step, int) and not isinstance(step, bool) else None
+
+        return read
+
+    def measure(self, output: Output) -> Measurement:
+        """Read the last line of JSON that tells a metric."""
+        lines = [json_object(line) for line in output.stdout.splitlines()]
+        names = {metric.name for metric in self.metrics}
+        found = next((line for line in reversed(lines) if names & line.keys()), None)
+        if found is None:
+            msg = f"no line of JSON tells {self.metrics[0].name}"
+            raise InvalidResult(msg, code="no-metric")
+        return self.measured({name: value for name, value in found.items() if name in names})
+
+    def measured(self, told: Mapping[str, Any]) -> Measurement:
+        """Check figures that somebody tells, by the names of their metrics.
+
+        Raises:
+            InvalidResult: the first metric is missing or not positive, one is unknown, or one is no finite number.
+        """
+        known = [metric.name for metric in self.metrics]
+        for name, value in told.items():
+            if name not in known:
+                msg = f"no metric is called {name!r}; this study has {', '.join(known)}"
+                raise InvalidResult(msg, code="unknown-metric")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+                msg = f"{name} is {value!r}: a metric is a finite number"
+                raise InvalidResult(msg, code="not-finite")
+        target = self.metrics[0]
+        if target.name not in told:
+            msg = f"{target.name} is missing: it is what this study optimises"
+            raise InvalidResult(msg, code="no-metric")
+        self.check_target(told[target.name])
+        return Measurement({name: float(told[name]) for name in known if name in told})
+
+    def check_target(self, value: float) -> None:
+        """Check a value of the first metric, or a bound of it.
+
+        Raises:
+            InvalidResult: it is not a positive number, so it cannot be compared by ratio.
+        """
+        target = self.metrics[0]
+        if not (_is_finite(value) and value > 0.0):
+            msg = f"{target.name} is {value:g} {target.unit}".rstrip()
+            msg += ": what is optimised is compared by ratio, and must be positive and finite"
+            raise InvalidResult(msg, code="not-positive")
+
+
+def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
+    """Check the options; the space is the study file's.
+
+    Raises:
+        PlanError: the options have errors: all of them, each with its path.
+    """
+    del machine, run_job, folder
+    checked = read_options(ExternalOptions, options, "a study whose runs another program makes")
+    names = [metric.name for metric in checked.metrics]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        msg = f"two metrics are called {', '.join(twice)} @ options.metrics"
+        raise PlanError(msg)
+    return Plan(
+        objective=ExternalObjective(checked),
+        parameters=(),
+        constraints=(),
+        facts=checked.facts,
+        identity=checked.identity,
+    )
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float can hold
+        return False

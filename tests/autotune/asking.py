@@ -1,0 +1,48 @@
+"""Studies to ask and tell, and clients of them."""
+
+from autotune.asktell import Asked, AskTell, FinishedError, Told
+from autotune.studyfile import StudyFile
+
+ONCE = {"max_runs": 1, "baseline_runs": 1, "baseline_every": 0}
+QUICK = {"confidence": 0.75, "pairs": 3, "max_pairs": 3, "rounds": 2, "candidates": 2}
+
+
+def external(**sections) -> StudyFile:
+    """Return a study of a time over two parameters, 8 x 8 but for what is not valid."""
+    values = {
+        "name": "mine",
+        "objective": "external",
+        "options": {
+            "metrics": [{"name": "time_s", "unit": "s", "kind": "time"}, {"name": "memory_bytes", "unit": "B"}],
+            "identity": {"version": "1.2"},
+        },
+        "space": {
+            "parameters": {
+                name: {"type": "integer", "low": 1, "high": 8, "default": 8 if name == "x" else 1} for name in "xy"
+            },
+            "constraints": [{"name": "even", "rule": "x % y == 0", "reason": "y divides x"}],
+        },
+        "budget": {"trials": 8},
+        "repeats": ONCE,
+        "verdict": QUICK,
+    }
+    return StudyFile.model_validate({**values, **sections})
+
+
+def seconds(configuration) -> float:
+    """Return how long a run takes: the best is x = 4, y = 4."""
+    return 10.0 + (configuration["x"] - 4) ** 2 + (configuration["y"] - 4) ** 2
+
+
+def work(study: AskTell, most: int = 10**6, who: str = "") -> list[Asked]:
+    """Ask, run and tell until there is nothing more, or `most` runs were made; return them."""
+    made: list[Asked] = []
+    while len(made) < most:
+        try:
+            asked = study.ask(wait_s=5.0, who=who)
+        except FinishedError:
+            break
+        if asked is not None:
+            study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+            made.append(asked)
+    return made
