@@ -65,3 +65,15 @@ class PausedError(AutotuneError):
     """A pause was asked for, and nothing runs any more; the same command goes on."""
 
     exit_code = ExitCode.PAUSED
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an error is Ctrl-C (SIGTERM, too), or came up while that was on its way up.
+
+    SQLAlchemy then closes its session, and refuses to where that was in the middle of something: its error takes the
+    place of the interrupt. Ray's own answer to SIGTERM, while it starts, is `SystemExit`.
+    """
+    at: BaseException | None = error
+    while at is not None and not isinstance(at, KeyboardInterrupt | SystemExit):
+        at = at.__context__
+    return at is not None

@@ -30,7 +30,9 @@ _ROOT = Path(__file__).resolve().parent.parent
 # A node that is slow to answer must not fail a test, only one that never does.
 _PATIENCE_S = 60.0
 _ATTEMPTS = 4
-_LOOK_S = 0.1
+_LOOK_S = 0.05
+# States of a node that takes jobs, or will when those have ended that it has.
+_SERVES = frozenset({"idle", "mixed", "allocated", "completing"})
 
 # A job of `debug` takes the cores of those in `scavenge`, which are cancelled, and in `requeue`, which start again.
 _CONFIGURATION = {
@@ -191,15 +193,21 @@ class RealSlurm:
             if start_time(pid) is None:
                 self.start(daemon)
         self.call("scancel", "--me", check=False)
-        for state in ("RESUME", "UNDRAIN"):  # each is refused where it is not needed
-            self.call("scontrol", "update", f"NodeName={self.host}", f"State={state}", check=False)
+        # After an update the node has to answer the controller first, which takes a second.
+        if not self._node() <= _SERVES:
+            for state in ("RESUME", "UNDRAIN"):  # each is refused where it is not needed
+                self.call("scontrol", "update", f"NodeName={self.host}", f"State={state}", check=False)
         self.wait_until_idle()
 
     def _is_idle(self) -> bool:
         for daemon, pid in self.pids.items():
             if start_time(pid) is None:
                 raise TimeoutError(f"{daemon} has ended")
-        return self.call("sinfo", "--noheader", "--format=%T", check=False).stdout.split() == ["idle"]
+        return self._node() == {"idle"}
+
+    def _node(self) -> set[str]:
+        """Return the state of the node, once for all partitions that see it so."""
+        return set(self.call("sinfo", "--noheader", "--format=%T", check=False).stdout.split())
 
     def _start_all(self) -> None:
         # Not the tests' own folder: the path of a socket is at most 107 characters long.

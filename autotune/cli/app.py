@@ -21,7 +21,7 @@ from autotune.cli.serve import serve, token
 from autotune.cli.space import space
 from autotune.cli.storage import storage
 from autotune.cli.study import study
-from autotune.errors import AutotuneError, ExitCode
+from autotune.errors import AutotuneError, ExitCode, is_interrupt
 
 app = typer.Typer(
     name="autotune",
@@ -79,11 +79,10 @@ def main() -> None:
     """Run the command line; a user's mistake ends with a message and an exit code, not with a traceback."""
     try:
         app()
-    except AutotuneError as error:
+    except Exception as error:
+        if is_interrupt(error):
+            sys.exit(ExitCode.INTERRUPTED)
+        if not isinstance(error, AutotuneError | OSError):
+            raise
         errors().print(f"autotune: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(ExitCode.INTERRUPTED)
-    except OSError as error:
-        errors().print(f"autotune: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(ExitCode.STORAGE)
+        sys.exit(error.exit_code if isinstance(error, AutotuneError) else ExitCode.STORAGE)

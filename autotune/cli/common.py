@@ -13,7 +13,7 @@ from rich.console import Console
 from autotune import storage_url
 from autotune.display import Display, display_for
 from autotune.durations import parse_duration_s
-from autotune.errors import ExitCode
+from autotune.errors import ExitCode, is_interrupt
 from autotune.livestatus import StatusDisplay
 from autotune.lock import IfHeld
 from autotune.pausing import stop_at_sigterm
@@ -82,7 +82,9 @@ def displayed(stopped: str = STOPPED, status: Path | None = None) -> Iterator[Di
     stop_at_sigterm()
     try:
         yield display
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not is_interrupt(error):
+            raise
         display.close()
         errors().print(stopped, soft_wrap=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.warm import autotune
+
 _WORK = """
 import os, sys, time
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -82,8 +84,7 @@ class ChaosStudy:
 
     def said(self, command_name: str) -> list[dict[str, object]]:
         """Return what `autotune trials --json`, or `runs`, says; nothing before there is a storage."""
-        command = [sys.executable, "-m", "autotune", command_name, "mine", "--json"]
-        asked = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        asked = autotune(self.folder, command_name, "mine", "--json")
         return json.loads(asked.stdout) if asked.returncode == 0 else []
 
     def finished(self) -> dict[int, tuple[object, object]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from autotune.records import State
 from autotune.search.store import StudyStore
 from tests.launchers.fakes.cluster import FakeCluster
+from tests.warm import autotune
 
 # A run waits as long as the name of its folder matches what stands in the file `hold`.
 _PROGRAM = """
@@ -150,10 +151,7 @@ class PbsStudy:
 
     def asked(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run another command to its end."""
-        command = [sys.executable, "-m", "autotune", *words]
-        return subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, check=False
-        )
+        return autotune(self.folder, *words, environment=self._environment)
 
     @property
     def store(self) -> StudyStore:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
+
 STUDY = """
 objective = "command"
 description = "a command that is fastest at x = 7"
@@ -49,15 +51,16 @@ reason = "y shares x out"
 
 
 def autotune(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "autotune", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "COLUMNS": "200", **environment},
-    )
+    return warm.autotune(folder, *words, environment={**os.environ, "COLUMNS": "200", **environment})
+
+
+def held(folder: Path) -> str:
+    """Return a study whose runs wait, from trial 3 on, while there is a file `hold` in the folder, as there is now."""
+    (folder / "hold").touch()
+    wait = f"0000[3-9]*|000[1-9]*) while [ -e {folder}/hold ]; do sleep 0.1; done"
+    # No cap is as short as these values.
+    program = f"case ${{{{PWD##*/}}}} in {wait};; esac; echo took 100{{x}}"
+    return STUDY.replace('"awk", "BEGIN', f'"sh", "-c", "{program}", "BEGIN')
 
 
 @pytest.fixture(scope="module")
@@ -248,8 +251,7 @@ def test_a_file_that_is_no_storage_is_not_touched(tuned, tmp_path):
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(tmp_path, asked):
-    slow = STUDY.replace('"awk", "BEGIN', '"sh", "-c", "sleep 0.3; echo took {x}", "BEGIN')
-    (tmp_path / "mine.toml").write_text(slow, encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
     command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "8"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -260,7 +262,8 @@ def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(t
                 break
         session.send_signal(asked)
         said = session.stderr.read()
-        assert session.wait() == 130
+        assert session.wait() == 130, said
+    (tmp_path / "hold").unlink()
     assert "the same command goes on" in said
     assert "Traceback" not in said
     assert "received at time" not in said
@@ -272,8 +275,7 @@ def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(t
 
 
 def test_two_at_once(tmp_path):
-    slow = STUDY.replace('"awk", "BEGIN', '"sh", "-c", "sleep 0.3; echo took {x}", "BEGIN')
-    (tmp_path / "mine.toml").write_text(slow, encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
     command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "4"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -286,6 +288,7 @@ def test_two_at_once(tmp_path):
         elsewhere = autotune(tmp_path, "study", "./mine.toml", "--storage", "other.db")
         assert elsewhere.returncode == 6
         assert "--cores" in elsewhere.stderr
+        (tmp_path / "hold").unlink()
         assert first.wait() == 0
 
 

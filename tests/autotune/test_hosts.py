@@ -10,6 +10,7 @@ import pytest
 
 from autotune.errors import ExitCode
 from tests.autotune.hosts import Hosts, ray_node, until, why_not
+from tests.warm import autotune
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
@@ -104,8 +105,7 @@ class Place:
         return [x for x in started if x not in ended]
 
     def said(self, command):
-        argv = [sys.executable, "-m", "autotune", command, "mine", "--json"]
-        return json.loads(subprocess.run(argv, cwd=self.folder, capture_output=True, check=True).stdout)
+        return json.loads(autotune(self.folder, command, "mine", "--json").stdout)
 
     def log(self):
         return (self.folder / "session.log").read_text()

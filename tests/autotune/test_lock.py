@@ -13,7 +13,7 @@ import pytest
 
 from autotune.errors import BusyError
 from autotune.lock import Holder, IfHeld, StudyLock
-from tests.autotune.test_cli import STUDY, autotune
+from tests.autotune.test_cli import autotune, held
 
 HOLD = """
 import pathlib, signal, sys, time
@@ -166,13 +166,10 @@ def test_what_is_written_into_the_file_is_read_back():
     assert Holder.read("process x on y since z") is None
 
 
-SLOW = STUDY.replace('"awk", "BEGIN', '"sh", "-c", "sleep 0.3; echo took {x}", "BEGIN')
-
-
 @contextmanager
 def tuning(folder, trials):
-    """Run a session, and provide it after its third trial."""
-    (folder / "mine.toml").write_text(SLOW, encoding="utf-8")
+    """Run a session, and provide it after its third trial; its runs wait then, until there is no file `hold`."""
+    (folder / "mine.toml").write_text(held(folder), encoding="utf-8")
     command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", str(trials)]
     with subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -183,6 +180,14 @@ def tuning(folder, trials):
         yield session
 
 
+def another(folder, *words):
+    """Start another session; what it says at once is in its `stderr`."""
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", *words]
+    return subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
 def test_a_session_is_taken_over_and_nothing_of_it_is_lost_or_run_again(tmp_path):
     with tuning(tmp_path, trials=100) as session:
         both = autotune(tmp_path, "study", "./mine.toml", "--wait", "--take-over")
@@ -190,44 +195,40 @@ def test_a_session_is_taken_over_and_nothing_of_it_is_lost_or_run_again(tmp_path
         refused = autotune(tmp_path, "confirm", "mine")
         assert refused.returncode == 6
         assert f"process {session.pid} on" in refused.stderr
-        ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "4", "--take-over")
-        assert ended.returncode == 0, ended.stderr
-        assert f"asked process {session.pid} on" in ended.stderr
-        assert session.wait() == 130
-        said = session.stderr.read()
+        with another(tmp_path, "--trials", "4", "--take-over") as second:
+            assert f"asked process {session.pid} on" in second.stderr.readline()
+            said = session.stderr.read()
+            assert session.wait() == 130, said
+            (tmp_path / "hold").unlink()
+            ended = second.stderr.read()
+            assert second.wait() == 0, ended
     assert "the same command goes on" in said
     done = {0, 1, 2, *map(int, re.findall(r"^trial (\d+):", said, re.MULTILINE))}
     runs = json.loads(autotune(tmp_path, "runs", "mine", "--json").stdout)
     assert done <= {run["trial"] for run in runs}
     assert len({run["started"] for run in runs}) == len(runs)
-    assert not {int(number) for number in re.findall(r"^trial (\d+):", ended.stderr, re.MULTILINE)} & done
+    assert not {int(number) for number in re.findall(r"^trial (\d+):", ended, re.MULTILINE)} & done
 
 
 def test_a_session_that_waits_finds_everything_done(tmp_path):
-    with tuning(tmp_path, trials=8) as session:
-        waiting = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "9", "--wait"]
-        with subprocess.Popen(
-            waiting, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as second:
-            assert f"process {session.pid} on" in second.stderr.readline()
-            assert session.stderr.read()
-            assert session.wait() == 0
-            said = second.stderr.read()
-            assert second.wait() == 0, said
+    with tuning(tmp_path, trials=8) as session, another(tmp_path, "--trials", "9", "--wait") as second:
+        assert f"process {session.pid} on" in second.stderr.readline()
+        (tmp_path / "hold").unlink()
+        assert session.stderr.read()
+        assert session.wait() == 0
+        said = second.stderr.read()
+        assert second.wait() == 0, said
     assert "trial 8:" in said
     assert "trial 7:" not in said
 
 
 def test_a_study_elsewhere_waits_for_the_cores(tmp_path):
-    with tuning(tmp_path, trials=100) as session:
-        words = ("study", "./mine.toml", "--trials", "1", "--storage", "other.db")
-        waiting = [sys.executable, "-m", "autotune", *words, "--wait"]
-        with subprocess.Popen(
-            waiting, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as second:
-            assert "waiting (Ctrl-C leaves): core" in second.stderr.readline()
-            session.send_signal(signal.SIGTERM)
-            told = session.stderr.read()
-            assert session.wait() == 130, told
-            said = second.stderr.read()
-            assert second.wait() == 0, said
+    elsewhere = ("--trials", "1", "--storage", "other.db", "--wait")
+    with tuning(tmp_path, trials=100) as session, another(tmp_path, *elsewhere) as second:
+        assert "waiting (Ctrl-C leaves): core" in second.stderr.readline()
+        session.send_signal(signal.SIGTERM)
+        told = session.stderr.read()
+        assert session.wait() == 130, told
+        (tmp_path / "hold").unlink()
+        said = second.stderr.read()
+        assert second.wait() == 0, said

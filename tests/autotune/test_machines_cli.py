@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from autotune.machine import this_machine
+from tests import warm
 
 GOLDEN = """\
 summit-dev: SummitDev, the early access system of Summit, Oak Ridge National Laboratory
@@ -48,15 +49,8 @@ summit-dev: SummitDev, the early access system of Summit, Oak Ridge National Lab
 
 
 def autotune(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "autotune", "machine", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "COLUMNS": "200", "XDG_CONFIG_HOME": str(folder / "config"), **environment},
-    )
+    own = {"COLUMNS": "200", "XDG_CONFIG_HOME": str(folder / "config")}
+    return warm.autotune(folder, "machine", *words, environment={**os.environ, **own, **environment})
 
 
 def test_a_described_machine(tmp_path):

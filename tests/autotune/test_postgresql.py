@@ -21,7 +21,7 @@ from autotune.search.sampler import ValidSetSampler
 from autotune.search.store import StudyStore, study_names
 from tests import postgres
 from tests.autotune.fakes import definition, small_space, took
-from tests.autotune.test_cli import STUDY, autotune
+from tests.autotune.test_cli import autotune, held
 from tests.autotune.test_library import THREE
 
 SPACE = small_space()
@@ -48,13 +48,12 @@ def tuning(folder, url):
             if line.startswith("trial 2:"):
                 break
         yield session
+    (folder / "hold").unlink(missing_ok=True)
 
 
 @pytest.fixture
 def slow(tmp_path):
-    (tmp_path / "mine.toml").write_text(
-        STUDY.replace('"awk", "BEGIN', '"sh", "-c", "sleep 0.2; echo took {x}", "BEGIN'), encoding="utf-8"
-    )
+    (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
     return tmp_path
 
 
@@ -91,6 +90,7 @@ def test_a_server_that_goes_away_in_the_middle_is_named_and_nothing_is_lost(slow
     with postgres.server() as server:
         with tuning(slow, server.url()) as session:
             server.stop()
+            (slow / "hold").unlink()
             said = session.stderr.read()
             assert session.wait() == 5
         assert "cannot be used: " in said

@@ -1,9 +1,7 @@
 """`autotune predict` and `autotune model` as a person types them."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from autotune.performance.measured import Measured, Setting
 from autotune.performance.shipped import shipped
 from autotune.search.library import Library
 from objectives.base import Metric
+from tests.warm import autotune
 
 STUDY = """
 objective = "command"
@@ -163,15 +162,7 @@ def test_mistakes(folder, words, error, said):
 
 def test_a_mistake_ends_with_a_code_and_no_traceback(folder):
     for words, code in ((["model", "data-scence"], 3), ([*GADI, "--where", "x <"], 2)):
-        ended = subprocess.run(
-            [sys.executable, "-m", "autotune", *words],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env=os.environ,
-        )
+        ended = autotune(folder, *words)
         assert ended.returncode == code, ended.stderr
         assert ended.stderr.startswith("autotune: ")
         assert "Traceback" not in ended.stderr

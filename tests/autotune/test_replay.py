@@ -1,7 +1,6 @@
 import csv
 import io
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from launchers.local import local_launcher
 from objectives.base import FailureKind, RecordedRun
 from tests.autotune.fakes import SECONDS, ListDisplay, capped, definition, failed, small_space, took
 from tests.autotune.simulated import objective, told
+from tests.warm import autotune
 
 QUICK = {"pairs": 6, "max_pairs": 6, "rounds": 2}
 
@@ -312,11 +312,6 @@ def test_a_larger_budget_finds_more_and_costs_more(tmp_path):
     assert (all_.within, all_.trials, more.trials) == (1.0, 64, 64)
     assert all(1.0 <= row.lower <= row.median <= row.upper for row in rows)
     assert len(display.lines) == 6
-
-
-def autotune(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "autotune", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
 
 
 def test_the_shipped_replay_as_a_person_types_it(tmp_path):

@@ -11,13 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.warm import autotune
+
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
+# A trial after the first waits while there is a file `hold`.
 PROGRAM = """
 import os, sys, time
+held = os.path.basename(os.getcwd()).startswith(("00001", "00002", "00003", "00004"))
+hold = os.path.join(os.path.dirname(sys.argv[1]), "hold")
 log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 os.write(log, f"start {sys.argv[2]} {os.environ['SLURM_JOB_ID']}\\n".encode())
-time.sleep(float(os.environ.get("NAP", "1")))
+time.sleep(float(os.environ["NAP"]))
+while held and os.path.exists(hold):
+    time.sleep(0.05)
 os.write(log, f"end {sys.argv[2]} {os.environ['SLURM_JOB_ID']}\\n".encode())
 print("took", 1 + abs(int(sys.argv[2]) - 7))
 """
@@ -63,13 +70,14 @@ workers = 2
 
 
 class SlurmStudy:
-    """A study of a program that naps, in a folder of its own."""
+    """A study of a program that naps, in a folder of its own; `hold` is the file that its runs wait for."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.hold = folder / "hold"
         self.sessions: list[subprocess.Popen[bytes]] = []
 
-    def write(self, nap: float = 1.0, walltime: str = "5m") -> None:
+    def write(self, nap: float = 0.2, walltime: str = "5m") -> None:
         text = STUDY.format(python=sys.executable, folder=self.folder, nap=nap)
         (self.folder / "mine.toml").write_text(text)
         (self.folder / "work.py").write_text(PROGRAM)
@@ -88,16 +96,12 @@ class SlurmStudy:
         self.sessions.append(session)
         return session
 
-    def run(self, *more: str) -> int:
-        return self.start(*more).wait(300)
-
     @property
     def said(self) -> str:
         return (self.folder / "session.log").read_text()
 
     def asked(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "autotune", *words]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        return autotune(self.folder, *words)
 
     def table(self, name: str) -> list[dict[str, object]]:
         return json.loads(self.asked(name, "mine", "--json").stdout)
@@ -133,16 +137,19 @@ def whole(study: SlurmStudy) -> None:
 
 
 def test_a_tuner_that_is_killed_finds_its_jobs_again(slurm, study):
-    study.write(nap=6.0)
+    study.write()
+    study.hold.touch()
     first = study.start()
     wait_for(lambda: len(study.launches("start")) >= 3)
     first.send_signal(signal.SIGKILL)
     first.wait()
     left = {job for job, state in slurm.states().items() if state in {"RUNNING", "PENDING"}}
     assert left, "the jobs end with the tuner"
-    assert study.run() == 0, study.said
+    second = study.start()
+    wait_for(lambda: "goes on" in study.said)
+    study.hold.unlink()
+    assert second.wait(300) == 0, study.said
     whole(study)
-    assert "goes on" in study.said
     assert left <= {job for _, job in study.launches("end")}
 
 
@@ -161,7 +168,8 @@ def test_ctrl_c_leaves_the_jobs_and_cancel_removes_them(slurm, study):
 
 
 def test_what_others_do_to_jobs_and_nodes_costs_a_run_at_most(slurm, study):
-    study.write(nap=4.0)
+    study.write()
+    study.hold.touch()
     session = study.start()
     wait_for(lambda: len(study.launches("start")) >= 2)
     _, job = study.launches("start")[-1]
@@ -170,6 +178,7 @@ def test_what_others_do_to_jobs_and_nodes_costs_a_run_at_most(slurm, study):
     wait_for(lambda: len(study.launches("start")) >= 4)
     slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DRAIN", "Reason=test")
     wait_for(lambda: "DRAIN" in slurm.call("sinfo", "-h", "-o", "%T").stdout.upper())
+    study.hold.unlink()
     wait_for(lambda: "RUNNING" not in slurm.states().values() and "PENDING" in slurm.states().values())
     slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=RESUME")
     assert session.wait(300) == 0, study.said

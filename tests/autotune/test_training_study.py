@@ -2,14 +2,13 @@
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.autotune.chaos import kill_once, nothing_left
 from tests.autotune.quicktraining import TrainingStudy
+from tests.warm import autotune
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 INSTANTS = 2
@@ -29,8 +28,7 @@ def undisturbed(tmp_path_factory) -> TrainingStudy:
 
 
 def shown(study: TrainingStudy) -> dict:
-    command = [sys.executable, "-m", "autotune", "show", "mine", "--json"]
-    return json.loads(subprocess.run(command, cwd=study.folder, capture_output=True, text=True, check=True).stdout)
+    return json.loads(autotune(study.folder, "show", "mine", "--json").stdout)
 
 
 def test_trainings_go_on_from_their_checkpoints_and_no_step_is_made_twice(undisturbed):
@@ -71,8 +69,7 @@ def test_an_objective_without_steps_cannot_be_stopped_at_one(tmp_path):
         'objective = "command"\n[options]\nargv = ["true"]\n[stopping]\nmax_steps = 9\n'
         '[space.parameters.x]\ntype = "integer"\nlow = 1\nhigh = 3\ndefault = 1\n'
     )
-    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--dry-run"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ended = autotune(tmp_path, "study", "./mine.toml", "--dry-run")
     assert ended.returncode == 2
     assert "cannot be stopped at a step" in ended.stderr
 
@@ -83,7 +80,6 @@ def test_a_workload_that_measures_something_else_is_refused(tmp_path):
         'metrics = [{ name = "size", pattern = "(1)" }]\n'
         '[space.parameters.x]\ntype = "integer"\nlow = 1\nhigh = 3\ndefault = 1\n'
     )
-    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--dry-run"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ended = autotune(tmp_path, "study", "./mine.toml", "--dry-run")
     assert ended.returncode == 3
     assert "workload 'other': it measures size, not elapsed_s" in ended.stderr

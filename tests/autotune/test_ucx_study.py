@@ -3,11 +3,12 @@
 import json
 import shutil
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.warm import autotune
 
 pytestmark = [
     pytest.mark.real,
@@ -26,12 +27,6 @@ STUDIES = {
     ),
     "merge": ("options.benchmark=merge", "options.iterations=3", "options.warm_up=1", 'options.only=["UCXPY_*"]'),
 }
-
-
-def autotune(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "autotune", *words], cwd=folder, capture_output=True, text=True, check=False
-    )
 
 
 def has_ucxx() -> bool:

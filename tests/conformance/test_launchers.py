@@ -23,8 +23,10 @@ from launchers.site import Site
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.jobs import (
     STUBBORN,
+    in_folders,
     left_in,
     python,
+    run_all,
     supervisors_in,
     wait_for,
     wait_for_end,
@@ -101,10 +103,12 @@ def folder(tmp_path: Path):
     wait_for(lambda: not supervisors_in(tmp_path))
 
 
-@pytest.mark.parametrize("code", [0, 3, 255])
-def test_the_exit_code_is_told(launcher, folder, code):
-    status = run(launcher, Job(("sh", "-c", f"exit {code}"), folder))
-    assert (status.state, status.reason, status.exit_code) == (JobState.ENDED, EndReason.EXITED, code)
+def test_the_exit_code_is_told(launcher, folder):
+    codes = (0, 3, 255)
+    places = in_folders(folder, map(str, codes))
+    ended = run_all(launcher, [Job(("sh", "-c", f"exit {place.name}"), place) for place in places])
+    assert [(status.state, status.reason) for status in ended] == [(JobState.ENDED, EndReason.EXITED)] * 3
+    assert tuple(status.exit_code for status in ended) == codes
 
 
 def test_a_signal_is_told_as_a_negative_exit_code(launcher, folder):
@@ -178,16 +182,13 @@ def test_arguments_reach_the_program_unchanged(launcher, folder):
     assert (folder / STDOUT).read_text() == "|".join(words) + "|"
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["with blanks", 'it\'s "quoted"', "new\nline", "ümlaut:and:colons", "$HOME; exit 1", "-n", "100%j", "back\\slash"],
-)
-def test_folders_may_have_any_name(launcher, folder, name):
-    strange = folder / name
-    strange.mkdir()
-    status = run(launcher, Job(("sh", "-c", "echo here > file; pwd"), strange))
-    assert status.exit_code == 0
-    assert (strange / "file").read_text() == "here\n"
+def test_folders_may_have_any_name(launcher, folder):
+    names = ["with blanks", 'it\'s "quoted"', "new\nline", "ümlaut:and:colons", "$HOME; exit 1", "-n", "100%j"]
+    names.append("back\\slash")
+    places = in_folders(folder, names)
+    ended = run_all(launcher, [Job(("sh", "-c", "echo here > file; pwd"), place) for place in places])
+    assert dict(zip(names, (status.exit_code for status in ended), strict=True)) == dict.fromkeys(names, 0)
+    assert [place.name for place in places if (place / "file").read_text() != "here\n"] == []
 
 
 def test_the_time_limit_ends_the_whole_tree(launcher, folder):
@@ -234,13 +235,9 @@ def test_cancelling_a_job_that_ended_changes_nothing(launcher, folder):
 
 
 def test_many_jobs_are_polled_at_once(launcher, folder):
-    ids = []
-    for number in range(8):
-        place = folder / str(number)
-        place.mkdir()
-        ids.append(launcher.submit(Job(("sh", "-c", f"exit {number}"), place)))
-    wait_for(lambda: all(status.state is JobState.ENDED for status in launcher.poll(ids).values()))
-    assert [launcher.poll(ids)[job_id].exit_code for job_id in ids] == list(range(8))
+    places = in_folders(folder, map(str, range(8)))
+    ended = run_all(launcher, [Job(("sh", "-c", f"exit {place.name}"), place) for place in places])
+    assert [status.exit_code for status in ended] == list(range(8))
     assert dict(launcher.poll([])) == {}
 
 
@@ -315,26 +312,29 @@ def test_memory_is_that_of_the_whole_tree(launcher, folder):
     assert 160 * 2**20 <= peak <= 200 * 2**20
 
 
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        (("no-such-program",), "no-such-program was not found"),
-        (("./missing",), "there is no program"),
-        (("./data",), "is not executable"),
-        (("./nonsense",), "no program for this machine"),
-    ],
-)
-def test_what_cannot_be_started_is_said(kind, launcher, folder, argv, says):
-    (folder / "data").write_text("no program")
-    (folder / "nonsense").write_bytes(b"\1\2\3")
-    (folder / "nonsense").chmod(0o755)
+NO_PROGRAMS = {
+    "no-such-program": "no-such-program was not found",
+    "./missing": "there is no program",
+    "./data": "is not executable",
+    "./nonsense": "no program for this machine",
+}
+
+
+def test_what_cannot_be_started_is_said(kind, launcher, folder):
+    places = in_folders(folder, map(str, range(len(NO_PROGRAMS))))
+    for place in places:
+        (place / "data").write_text("no program")
+        (place / "nonsense").write_bytes(b"\1\2\3")
+        (place / "nonsense").chmod(0o755)
+    jobs = [Job((program,), place) for program, place in zip(NO_PROGRAMS, places, strict=True)]
     if kind.is_local:
-        with pytest.raises(LaunchError, match=says):
-            launcher.submit(Job(argv, folder))
+        for job, says in zip(jobs, NO_PROGRAMS.values(), strict=True):
+            with pytest.raises(LaunchError, match=says):
+                launcher.submit(job)
     else:
-        status = run(launcher, Job(argv, folder))
-        assert (status.state, status.reason) == (JobState.ENDED, EndReason.NOT_STARTED)
-        assert says in status.message
+        for status, says in zip(run_all(launcher, jobs), NO_PROGRAMS.values(), strict=True):
+            assert (status.state, status.reason) == (JobState.ENDED, EndReason.NOT_STARTED)
+            assert says in status.message
 
 
 @pytest.mark.parametrize(("argv", "says"), [((), "has no command"), (("echo", "zero\0byte"), "zero byte")])

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from launchers import STDOUT, Job, JobState, JobStatus, Launcher
@@ -47,6 +47,21 @@ def wait_for_end(launcher: Launcher, job_id: str) -> JobStatus:
 
     wait_for(ended)
     return launcher.poll([job_id])[job_id]
+
+
+def run_all(launcher: Launcher, jobs: list[Job]) -> list[JobStatus]:
+    """Run jobs side by side, as far as there is room: a real scheduler takes a second to start one."""
+    ids = [launcher.submit(job) for job in jobs]
+    wait_for(lambda: all(status.state is JobState.ENDED for status in launcher.poll(ids).values()))
+    found = launcher.poll(ids)
+    return [found[job_id] for job_id in ids]
+
+
+def in_folders(folder: Path, names: Iterable[str]) -> list[Path]:
+    made = [folder / name for name in names]
+    for one in made:
+        one.mkdir()
+    return made
 
 
 def wait_for_output(job: Job, text: str = "ready") -> None:

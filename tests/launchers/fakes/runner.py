@@ -47,7 +47,8 @@ def _spawn(job: Record, state: State) -> int:
     program = os.posix_spawn(
         script,
         [script],
-        job["environment"] | numbers,
+        # A home without a profile: a person's own may take its time, or wait for that of another login.
+        job["environment"] | numbers | {"HOME": str(state.folder)},
         file_actions=files,
         setsid=True,
         setsigmask=(),
