@@ -17,6 +17,7 @@ from autotune.cli.pilot import pilot
 from autotune.cli.predict import predict
 from autotune.cli.query import best, list_studies, runs, show, trials
 from autotune.cli.replay import replay
+from autotune.cli.report import report
 from autotune.cli.serve import serve, token
 from autotune.cli.space import space
 from autotune.cli.storage import storage
@@ -43,6 +44,7 @@ app.command("show")(show)
 app.command("best")(best)
 app.command("trials")(trials)
 app.command("runs")(runs)
+app.command("report")(report)
 app.command("export")(export)
 app.command("predict")(predict)
 app.command("model")(model)

@@ -19,12 +19,12 @@ from autotune.cli.common import (
 )
 from autotune.cli.where import SiteOption
 from autotune.display import quantity, shown
-from autotune.errors import CannotRunHereError, NothingWorkedError
-from autotune.records import EXTERNAL, REPLAY_NOTICE, Run, State, TrialRecord
+from autotune.errors import NothingWorkedError
+from autotune.records import Run, State, TrialRecord
 from autotune.rows import state_of, trial_row
 from autotune.standings import Standings
 from autotune.storage_url import storage_url
-from autotune.summary import Summary, run_to_use, summarise
+from autotune.summary import Summary, summarise
 from objectives.base import Metric
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def best(
         msg = f"study {name!r} has no valid measurement yet"
         raise NothingWorkedError(msg)
     if script is not None:
-        write_script(_script(store, summary, script, _site(site, summary, script)), target)
+        from autotune.winnerscript import script_of  # noqa: PLC0415  needs what only this output needs
+
+        write_script(script_of(store, summary, script.value, _site(site, summary, script)), target)
     elif as_json:
         found = summary.to_dict()
         print_json(found["best"] | {key: found[key] for key in ("replay", "verdict", "simplified", "outlook")})
@@ -200,28 +202,3 @@ def _site(name: str | None, summary: Summary, form: ScriptFormat) -> "Site | Non
     if name is None and launcher.get("kind") != form.value:
         return None
     return find_cluster(name or launcher.get("site"), None if form is ScriptFormat.SH else form.value).site
-
-
-def _script(store: "StudyStore", summary: Summary, form: ScriptFormat, site: "Site | None") -> str:
-    from autotune.jobscript import FORMATS, JobScript  # noqa: PLC0415  needs what only this output needs
-    from launchers.mpi import script_flavour  # noqa: PLC0415
-
-    if summary.definition.replay:
-        msg = (
-            f"study {summary.name!r} is a replay: nothing ran, so there is no job to write a script for; "
-            f"{REPLAY_NOTICE}"
-        )
-        raise CannotRunHereError(msg)
-    if summary.definition.objective == EXTERNAL:
-        msg = f"the runs of study {summary.name!r} are made by another program: there is no job to write a script for"
-        raise CannotRunHereError(msg)
-    run = run_to_use(store, summary)
-    if run is None:
-        msg = f"study {summary.name!r} has no complete run of its winner"
-        raise NothingWorkedError(msg)
-    remarks = [f"autotune study {summary.name}, on {summary.definition.machine['host']}"]
-    sentence = summary.verdict_sentence()
-    if sentence:
-        remarks.append(sentence)
-    name, flavour = f"autotune-{summary.name}", script_flavour(dict(run.job))
-    return FORMATS[form.value](JobScript(name, run.configuration, run.job, run.outcome.usage, flavour, remarks, site))

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from autotune import studyfile
 from autotune.errors import StudyFileError
+from autotune.records import EXTERNAL
 from autotune.studyfile import StudyFile
-
-_EXTERNAL = "external"
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Entry:
     @property
     def ask_tell(self) -> bool:
         """Whether nothing is launched for it: an outside program asks for configurations, and makes the runs."""
-        return self.study.objective == _EXTERNAL
+        return self.study.objective == EXTERNAL
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,13 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
+from autotune.brackets import stored_brackets
 from autotune.errors import StorageError
+from autotune.pictures import Chart, charts_of
 from autotune.rows import state_of, trial_row
 from autotune.search.shelf import Shelf
 from autotune.service.models import MetricModel, Trial, TrialRow
@@ -35,6 +38,11 @@ class Reading:
         self.shelf = shelf
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
+        self._charts = lru_cache(maxsize=_KEPT)(self._drawn)
+
+    def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
+        charts = charts_of(self.summary(name, version), stored_brackets(self.shelf.open(name)))
+        return {chart.name: chart for chart in charts}
 
     def summary(self, name: str, version: int) -> Summary:
         """Return how a study stands, at that version or later.
@@ -55,6 +63,14 @@ class Reading:
     def version(self, name: str) -> int | None:
         """Return the version of a study; None if there is none."""
         return self.shelf.versions().get(name)
+
+    def charts(self, name: str) -> Mapping[str, Chart]:
+        """Return the charts that a study has, by name.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be read.
+        """
+        return self._charts(name, self.version(name) or 0)
 
     def get(self, name: str) -> Summary | None:
         """Return how a study stands now; None if there is none."""

@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
-# A slash that begins a word, and at least one more after it: `/usr/bin/pw.x`, but neither `s/m` nor `https://host/page`.
-_PATH = re.compile(r"(?<![\w.:/~-])(?:~|file:/{2})?(?:/[^\s/:;,'\"<>|()\[\]{}=]+)+/?")
+_Value = TypeVar("_Value")
+
+# A slash that begins a word, and what follows: `/usr/bin/pw.x`, but neither `s/m` nor `https://host/page`,
+# nor the interpreter of a script, without which it is none.
+_PATH = re.compile(r"(?<![\w./~-])(?<!#!)(?:~|file://)?(?!//)(?:/+[^\s/:;,'\"<>|()\[\]{}=]+)+/?")
 _SHOWN = "…/"
 
 
@@ -25,3 +29,18 @@ def scrubbed(value: Any) -> Any:  # noqa: ANN401  whatever JSON holds
     if isinstance(value, float) and (value != value or abs(value) == float("inf")):  # noqa: PLR0124  not a number
         return None
     return value
+
+
+def without_paths_inside(value: _Value) -> _Value:
+    """Return a frozen value, and all values inside it, without paths in their texts."""
+    found: Any = value
+    if isinstance(value, str):
+        found = without_paths(value)
+    elif isinstance(value, tuple) and type(value) is tuple:
+        found = tuple(without_paths_inside(one) for one in value)
+    elif isinstance(value, Mapping):
+        found = {without_paths_inside(key): without_paths_inside(one) for key, one in value.items()}
+    elif is_dataclass(value) and not isinstance(value, type):
+        found = replace(value, **{one.name: without_paths_inside(getattr(value, one.name)) for one in fields(value)})
+    changed: _Value = found
+    return changed

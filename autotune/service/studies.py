@@ -7,6 +7,7 @@ from typing import Any
 
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, BusyError
+from autotune.pictures import Chart
 from autotune.search.store import StudyStore
 from autotune.service.catalogue import Catalogue, Entry
 from autotune.service.hub import LIST, News
@@ -131,6 +132,12 @@ class Studies:
             self._supervisor.forget(name)
         if name in look.versions:
             self._reading.shelf.remove(name)
+
+    def charts(self, name: str) -> Mapping[str, Chart]:
+        """Return the charts that a study has, by name; a problem if there is none."""
+        self._found(name)
+        self.summary(name)
+        return self._reading.charts(name)
 
     def store(self, name: str) -> StudyStore:
         """Return what storage has of a study; a problem if there is none."""

@@ -1,40 +1,43 @@
 """Routes of what a study shows: its pictures, its report, and the job script of its winner."""
 
-from typing import Annotated
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from autotune.pictures.plotly import to_plotly
-from fastapi import APIRouter, Path
-
-from autotune.brackets import stored_brackets
-from autotune.pictures import Chart, charts_of
+from autotune.report import report_of
+from autotune.report.page import to_html
 from autotune.service.models import Picture, PictureBrief
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName
-from autotune.service.scrub import scrubbed
+from autotune.service.scrub import scrubbed, without_paths, without_paths_inside
 from autotune.service.studies import Studies
+from autotune.winnerscript import script_of
 
 PictureName = Annotated[str, Path(pattern=r"^[a-z]+$", max_length=40, examples=["progress"])]
 
 
 def routes(studies: Studies) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(tags=["pictures"])
+    router = APIRouter(prefix="/studies/{name}", tags=["pictures"])
 
-    def charts(name: str) -> list[Chart]:
-        return charts_of(studies.summary(name), stored_brackets(studies.store(name)))
-
-    @router.get("/studies/{name}/pictures", responses=answers(404))
+    @router.get("/pictures", responses=answers(404))
     def list_pictures(name: StudyName) -> list[PictureBrief]:
         """List the pictures that a study has."""
         return [
             PictureBrief(name=one.name, title=scrubbed(one.title), description=scrubbed(one.description))
-            for one in charts(name)
+            for one in studies.charts(name).values()
         ]
 
-    @router.get("/studies/{name}/pictures/{picture}", responses=answers(404))
-    def show_picture(name: StudyName, picture: PictureName) -> Picture:
+    @router.get("/pictures/{picture}", responses=answers(404))
+    def show_picture(
+        name: StudyName,
+        picture: PictureName,
+        columns: Annotated[int, Query(ge=1, le=4, description="How many panels side by side.")] = 2,
+    ) -> Picture:
         """Show a picture as a figure of plotly.js, and as a table."""
-        found = {chart.name: chart for chart in charts(name)}
+        found = studies.charts(name)
         if picture not in found:
             raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {', '.join(found)}")
         chart = found[picture]
@@ -43,7 +46,19 @@ def routes(studies: Studies) -> APIRouter:
             title=scrubbed(chart.title),
             description=scrubbed(chart.description),
             table=scrubbed({"columns": chart.table.columns, "rows": chart.table.rows}),
-            figure=scrubbed(to_plotly(chart)),
+            figure=scrubbed(to_plotly(chart, columns)),
         )
+
+    @router.get("/script", response_class=PlainTextResponse, responses=answers(404))
+    def show_script(name: StudyName, form: Annotated[Literal["pbs", "slurm", "sh"], Query()] = "slurm") -> str:
+        """Show the job script that runs the winner; of paths only their last parts are left."""
+        summary = studies.summary(name)
+        return without_paths(script_of(studies.store(name), summary, form))
+
+    @router.get("/report", response_class=HTMLResponse, responses=answers(404))
+    def show_report(name: StudyName) -> str:
+        """Show the report on a study, one document with its pictures; without paths of the host."""
+        studies.summary(name)
+        return to_html(without_paths_inside(report_of(studies.store(name))))
 
     return router

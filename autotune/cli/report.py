@@ -1,0 +1,127 @@
+"""`autotune report`: a study as one document that can be read, printed and passed on."""
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autotune.cli.common import DEFAULT_STORAGE, Storage, StudyName, errors
+from autotune.storage_url import storage_url
+
+if TYPE_CHECKING:
+    from autotune.report import Report
+
+
+class ReportFormat(StrEnum):
+    """The formats of a report."""
+
+    HTML = "html"
+    MD = "md"
+    JSON = "json"
+
+
+def report(
+    name: StudyName,
+    storage: Storage = DEFAULT_STORAGE,
+    form: Annotated[
+        ReportFormat, typer.Option("--format", help="html: one file with pictures; md: Markdown; json: for programs.")
+    ] = ReportFormat.HTML,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write it, - for the output; without: HTML to STUDY.html here, md and json to the output.",
+        ),
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option("--png", metavar="FOLDER", help="Draw the pictures as PNG files there, too.")
+    ] = None,
+) -> None:
+    """Write a report of a study: verdict, figures, pictures, job script, how and with what it was measured."""
+    from autotune.report import report_of  # noqa: PLC0415  importing Optuna takes a while
+    from autotune.search.store import StudyStore  # noqa: PLC0415
+
+    found = report_of(StudyStore.read(storage_url(storage), name))
+    drawn = _draw(found, png) if png is not None else {}
+    if target is None and form is ReportFormat.HTML:
+        target = Path(f"{name.replace(os.sep, '-')}.html")
+    text = _text(found, form, drawn, target)
+    if target is None or str(target) == "-":
+        typer.echo(text, nl=False)
+    else:
+        _write(text, target)
+        errors().print(f"report: {target}", markup=False)
+    if png is not None:
+        errors().print(f"pictures: {len(drawn)} in {png}", markup=False)
+
+
+def _text(found: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> str:
+    match form:
+        case ReportFormat.JSON:
+            return json.dumps(found.to_dict(), indent=2, default=str) + "\n"
+        case ReportFormat.MD:
+            from autotune.report.markdown import to_markdown  # noqa: PLC0415
+
+            # Beside a report in a file its pictures are found wherever both are moved to.
+            start = Path.cwd() if target is None or str(target) == "-" else target.absolute().parent
+            beside = {key: Path(os.path.relpath(path.absolute(), start)).as_posix() for key, path in drawn.items()}
+            return to_markdown(found, beside)
+        case ReportFormat.HTML:
+            from autotune.report.page import to_html  # noqa: PLC0415
+
+            return to_html(found)
+
+
+def _draw(found: "Report", folder: Path) -> dict[str, Path]:
+    """Draw the pictures of a report; return their files by the charts' names.
+
+    Raises:
+        CannotRunHereError: a file cannot be written.
+    """
+    from autotune.pictures.files import save  # noqa: PLC0415
+
+    files = {chart.name: folder / f"{chart.name}.png" for chart in found.charts}
+    for chart in found.charts:
+        save(chart, files[chart.name], named_by="--png")
+    return files
+
+
+def _write(text: str, target: Path) -> None:
+    """Write a file whole or not at all; what was there before stays if that fails.
+
+    Raises:
+        typer.BadParameter: it cannot be written.
+    """
+    try:
+        if target.exists() and not target.is_file():
+            # A pipe or a terminal cannot be replaced.
+            target.write_text(text, encoding="utf-8")
+        else:
+            _replace(text, target.resolve())
+    except OSError as error:
+        msg = f"cannot write {target}: {error.strerror or error}; name another file, or - for the output"
+        raise typer.BadParameter(msg, param_hint="--output") from error
+
+
+def _replace(text: str, target: Path) -> None:
+    descriptor, draft = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(draft).chmod(0o666 & ~mask)
+        Path(draft).replace(target)
+    except BaseException:
+        with suppress(OSError):
+            Path(draft).unlink()
+        raise

@@ -1,0 +1,55 @@
+"""The charts that a study has."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from autotune.pictures.ablated import ablation
+from autotune.pictures.chart import Chart
+from autotune.pictures.curves import curves
+from autotune.pictures.predictions import Measured, predicted, started_with
+from autotune.pictures.progress import progress
+from autotune.pictures.slices import parallel, slices
+from autotune.pictures.tallies import failures, ledger
+from autotune.pictures.tradeoff import tradeoff
+
+if TYPE_CHECKING:
+    from autotune.hyperband import Bracket
+    from autotune.performance.prediction import Prediction
+    from autotune.summary import Summary
+
+NAMES = ("progress", "tradeoff", "curves", "ablation", "slices", "parallel", "predicted", "failures", "ledger")
+"""The names of all charts, in the order in which a study shows those that it has."""
+
+
+def charts_of(
+    summary: "Summary",
+    brackets: "Sequence[Bracket]" = (),
+    prediction: "Prediction | None" = None,
+    measured: Measured = (),
+) -> list[Chart]:
+    """Return the charts that a study has, in the order of `NAMES`.
+
+    `brackets` are Hyperband's (`autotune.brackets.stored_brackets`). With a `prediction` the chart `predicted` is of
+    that, beside `measured` values and those of the study; otherwise of what a warm start expected, if there was one.
+    """
+    standings = summary.standings
+    found = {chart.name: chart for make in _PLAIN if (chart := make(summary)) is not None}
+    others = [
+        curves(summary, brackets),
+        ledger(summary.ledger),
+        ablation(summary.ablation, standings.metric) if summary.ablation is not None else None,
+        _predicted(summary, prediction, measured),
+    ]
+    found |= {chart.name: chart for chart in others if chart is not None}
+    return [found[name] for name in NAMES if name in found]
+
+
+_PLAIN = (progress, tradeoff, slices, parallel, failures)
+
+
+def _predicted(summary: "Summary", prediction: "Prediction | None", measured: Measured) -> Chart | None:
+    if prediction is None:
+        return started_with(summary)
+    standings = summary.standings
+    own = [(trial.configuration, standings.value(trial)) for trial in standings.ranking]
+    return predicted(prediction, [*measured, *own])

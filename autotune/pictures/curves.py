@@ -1,0 +1,157 @@
+"""Curves of programs that work in steps, by the brackets and rungs of Hyperband."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from autotune.display import quantity
+from autotune.legs import Curve, curve_of
+from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
+from autotune.pictures.thinning import thinned, told
+from autotune.pictures.words import axis_of, better, counted, listed, said
+from autotune.records import State, TrialRecord
+
+if TYPE_CHECKING:
+    from autotune.hyperband import Bracket
+    from autotune.summary import Summary
+
+_LINES = 200
+_STEPS = 120
+_COLUMNS = 2
+
+
+def curves(summary: "Summary", brackets: "Sequence[Bracket]" = ()) -> Chart | None:
+    """Draw the metric of every trial over its steps, a panel a kind of bracket; None for programs without steps."""
+    found = [trial for trial in sorted(summary.trials, key=lambda one: one.number) if _curve(trial)]
+    if not found:
+        return None
+    groups = [(title, steps, _drawn(trials, summary)) for title, steps, trials in _groups(found, summary, brackets)]
+    values = [value for _, _, trials in groups for trial in trials for _, value in _curve(trial)]
+    axis = axis_of(summary.standings.metric, values)
+    panels = [
+        Panel(Axis("step"), axis, tuple(_marks(trials, steps, summary, (min(values), max(values)))), title)
+        for title, steps, trials in groups
+    ]
+    drawn = sum(len(trials) for _, _, trials in groups)
+    return Chart(
+        "curves",
+        "Training curves by rung",
+        _description(found, summary) + told(drawn, len(found)),
+        tuple(panels),
+        _table(found, summary),
+        columns=min(_COLUMNS, len(panels)),
+    )
+
+
+def _curve(trial: TrialRecord) -> Curve:
+    """Return the whole curve of a trial: its newest leg has those before it."""
+    runs = [run for run in trial.runs if run.of is not None]
+    return curve_of(runs[-1].outcome) if runs else ()
+
+
+def _groups(
+    found: Sequence[TrialRecord], summary: "Summary", brackets: "Sequence[Bracket]"
+) -> list[tuple[str, tuple[int, ...], list[TrialRecord]]]:
+    """Return the panels: a title, the rungs, and the trials; the default one belongs to no bracket."""
+    default = summary.standings.default
+    others = [trial.number for trial in sorted(summary.trials, key=lambda one: one.number) if trial is not default]
+    members: dict[tuple[int, ...], set[int]] = {}
+    first = 0
+    for bracket in brackets:
+        # Brackets that are repeated have the same rungs.
+        members.setdefault(bracket.steps, set()).update(others[first : first + bracket.sizes[0]])
+        first += bracket.sizes[0]
+    groups = []
+    for steps, numbers in members.items():
+        mine = [trial for trial in found if trial.number in numbers]
+        if mine:
+            title = f"rungs at {listed([str(step) for step in steps])}" if len(steps) > 1 else "no rung before the end"
+            both = [trial for trial in found if trial.number in numbers or trial is default]
+            groups.append((f"{title}: {counted(len(mine), 'trial')}", steps, both))
+    return groups or [("", (), list(found))]
+
+
+def _drawn(trials: Sequence[TrialRecord], summary: "Summary") -> list[TrialRecord]:
+    special = {one.number for one in (summary.best, summary.standings.default) if one is not None}
+    keep = {place for place, trial in enumerate(trials) if trial.number in special}
+    return thinned(trials, _LINES, keep)
+
+
+def _marks(
+    trials: Sequence[TrialRecord], rungs: Sequence[int], summary: "Summary", ends: tuple[float, float]
+) -> list[Mark]:
+    marks: list[Mark] = []
+    if rungs:
+        x = [part for step in rungs for part in (float(step), float(step), None)]
+        marks.append(Line(Role.RUNG, "rung", tuple(x), (ends[0], ends[1], None) * len(rungs)))
+    for role, label in _LABELS.items():
+        mine = [trial for trial in trials if _role(trial, summary) is role]
+        if mine:
+            marks.append(_line(mine, role, label, summary))
+            if role is Role.PAUSED:
+                marks.append(_ends(mine, label, summary))
+    return marks
+
+
+_LABELS = {
+    Role.PAUSED: "left early",
+    Role.TRIAL: "trained to the end",
+    Role.BASELINE: "default",
+    Role.WINNER: "winner",
+}
+
+
+def _role(trial: TrialRecord, summary: "Summary") -> Role:
+    if trial is summary.best:
+        return Role.WINNER
+    if trial is summary.standings.default:
+        return Role.BASELINE
+    return Role.TRIAL if trial.complete else Role.PAUSED
+
+
+def _line(trials: Sequence[TrialRecord], role: Role, label: str, summary: "Summary") -> Line:
+    x: list[float | None] = []
+    y: list[float | None] = []
+    hover: list[str] = []
+    for trial in trials:
+        curve = thinned(_curve(trial), _STEPS, {0, len(_curve(trial)) - 1})
+        text = f"trial {trial.number}"
+        x += [*(float(step) for step, _ in curve), None]
+        y += [*(value for _, value in curve), None]
+        hover += [*(f"{text}: {quantity(value, summary.standings.metric)} at step {step}" for step, value in curve), ""]
+        if hover:
+            # The whole configuration is told where a line ends.
+            hover[-2] = said(trial, summary.standings, hover[-2].partition(": ")[2])
+    return Line(role, label, tuple(x), tuple(y), hover=tuple(hover))
+
+
+def _ends(trials: Sequence[TrialRecord], label: str, summary: "Summary") -> Points:
+    """Return where curves end: one that was left after its first step is no line."""
+    ends = [(trial, *_curve(trial)[-1]) for trial in trials]
+    hover = (said(one, summary.standings, f"{quantity(y, summary.standings.metric)} at step {x}") for one, x, y in ends)
+    x, y = tuple(float(step) for _, step, _ in ends), tuple(value for *_, value in ends)
+    return Points(Role.PAUSED, label, x, y, tuple(hover))
+
+
+def _description(found: Sequence[TrialRecord], summary: "Summary") -> str:
+    metric = summary.standings.metric
+    left = sum(trial.state is State.PAUSED for trial in found)
+    text = f"{metric.name} ({better(metric)}) of {counted(len(found), 'trial')} over its steps"
+    if left:
+        text += f"; {left} were left before the last step, since others were better at their rung"
+    if summary.steps is not None and summary.steps[1]:
+        made, whole = summary.steps
+        text += f". {made:,} steps were made, {made / whole:.0%} of what it takes to train every trial to its end"
+    return text + "."
+
+
+def _table(found: Sequence[TrialRecord], summary: "Summary") -> Table:
+    """Return how far each trial came, those that came furthest first."""
+    metric = summary.standings.metric
+    rows = []
+    for trial in found:
+        curve = _curve(trial)
+        best = min((value for _, value in curve), key=metric.cost)
+        rows.append((trial.number, curve[-1][0], float(f"{best:.6g}"), _LABELS[_role(trial, summary)]))
+    rows.sort(key=lambda row: (-row[1], metric.cost(row[2]), row[0]))
+    columns = ("trial", "steps", f"best {Axis(metric.name, metric.unit).text}", "what became of it")
+    return Table(columns, tuple(rows[:100]))

@@ -1,0 +1,119 @@
+"""Pictures as files: PNG, SVG or PDF, by the file's name; and as SVG to be part of a page."""
+
+import io
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from autotune.bars import Bar
+from autotune.errors import CannotRunHereError
+from autotune.pictures.ablated import barred
+from autotune.pictures.chart import Chart
+from autotune.pictures.figure import to_matplotlib
+from autotune.pictures.palette import DARK
+from autotune.pictures.predictions import Point, calibration
+from objectives.base import Metric
+
+FORMATS = (".png", ".svg", ".pdf")
+_DPI = 150
+_REFERENCE = re.compile(r'(\bid="|url\(#|xlink:href="#)([\w.-]+)')
+_PLACES = re.compile(r' (?:d|x|y|transform|x1|x2|y1|y2)="[^"]*"')
+_DIGITS = re.compile(r"(\.[0-9]{2})[0-9]+")
+_STYLE = re.compile(r'style="([^"]*)"')
+_OFTEN = 4
+_COLOUR = re.compile("|".join(DARK))
+
+
+def draw_bars(found: Sequence[Bar], metric: Metric, title: str, path: Path) -> None:
+    """Draw an ablation: a bar for each row with its interval, and a line at the default's value; nothing without bars.
+
+    Raises:
+        CannotRunHereError: the file cannot be written.
+    """
+    if found:
+        save(barred(found, metric, title, ""), path)
+
+
+def draw_calibration(found: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:
+    """Draw predicted over measured values, a panel for each way to leave out, a colour for each setting.
+
+    Raises:
+        CannotRunHereError: the file cannot be written.
+    """
+    save(calibration(found), path)
+
+
+def save(chart: Chart, path: Path, named_by: str = "--picture") -> None:
+    """Write a chart, with its title, to a file; `named_by` is the option that names that.
+
+    Raises:
+        CannotRunHereError: the file cannot be written.
+    """
+    figure = to_matplotlib(chart, title=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _whatever_letters():
+            figure.savefig(path, dpi=_DPI, facecolor="white")
+    except OSError as error:
+        msg = f"the picture {path} cannot be written: {error.strerror or error}; name another with {named_by}"
+        raise CannotRunHereError(msg) from error
+
+
+def to_svg(chart: Chart) -> str:
+    """Return a chart as an SVG element for a page of HTML.
+
+    Its text stays text, in the page's own font. Every colour is a variable of CSS, `--c0072b2` for #0072b2, with that
+    colour where the page sets none. Names are the chart's own, so that several can be in one page.
+    """
+    import matplotlib as mpl  # noqa: PLC0415  takes a second to import
+
+    with (
+        _whatever_letters(),
+        mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "autotune", "font.family": ["sans-serif"]}),
+    ):
+        written = io.StringIO()
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        to_matplotlib(chart).savefig(written, format="svg", metadata=nothing, transparent=True)
+    return _embeddable(written.getvalue(), chart.name)
+
+
+@contextmanager
+def _whatever_letters() -> Iterator[None]:
+    """Draw letters that the font lacks as boxes, without a word."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+        yield
+
+
+def _embeddable(svg: str, name: str) -> str:
+    element = svg[svg.index("<svg") :]
+    element = re.sub(r"\s*<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+    element = re.sub(r' xmlns(:xlink)?="[^"]*"', "", element)
+    element = _REFERENCE.sub(lambda found: f"{found[1]}{name}-{found[2]}", element)
+    element = element.replace("xlink:href=", "href=")
+    # Hundredths of a point are enough.
+    element = _PLACES.sub(lambda found: _DIGITS.sub(r"\1", found[0]), element)
+    element = re.sub(r'<svg ([^>]*?)\b(height|width)="[^"]*"', r"<svg \1", element)
+    element = re.sub(r'<svg ([^>]*?)\b(height|width)="[^"]*"', r"<svg \1", element)
+    element = _COLOUR.sub(lambda found: f"var({variable(found[0])}, {found[0]})", element)
+    return _classed(element, name).strip()
+
+
+def _classed(element: str, name: str) -> str:
+    """Say once what many marks look like: it would be most of the text."""
+    counts = Counter(_STYLE.findall(element))
+    classes = {style: f"{name}-s{place}" for place, style in enumerate(counts) if counts[style] >= _OFTEN}
+    if not classes:
+        return element
+    element = _STYLE.sub(lambda found: f'class="{classes[found[1]]}"' if found[1] in classes else found[0], element)
+    rules = "".join(f".{its}{{{style}}}" for style, its in classes.items())
+    head, tail = element.split(">", 1)
+    return f"{head}><style>{rules}</style>{tail}"
+
+
+def variable(colour: str) -> str:
+    """Return the variable of CSS that stands for a colour of a picture."""
+    return f"--c{colour.removeprefix('#')}"

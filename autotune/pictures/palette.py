@@ -1,0 +1,83 @@
+"""How each role looks in files and in the report.
+
+The colours are Okabe & Ito's, which people with any of the common kinds of colour blindness can tell apart ("Color
+universal design", 2008); shapes and dashes differ, too, so that a picture says the same in grey. `DARK` has the colours
+for a dark ground.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autotune.pictures.chart import Role
+
+
+@dataclass(frozen=True)
+class Look:
+    """A colour (#rrggbb), a marker of matplotlib's, its size in points, and how lines are drawn."""
+
+    colour: str
+    marker: str = "o"
+    size: float = 4.5
+    hollow: bool = False
+    width: float = 1.0
+    dash: str = "-"
+    alpha: float = 1.0
+    above: int = 2
+    """What has more of it is drawn over what has less."""
+
+
+LOOKS: Mapping[Role, Look] = {
+    Role.TRIAL: Look("#0072b2", alpha=0.7),
+    Role.BEST: Look("#d55e00", width=1.8, above=4),
+    Role.WINNER: Look("#009e73", marker="*", size=11, width=2.4, above=6),
+    Role.BASELINE: Look("#4d4d4d", marker="D", size=5.5, width=1.5, dash="--", above=5),
+    Role.BAND: Look("#d55e01", alpha=0.2, above=1),
+    Role.CAPPED: Look("#8a6d3b", marker="^", hollow=True),
+    Role.FAILED: Look("#b3123f", marker="x"),
+    Role.INVALID: Look("#b3124f", marker="P"),
+    Role.PAUSED: Look("#7a7a7a", hollow=True, width=0.8, alpha=0.7),
+    Role.RUNG: Look("#a6a6a6", dash=":", above=1),
+    Role.SPENT: Look("#0072b3"),
+    Role.SAVED: Look("#57a0d3"),
+    Role.PREDICTED: Look("#a8457e", hollow=True, size=6),
+    Role.MEASURED: Look("#009e74", marker="D", size=5.5, above=4),
+    Role.GUIDE: Look("#b8b8b8", width=0.8, dash=":", above=1),
+    Role.SERIES: Look("#0072b4", size=3.5, alpha=0.7),
+}
+
+SERIES = ("#0072b4", "#d55e03", "#009e75", "#a8458e", "#8a6d4b", "#4d4d5d", "#57a0d4", "#b3125f")
+"""The colours of the series, by turns."""
+
+INK = "#222222"
+GRID = "#e3e3e3"
+PAPER = "#fefefe"
+
+DARK: Mapping[str, str] = {
+    INK: "#e6e6e6",
+    GRID: "#3a3f45",
+    PAPER: "#16191d",
+    "#0072b2": "#56b4e9",
+    "#0072b3": "#56b4e9",
+    "#0072b4": "#56b4e9",
+    "#d55e00": "#f5a34a",
+    "#d55e01": "#f5a34a",
+    "#d55e03": "#f5a34a",
+    "#009e73": "#2fd3a3",
+    "#009e74": "#2fd3a3",
+    "#009e75": "#2fd3a3",
+    "#4d4d4d": "#c9c9c9",
+    "#4d4d5d": "#c9c9c9",
+    "#8a6d3b": "#d9b877",
+    "#8a6d4b": "#d9b877",
+    "#b3123f": "#ff7d98",
+    "#b3124f": "#ff7d98",
+    "#b3125f": "#ff7d98",
+    "#7a7a7a": "#9a9a9a",
+    "#a6a6a6": "#7c7c7c",
+    "#57a0d3": "#9ad0f5",
+    "#57a0d4": "#9ad0f5",
+    "#a8457e": "#f09ccb",
+    "#a8458e": "#f09ccb",
+    "#b8b8b8": "#6a6a6a",
+}
+"""What each colour of a picture becomes on a dark ground."""

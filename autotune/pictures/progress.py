@@ -1,0 +1,185 @@
+"""The best so far over the trials of a study, beside the default configuration."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, sqrt
+from typing import TYPE_CHECKING
+
+from autotune.display import quantity, shown
+from autotune.pictures.chart import Axis, Band, Chart, Line, Mark, Panel, Points, Role, Table
+from autotune.pictures.thinning import thinned, told
+from autotune.pictures.words import axis_of, better, counted, said, times
+from autotune.records import State, TrialRecord
+from autotune.standings import Standings
+from objectives.base import FailureKind
+
+if TYPE_CHECKING:
+    from autotune.summary import Summary
+
+MOST = 600
+"""How many trials are drawn at most."""
+
+_NORMAL_95 = 1.96
+# Without repeats the noise is only thought to be there.
+_PRIOR_DEGREES = 1.0
+_EDGE = 1.12
+
+
+def progress(summary: "Summary") -> Chart | None:
+    """Draw every trial at its value, the best so far, and the default; None before the first run."""
+    standings = summary.standings
+    trials = sorted((trial for trial in summary.trials if trial.runs), key=lambda trial: trial.number)
+    if not trials:
+        return None
+    improvements = _improvements(trials, standings)
+    best = thinned(improvements, MOST // 2, {0, len(improvements) - 1})
+    winner = summary.best
+    special = {trial.number for trial in (*best, winner) if trial is not None}
+    keep = {place for place, trial in enumerate(trials) if trial.number in special}
+    drawn = thinned(trials, MOST, keep)
+    values = {trial.number: value for trial in drawn if (value := _value(trial, standings)) is not None}
+    edge = _edge(list(values.values()), standings)
+    ends = (trials[0].number, trials[-1].number)
+    marks: list[Mark] = [*_lines(best, standings, ends), *_points(drawn, values, edge, (standings, winner))]
+    axis = axis_of(standings.metric, list(values.values())) if values else Axis(standings.metric.name, ticks=())
+    return Chart(
+        "progress",
+        "Best so far",
+        _description(trials, best, summary) + told(len(drawn), len(trials)),
+        (Panel(Axis("trial"), axis, tuple(marks)),),
+        _table(best, standings),
+    )
+
+
+def _value(trial: TrialRecord, standings: Standings) -> float | None:
+    """Return where a trial is drawn: at its value, its bound, or what it reached before it was left."""
+    match trial.state:
+        case State.COMPLETE:
+            return standings.value(trial)
+        case State.CAPPED:
+            return standings.bound(trial)
+        case State.PAUSED:
+            return trial.runs[-1].outcome.metrics.get(standings.metric.name)
+        case _:
+            return None
+
+
+def _edge(values: Sequence[float], standings: Standings) -> float:
+    """Return where trials without a value are drawn: a little worse than the worst."""
+    if not values:
+        return 1.0
+    return min(values) / _EDGE if standings.metric.direction == "maximize" else max(values) * _EDGE
+
+
+def _improvements(trials: Sequence[TrialRecord], standings: Standings) -> list[TrialRecord]:
+    """Return the complete trials that were better than all before."""
+    found: list[TrialRecord] = []
+    cost = standings.metric.cost
+    for trial in trials:
+        if trial.complete and (not found or cost(standings.value(trial)) < cost(standings.value(found[-1]))):
+            found.append(trial)
+    return found
+
+
+def _lines(best: Sequence[TrialRecord], standings: Standings, ends: tuple[int, int]) -> list[Mark]:
+    marks: list[Mark] = []
+    effects, baseline = standings.effects, standings.baseline
+    if best:
+        x = (*(float(trial.number) for trial in best), float(ends[1]))
+        y = [standings.value(trial) for trial in best]
+        if effects.degrees > _PRIOR_DEGREES:
+            factors = [exp(_NORMAL_95 * sqrt(effects.variance(effects.count(trial.number)))) for trial in best]
+            low = [value / factor for value, factor in zip(y, factors, strict=True)]
+            high = [value * factor for value, factor in zip(y, factors, strict=True)]
+            marks.append(Band(Role.BAND, "95% of the best", x, (*low, low[-1]), (*high, high[-1]), steps=True))
+        marks.append(Line(Role.BEST, "best so far", x, (*y, y[-1]), steps=True))
+    if baseline is not None:
+        value = standings.value(baseline)
+        marks.append(Line(Role.BASELINE, "default", (float(ends[0]), float(ends[1])), (value, value)))
+    return marks
+
+
+@dataclass(frozen=True)
+class _Kind:
+    role: Role
+    label: str
+
+
+_COMPLETE = _Kind(Role.TRIAL, "trial")
+_CAPPED = _Kind(Role.CAPPED, "capped, at its bound")
+_PAUSED = _Kind(Role.PAUSED, "left early, at its last step")
+_INVALID = _Kind(Role.INVALID, "invalid result, no value")
+_FAILED = _Kind(Role.FAILED, "failed, no value")
+_WINNER = _Kind(Role.WINNER, "winner")
+
+
+def _kind(trial: TrialRecord, winner: TrialRecord | None) -> _Kind:
+    if trial.failure is not None:
+        return _INVALID if trial.failure.failure is FailureKind.INVALID_RESULT else _FAILED
+    if trial is winner and trial.complete:
+        return _WINNER
+    return {State.CAPPED: _CAPPED, State.PAUSED: _PAUSED}.get(trial.state, _COMPLETE)
+
+
+def _points(
+    drawn: Sequence[TrialRecord],
+    values: dict[int, float],
+    edge: float,
+    about: tuple[Standings, TrialRecord | None],
+) -> list[Points]:
+    standings, winner = about
+    kinds = [_kind(trial, winner) for trial in drawn]
+    found = []
+    for kind in (_CAPPED, _PAUSED, _COMPLETE, _INVALID, _FAILED, _WINNER):
+        mine = [trial for trial, its in zip(drawn, kinds, strict=True) if its is kind]
+        if mine:
+            x = tuple(float(trial.number) for trial in mine)
+            y = tuple(values.get(trial.number, edge) for trial in mine)
+            hover = tuple(_said(trial, standings) for trial in mine)
+            found.append(Points(kind.role, kind.label, x, y, hover))
+    return found
+
+
+def _said(trial: TrialRecord, standings: Standings) -> str:
+    if trial.complete:
+        return said(trial, standings)
+    if trial.failure is not None and trial.failure.failure is not None:
+        return said(trial, standings, f"{trial.failure.failure.value}: {trial.message[:160]}")
+    if trial.state is State.CAPPED:
+        worse = "under" if standings.metric.direction == "maximize" else "over"
+        return said(trial, standings, f"capped: {worse} {quantity(standings.bound(trial), standings.metric)}")
+    last = trial.runs[-1]
+    value = quantity(last.outcome.metrics[standings.metric.name], standings.metric)
+    return said(trial, standings, f"{value} at step {last.steps} of {last.of}")
+
+
+def _description(trials: Sequence[TrialRecord], best: Sequence[TrialRecord], summary: "Summary") -> str:
+    standings = summary.standings
+    metric = standings.metric
+    without = ", ".join(f"{count} {kind}" for kind, count in standings.counts.items())
+    after = f" Without a value: {without}." if without else ""
+    if not best:
+        return f"{counted(len(trials), 'trial')}, none of which gave a valid measurement.{after}"
+    text = f"The best {metric.name} so far ({better(metric)}) over {counted(len(trials), 'trial')}"
+    baseline, last = standings.baseline, best[-1]
+    value = quantity(standings.value(last), metric)
+    gain = standings.gain(last)
+    if baseline is None or gain is None:
+        return f"{text}: {value} at trial {last.number}; the default gave no value.{after}"
+    start = quantity(standings.value(baseline), metric)
+    if last.number == baseline.number:
+        return f"{text}: none was better than the default's {start}.{after}"
+    runs = "by the runs of tuning, of which the best looks better than it is"
+    until = f"from {start} (the default) to {value} at trial {last.number}"
+    return f"{text}: {until}, {times(gain, metric)} {runs}.{after}"
+
+
+def _table(best: Sequence[TrialRecord], standings: Standings) -> Table:
+    metric = standings.metric
+    rows = []
+    for trial in best:
+        gain = standings.gain(trial)
+        told_ = (trial.number, float(f"{standings.value(trial):.6g}"), len(trial.runs))
+        rows.append((*told_, None if gain is None else float(f"{gain:.4g}"), shown(trial.configuration)))
+    value = Axis(metric.name, metric.unit).text
+    return Table(("trial that was the best so far", value, "runs", "speed-up", "configuration"), tuple(rows))

@@ -1,0 +1,268 @@
+"""Slices of the space: the value of every trial over each parameter, and all parameters side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import TYPE_CHECKING
+
+from autotune.display import quantity, shown, written
+from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table, Texts
+from autotune.pictures.scales import UNSET, Scale, scales_of, short, telling
+from autotune.pictures.thinning import thinned, told
+from autotune.pictures.words import axis_of, better, brief, counted, is_wide, said
+from autotune.records import TrialRecord
+from autotune.standings import Standings
+
+if TYPE_CHECKING:
+    from autotune.summary import Summary
+
+PANELS = 12
+"""How many parameters are drawn at most: those that explain most."""
+
+_POINTS = 1800
+_WHOLE = 400
+_LINES = 250
+# What fits beside all axes of parallel coordinates together.
+_LETTERS = 90
+_BEST_SHARE = 10
+_COLUMNS = 3
+# Less of the variance than that is nothing.
+_NOTHING = 0.01
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The complete trials of a study, and the parameters worth drawing with the share that each explains."""
+
+    summary: "Summary"
+    trials: Sequence[TrialRecord]
+    scales: Sequence[Scale]
+    shares: dict[str, float]
+    varied: int
+
+    @property
+    def standings(self) -> Standings:
+        return self.summary.standings
+
+    @cached_property
+    def special(self) -> dict[int, Role]:
+        """The winner and the default, by number."""
+        best, baseline = self.summary.best, self.standings.baseline
+        found = {} if baseline is None else {baseline.number: Role.BASELINE}
+        if best is not None and best.complete and best is not baseline:
+            found[best.number] = Role.WINNER
+        return found
+
+    def thinned(self, most: int) -> list[TrialRecord]:
+        """Return at most so many of the trials; the best, the winner and the default are among them."""
+        best = {trial.number for trial in self.standings.ranking[: max(1, most // 4)]} | set(self.special)
+        keep = {place for place, trial in enumerate(self.trials) if trial.number in best}
+        return thinned(self.trials, most, keep)
+
+    def about(self) -> str:
+        if self.varied <= len(self.scales):
+            return ""
+        return f" Drawn are the {len(self.scales)} of {self.varied} parameters that explain most."
+
+
+def _measured(summary: "Summary") -> _Measured | None:
+    standings = summary.standings
+    trials = sorted(standings.ranking, key=lambda trial: trial.number)
+    if len(trials) < 2:
+        return None
+    scales = scales_of(summary.definition.space)
+    logs = [log(standings.value(trial)) for trial in trials]
+    shares = telling(scales, [trial.configuration for trial in trials], logs)
+    chosen = sorted(shares, key=lambda name: -shares[name])[:PANELS]
+    if not chosen:
+        return None
+    return _Measured(summary, trials, [scale for scale in scales if scale.name in chosen], shares, len(shares))
+
+
+def slices(summary: "Summary") -> Chart | None:
+    """Draw a panel a parameter: the value of every complete trial over its value; None before two trials."""
+    found = _measured(summary)
+    if found is None:
+        return None
+    drawn = found.thinned(max(100, _POINTS // len(found.scales)))
+    axis = axis_of(found.standings.metric, [found.standings.value(trial) for trial in drawn])
+    panels = tuple(Panel(scale.axis, axis, tuple(_points(scale, drawn, found))) for scale in found.scales)
+    first, *_ = sorted(found.scales, key=lambda scale: -found.shares[scale.name])
+    metric = found.standings.metric
+    description = (
+        f"{metric.name} ({better(metric)}) of {counted(len(found.trials), 'valid trial')} over each parameter."
+        f"{_most(found.shares, first.name)}{found.about()}"
+    )
+    return Chart(
+        "slices",
+        "Values over each parameter",
+        description + told(len(drawn), len(found.trials)),
+        panels,
+        _table(found),
+        columns=min(_COLUMNS, len(panels)),
+    )
+
+
+def _most(shares: Mapping[str, float], name: str) -> str:
+    if shares[name] < _NOTHING:
+        return " No parameter alone explains the differences between these trials."
+    return (
+        f" {name} alone explains most of the differences between these trials, {shares[name]:.0%} of the variance of "
+        "their logarithms; the search did not choose them at random."
+    )
+
+
+def _points(scale: Scale, drawn: Sequence[TrialRecord], found: _Measured) -> list[Mark]:
+    labels = {Role.TRIAL: "trial", Role.BASELINE: "default", Role.WINNER: "winner"}
+    marks: list[Mark] = []
+    for role, label in labels.items():
+        mine = [trial for trial in drawn if found.special.get(trial.number, Role.TRIAL) is role]
+        places = [(trial, place) for trial in mine if (place := scale.place(trial.configuration)) is not None]
+        if places:
+            x = tuple(place for _, place in places)
+            y = tuple(found.standings.value(trial) for trial, _ in places)
+            hover = tuple(_said(trial, scale, found, len(drawn)) for trial, _ in places)
+            marks.append(Points(role, label, x, y, hover))
+    return marks
+
+
+def _said(trial: TrialRecord, scale: Scale, found: _Measured, drawn: int) -> str:
+    """Return the whole configuration where that does not make the picture large, else the one value."""
+    whole = said(trial, found.standings)
+    if drawn * len(found.scales) <= _WHOLE:
+        return whole
+    return f"{whole.partition(chr(10))[0]}\n{scale.name}={_word(trial.configuration.get(scale.name))}"
+
+
+def _table(found: _Measured) -> Table:
+    """Return the best value over each value of the parameters."""
+    metric = found.standings.metric
+    rows: list[tuple[str, str, int, float, int]] = []
+    for scale in found.scales:
+        groups: dict[float, list[TrialRecord]] = {}
+        for trial in found.standings.ranking:
+            place = scale.place(trial.configuration)
+            if place is not None:
+                groups.setdefault(place, []).append(trial)
+        for _, group in sorted(groups.items()):
+            value = group[0].configuration.get(scale.name)
+            text = UNSET if value is None else written(value)
+            rows.append((scale.name, text, len(group), _figure(found.standings.value(group[0])), group[0].number))
+    columns = ("parameter", "value", "trials", f"best {Axis(metric.name, metric.unit).text}", "of trial")
+    return Table(columns, tuple(_fewer(rows)))
+
+
+def _fewer(rows: Sequence[tuple[str, str, int, float, int]]) -> list[tuple[str, str, int, float, int]]:
+    """Return the rows of a table that can still be read."""
+    return thinned(rows, 200)
+
+
+def _figure(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def parallel(summary: "Summary") -> Chart | None:
+    """Draw the complete trials as lines over all parameters and the value; None before two of either."""
+    found = _measured(summary)
+    if found is None or len(found.scales) < 2:
+        return None
+    drawn = found.thinned(_LINES)
+    metric = found.standings.metric
+    values = [found.standings.value(trial) for trial in drawn]
+    wide = is_wide(values)
+    ends = (min(values), max(values))
+    best = {trial.number for trial in found.standings.ranking[: max(1, len(found.trials) // _BEST_SHARE)]}
+    last = len(found.scales)
+    letters = max(6, _LETTERS // last)
+    marks: list[Mark] = [_rulers(last + 1)]
+    for role, label in _LABELS.items():
+        mine = [trial for trial in drawn if _role(trial, best, found) is role]
+        if mine:
+            marks.append(_lines(mine, found, role, label, (ends, wide)))
+    marks += [_ruler_words(place, scale.ruler(), letters) for place, scale in enumerate(found.scales)]
+    values_at = [(_share(value, ends, wide, found), brief(value)) for value in dict.fromkeys(ends)]
+    marks.append(_ruler_words(last, values_at, letters))
+    names = tuple((float(place), short(scale.name, 20)) for place, scale in enumerate(found.scales))
+    x = Axis(ticks=(*names, (float(last), Axis(metric.name, metric.unit).text)))
+    winner = next((trial for trial in found.trials if found.special.get(trial.number) is Role.WINNER), None)
+    stressed = f"The best {len(best)} stand out." if len(best) > 1 else "The best one stands out."
+    about = "" if winner is None else f" The winner is trial {winner.number}: {shown(winner.configuration)}."
+    description = (
+        f"Every line is one of {counted(len(found.trials), 'valid trial')}: its parameters and, on the right, its "
+        f"{metric.name} (better is higher up). {stressed}{about}{found.about()}"
+    )
+    panel = Panel(x, Axis(ticks=()), tuple(marks))
+    told_ = told(len(drawn), len(found.trials))
+    return Chart("parallel", "All parameters side by side", description + told_, (panel,), _ranked(found))
+
+
+_LABELS = {
+    Role.TRIAL: "trial",
+    Role.BEST: f"best {100 // _BEST_SHARE}%",
+    Role.BASELINE: "default",
+    Role.WINNER: "winner",
+}
+
+
+def _role(trial: TrialRecord, best: set[int], found: _Measured) -> Role:
+    return found.special.get(trial.number, Role.BEST if trial.number in best else Role.TRIAL)
+
+
+def _share(value: float, ends: tuple[float, float], wide: bool, found: _Measured) -> float:
+    """Return where a value lies on its axis, 1 for the best."""
+    low, high = ends
+    if high <= low:
+        return 0.5
+    share = log(value / low) / log(high / low) if wide else (value - low) / (high - low)
+    return share if found.standings.metric.direction == "maximize" else 1.0 - share
+
+
+def _lines(
+    trials: Sequence[TrialRecord], found: _Measured, role: Role, label: str, scale: tuple[tuple[float, float], bool]
+) -> Line:
+    x: list[float | None] = []
+    y: list[float | None] = []
+    hover: list[str] = []
+    for trial in trials:
+        shares = [one.share(trial.configuration) for one in found.scales]
+        shares.append(_share(found.standings.value(trial), *scale, found))
+        x += [*(float(place) for place in range(len(shares))), None]
+        y += [*shares, None]
+        # The configuration is written on the axes: the whole of it at every corner would be most of the picture.
+        short_ = f"trial {trial.number}: {quantity(found.standings.value(trial), found.standings.metric)}"
+        hover += [*([short_] * len(shares)), ""]
+    return Line(role, label, tuple(x), tuple(y), hover=tuple(hover))
+
+
+def _rulers(count: int) -> Line:
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for place in range(count):
+        x += [float(place), float(place), None]
+        y += [0.0, 1.0, None]
+    return Line(Role.GUIDE, "", tuple(x), tuple(y))
+
+
+def _ruler_words(place: int, ticks: Sequence[tuple[float, str]], letters: int) -> Texts:
+    x, y = (float(place),) * len(ticks), tuple(at for at, _ in ticks)
+    return Texts(Role.GUIDE, x, y, tuple(short(text, letters) for _, text in ticks))
+
+
+def _ranked(found: _Measured) -> Table:
+    """Return the best few, and the default."""
+    metric = found.standings.metric
+    baseline = found.standings.baseline
+    rows = found.standings.ranking[:10]
+    if baseline is not None and all(trial is not baseline for trial in rows):
+        rows = [*rows, baseline]
+    columns = ("trial", Axis(metric.name, metric.unit).text, *(scale.name for scale in found.scales))
+    cells: list[tuple[Cell, ...]] = []
+    for trial in rows:
+        words = (_word(trial.configuration.get(scale.name)) for scale in found.scales)
+        cells.append((trial.number, _figure(found.standings.value(trial)), *words))
+    return Table(columns, tuple(cells))
+
+
+def _word(value: object) -> str:
+    return UNSET if value is None else written(value)

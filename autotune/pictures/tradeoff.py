@@ -1,0 +1,56 @@
+"""The two metrics of a trade-off, with the front of what no other trial beats in both."""
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from autotune.display import quantity, shown
+from autotune.front import second_metric
+from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
+from autotune.pictures.thinning import thinned, told
+from autotune.pictures.words import axis_of, better, counted
+
+if TYPE_CHECKING:
+    from autotune.summary import Summary
+
+_MOST = 600
+
+
+def tradeoff(summary: "Summary") -> Chart | None:
+    """Draw the complete trials in both metrics; None for studies of one metric."""
+    places, second = summary.front, second_metric(summary.definition)
+    if not places or second is None:
+        return None
+    first, baseline = summary.standings.metric, summary.standings.baseline
+    front = {place.trial for place in places}
+    trials = [trial for trial in summary.trials if trial.complete and trial.measured(second.name)]
+    keep = {number for number, trial in enumerate(trials) if trial.number in front or trial is baseline}
+    drawn = thinned(trials, _MOST, keep)
+    values = {trial.number: tuple(median(trial.measured(one.name)) for one in (first, second)) for trial in drawn}
+    marks: list[Mark] = []
+    labels = {Role.TRIAL: "trial", Role.BEST: "front", Role.BASELINE: "default"}
+    for role, label in labels.items():
+        mine = [
+            trial
+            for trial in drawn
+            if role is (Role.BASELINE if trial is baseline else Role.BEST if trial.number in front else Role.TRIAL)
+        ]
+        if mine:
+            x, y = (tuple(values[trial.number][place] for trial in mine) for place in (0, 1))
+            hover = tuple(
+                f"trial {trial.number}: {quantity(values[trial.number][0], first)}, "
+                f"{quantity(values[trial.number][1], second)}\n{shown(trial.configuration)}"
+                for trial in mine
+            )
+            marks.append(Points(role, label, x, y, hover))
+    marks.insert(0, Line(Role.BEST, "", tuple(one.first for one in places), tuple(one.second for one in places)))
+    axes = [axis_of(metric, [one[place] for one in values.values()]) for place, metric in enumerate((first, second))]
+    text = (
+        f"{first.name} ({better(first)}) and {second.name} ({better(second)}) of {counted(len(trials), 'trial')}; "
+        f"no other trial beats the {len(places)} on the front in both.{told(len(drawn), len(trials))}"
+    )
+    rows = tuple(
+        (one.trial, one.first, one.second, shown(summary.standings.trials[one.trial].configuration)) for one in places
+    )
+    units = [Axis(metric.name, metric.unit).text for metric in (first, second)]
+    table = Table(("trial", *units, "configuration"), rows)
+    return Chart("tradeoff", "The trade-off", text, (Panel(axes[0], axes[1], tuple(marks)),), table)

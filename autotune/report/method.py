@@ -1,0 +1,106 @@
+"""How a study was measured, in a few paragraphs, with its own settings."""
+
+from typing import Any
+
+from autotune.pictures.words import counted
+from autotune.report.section import Part, Section, Words
+from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StoppingSection, VerdictSection
+from autotune.summary import Summary
+
+
+def method(summary: Summary) -> Section:
+    """Return the section on how was measured."""
+    study = summary.definition.study
+    stopping = study.get("stopping")
+    repeats, verdict = RepeatsSection(**study.get("repeats", {})), VerdictSection(**study.get("verdict", {}))
+    texts = [
+        _objective(summary),
+        _search(study),
+        _steps(StoppingSection(**stopping)) if stopping else _repeats(repeats),
+        *([] if summary.front is not None else [_confirmation(summary, verdict), _interval(verdict)]),
+    ]
+    return Section("method", "How it was measured", tuple[Part, ...](Words(text) for text in texts))
+
+
+def _objective(summary: Summary) -> str:
+    definition = summary.definition
+    metric, space = definition.target, definition.space
+    better = "greater is better" if metric.direction == "maximize" else "less is better"
+    unit = f" in {metric.unit}" if metric.unit else ""
+    text = f"What was optimised is {metric.name}{unit}; {better}. "
+    text += f"The space has {counted(len(space['parameters']), 'parameter')}"
+    if space["constraints"]:
+        text += (
+            f" and {counted(len(space['constraints']), 'constraint')}; only configurations that keep to all were run"
+        )
+    if definition.replay:
+        return (
+            f"{text}. This is a replay: every run was drawn from the recorded runs of its configuration, and times and "
+            "caps are simulated. What is said of runs below is said of these."
+        )
+    return (
+        f"{text}. A run counts only if it ended well, and if its answer, where the program has one, agrees with the "
+        "default's. Runs had cores of their own and an explicit environment."
+    )
+
+
+def _search(study: Any) -> str:  # noqa: ANN401  JSON
+    sampler, budget = SamplerSection(**study.get("sampler", {})), BudgetSection(**study.get("budget", {}))
+    what = "until more search no longer paid" if budget.auto else f"for {counted(budget.most, 'trial')}"
+    return (
+        f"The default configuration ran first. The sampler was {sampler.name} with the seed {sampler.seed}, {what}, "
+        f"{counted(budget.workers, 'run')} at a time."
+    )
+
+
+def _repeats(repeats: RepeatsSection) -> str:
+    often = f"The default ran {_often(repeats.baseline_runs)} at first"
+    if repeats.baseline_every:
+        often += f", and again after every {counted(repeats.baseline_every, 'run')} of others, so that drift is noticed"
+    text = (
+        f"{often}. Another configuration ran {_often(repeats.min_runs)}, and again, up to "
+        f"{_often(repeats.max_runs)}, only while that could change whether it beats the best so far (error "
+        f"rate {repeats.error_rate:g}). The value of a trial is the {repeats.statistic} of its runs."
+    )
+    if repeats.caps:
+        text += (
+            " A run that had lost was stopped by the clock or by its pace: it leaves a bound, which is never taken for "
+            "a value."
+        )
+    return text
+
+
+def _often(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _steps(stopping: StoppingSection) -> str:
+    text = f"A trial was trained for at most {stopping.max_steps} steps, by the rule {stopping.rule}"
+    if stopping.rule in {"hyperband", "asha"}:
+        best = f"the best 1/{stopping.eta} went on from their checkpoints"
+        text += f": at each rung, from step {stopping.min_steps} on, {best}"
+    return f"{text}. The default was trained to the end first. Values of trials that were left early are not compared."
+
+
+def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
+    found = summary.present_verdict
+    pairs = f"{verdict.pairs} to {verdict.max_pairs}" if verdict.max_pairs > verdict.pairs else str(verdict.pairs)
+    best = (
+        f"The best {verdict.candidates} of tuning compete" if verdict.candidates > 1 else "The best of tuning competes"
+    )
+    text = (
+        f"{best} with the default in {verdict.rounds} interleaved rounds; of "
+        "those that cannot be told apart the one with the fewest changes wins. Then winner and default run again in "
+        f"{pairs} interleaved pairs, in random order, as many as a precision of {verdict.precision:.1%} needs. Only "
+        "these fresh runs count for the verdict, since the best of many noisy runs looks better than it is"
+    )
+    return f"{text}. Here {counted(len(found.pairs), 'pair')} were made." if found is not None else f"{text}."
+
+
+def _interval(verdict: VerdictSection) -> str:
+    return (
+        "Each pair is compared by the logarithm of its ratio. The speed-up is the pseudomedian of these (Hodges & "
+        f"Lehmann 1963), and its {verdict.confidence:.0%} interval inverts Wilcoxon's signed-rank test (Hollander, "
+        "Wolfe & Chicken, Nonparametric Statistical Methods, 2014, section 3.4): it holds for any noise that both "
+        "sides share. A gain is called significant if the whole interval is above 1."
+    )

@@ -1,0 +1,96 @@
+"""With what a study was measured: machine, versions, commands, environment, sessions, dates."""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autotune import __version__
+from autotune.pictures.chart import Cell, Table
+from autotune.pictures.words import counted
+from autotune.records import Run
+from autotune.report.section import Code, Figures, Part, Section, Words
+from autotune.summary import Summary
+
+_SERIES = {
+    "": "tuning",
+    "warm-up": "warm-up",
+    "select": "choosing the winner",
+    "verdict": "the verdict",
+    "ablate": "ablation",
+    "simplify": "ablation",
+    "workload": "other workloads",
+    "scale": "scaling",
+}
+_LETTERS = 300
+_SESSIONS = 12
+
+
+def provenance(summary: Summary, runs: Sequence[Run], used: Run | None) -> Section:
+    """Return the section on what is needed to repeat the study; `used` is a run of the configuration to use."""
+    definition = summary.definition
+    parts: list[Part] = [Words(_dates(runs))]
+    if not definition.replay:
+        parts += _facts("Machine", definition.machine)
+    parts += _facts("Program, input and what else makes measurements comparable", definition.identity)
+    parts += _facts("Facts of the workload and the installation", definition.facts)
+    parts += _sessions(runs)
+    default = next((run for run in runs if summary.standings.default and _is_default(run, summary)), None)
+    for about, run in (("default", default), ("configuration to use", used)):
+        if run is not None and run.job.get("argv") and not definition.replay:
+            parts.append(Code(shlex.join(map(str, run.job["argv"])), f"The command of the {about}"))
+            parts += _facts(f"Environment of the {about}", run.job.get("environment", {}))
+    return Section("provenance", "With what it was measured", tuple(parts))
+
+
+def _is_default(run: Run, summary: Summary) -> bool:
+    default = summary.standings.default
+    return default is not None and run.trial == default.number and run.outcome.complete
+
+
+def _dates(runs: Sequence[Run]) -> str:
+    text = f"Report by autotune {__version__}. {counted(len(runs), 'run')}"
+    counts = Counter(_SERIES.get(run.series.partition(":")[0], run.series.partition(":")[0]) for run in runs)
+    if len(counts) > 1:
+        text += f": {', '.join(f'{count} for {what}' for what, count in counts.items())}"
+    started = sorted(run.started for run in runs if run.started)
+    if not started:
+        return f"{text}."
+    first, last = started[0][:16].replace("T", " "), started[-1][:16].replace("T", " ")
+    return f"{text}. The first began at {first} UTC, the last at {last} UTC."
+
+
+def _facts(caption: str, found: Mapping[str, Any]) -> list[Part]:
+    flat = _flat(found)
+    rows = tuple((name, _word(value)) for name, value in flat.items() if value not in ("", None))
+    return [Figures(caption, Table(("what", "value"), rows))] if rows else []
+
+
+def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return facts on one level; the inner ones do not take the place of the outer ones."""
+    flat = {name: value for name, value in found.items() if not isinstance(value, Mapping)}
+    for inner in (value for value in found.values() if isinstance(value, Mapping)):
+        flat = {**inner, **flat}
+    return {name: flat[name] for name in [*found, *flat] if name in flat}
+
+
+def _word(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…"
+
+
+def _sessions(runs: Sequence[Run]) -> list[Part]:
+    """Return a row for each set of facts that sessions had; a column for each that is known."""
+    counts = Counter(tuple(sorted(run.session.items())) for run in runs if run.session)
+    first: dict[tuple[tuple[str, str], ...], str] = {}
+    for run in runs:
+        first.setdefault(tuple(sorted(run.session.items())), run.started[:16].replace("T", " "))
+    names = list(dict.fromkeys(name for facts in counts for name, value in facts if value))
+    rows: list[tuple[Cell, ...]] = []
+    for facts, count in list(counts.items())[:_SESSIONS]:
+        known = dict(facts)
+        rows.append((first[facts], count, *(known.get(name, "") for name in names)))
+    if not rows:
+        return []
+    return [Figures("Sessions", Table(("first run (UTC)", "runs", *names), tuple(rows)))]

@@ -1,0 +1,105 @@
+"""The report of a study: what it found, how that was measured, and with what; the formats only write it down."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autotune import __version__
+from autotune.brackets import stored_brackets
+from autotune.errors import AutotuneError
+from autotune.jobscript import FORMATS
+from autotune.pictures.chart import Chart
+from autotune.pictures.charts import charts_of
+from autotune.report.headline import Headline, headline
+from autotune.report.method import method
+from autotune.report.provenance import provenance
+from autotune.report.results import cost, figures, findings
+from autotune.report.section import Code, Part, Picture, Section, Words
+from autotune.search.store import StudyStore
+from autotune.summary import Summary, run_to_use, summarise
+from autotune.winnerscript import script_of
+
+_OWN_PLACE = {"ablation": "ablation", "failures": "failures", "ledger": "cost", "tradeoff": "tradeoff"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """A study as a document. `figures` are (what, value) for the top; `summary` is `Summary.to_dict()`."""
+
+    study: str
+    headline: Headline
+    figures: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    summary: Mapping[str, Any]
+    description: str = ""
+
+    @property
+    def charts(self) -> list[Chart]:
+        """The pictures, in their order."""
+        parts = (part for section in self.sections for part in section.parts)
+        return [part.chart for part in parts if isinstance(part, Picture)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return {
+            "study": self.study,
+            "description": self.description,
+            "autotune": __version__,
+            "verdict": self.headline.to_dict(),
+            "figures": dict(self.figures),
+            "sections": [section.to_dict() for section in self.sections],
+            "summary": dict(self.summary),
+        }
+
+
+def report_of(store: StudyStore) -> Report:
+    """Read a study and make its report, whatever state it is in.
+
+    Raises:
+        StorageError: the storage cannot be read.
+    """
+    summary, runs = summarise(store), store.runs()
+    charts = {chart.name: chart for chart in charts_of(summary, stored_brackets(store))}
+    sections = [_with(section, charts) for section in findings(summary)]
+    script = _script(store, summary)
+    if script is not None:
+        sections.insert(1 if sections and sections[0].key == "winner" else 0, script)
+    sections.append(_pictures(charts))
+    sections += [_with(cost(summary), charts), method(summary), provenance(summary, runs, run_to_use(store, summary))]
+    return Report(
+        summary.name,
+        headline(summary),
+        figures(summary, len(runs)),
+        tuple(section for section in sections if section.parts),
+        summary.to_dict(),
+        str(summary.definition.study.get("description", "")),
+    )
+
+
+def _with(section: Section, charts: Mapping[str, Chart]) -> Section:
+    """Return a section that begins with its picture, where it has one."""
+    mine = [charts[name] for name, key in _OWN_PLACE.items() if key == section.key and name in charts]
+    return Section(section.key, section.title, (*map(Picture, mine), *section.parts))
+
+
+def _pictures(charts: Mapping[str, Chart]) -> Section:
+    parts: list[Part] = [Picture(chart) for name, chart in charts.items() if name not in _OWN_PLACE]
+    return Section("pictures", "The search in pictures", tuple(parts))
+
+
+def _script(store: StudyStore, summary: Summary) -> Section | None:
+    """Return the job script of the winner, for the batch system that the study ran with, else for a shell."""
+    used = run_to_use(store, summary)
+    if summary.front is not None or used is None or not used.job:
+        return None
+    kind = summary.definition.study.get("launcher", {}).get("kind")
+    form = kind if kind in FORMATS else "sh"
+    try:
+        text = script_of(store, summary, form)
+    except AutotuneError:
+        # A replay: the top of the report says so.
+        return None
+    others = [other for other in FORMATS if other != form]
+    again = f"autotune best {summary.name} --script {'|'.join(others)}"
+    about = f"It runs what was measured. For {' or '.join(others)}: {again}"
+    return Section("script", "Job script", (Words(about), Code(text, f"The configuration to use, for {form}")))

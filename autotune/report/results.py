@@ -1,0 +1,187 @@
+"""What a study found, as tables: figures for the top, the winner beside the default, ablation, failures, cost."""
+
+from statistics import median
+from typing import Any
+
+from autotune.ablation import OptionEffect
+from autotune.confirm import changes
+from autotune.display import quantity, shown, written
+from autotune.front import second_metric
+from autotune.pictures.chart import Axis, Cell, Table
+from autotune.pictures.tallies import failed_as
+from autotune.pictures.words import counted
+from autotune.records import State, TrialRecord
+from autotune.report.section import Figures, Part, Section, Words
+from autotune.summary import Summary
+from autotune.verdict import Interval
+from objectives.base import Metric
+
+_MESSAGES = 4
+_LETTERS = 400
+_UNSET = "unset"
+
+
+def figures(summary: Summary, runs: int) -> tuple[tuple[str, str], ...]:
+    """Return the few figures that stand at the top, as (what, value)."""
+    standings, best = summary.standings, summary.best
+    metric = standings.metric
+    found = []
+    verdict = summary.present_verdict
+    if verdict is not None and verdict.known and summary.front is None:
+        middle, low, high = verdict.interval(metric)
+        found.append(("speed-up", f"{middle:.3f} ({verdict.confidence:.0%} interval {low:.3f} to {high:.3f})"))
+    if best is not None and summary.front is None:
+        found.append((f"winner, {metric.name}" if verdict else f"best so far, {metric.name}", _value(best, summary)))
+    if standings.baseline is not None:
+        found.append((f"default, {metric.name}", _value(standings.baseline, summary)))
+    found.append(("trials", _trials(summary)))
+    found.append(("runs", f"{runs:,}"))
+    if any(len(trial.runs) > 1 for trial in summary.trials):
+        found.append(("noise", f"runs of the same configuration differ by {standings.noise:.1%}"))
+    simulated = ", simulated" if summary.definition.replay else ""
+    found.append(("cost", f"{summary.ledger.spent / 3600.0:.3g} core-hours{simulated}"))
+    if summary.ledger.pays_after is not None and not summary.definition.replay:
+        found.append(("paid for after", counted(summary.ledger.pays_after, "production run")))
+    return tuple(found)
+
+
+def _trials(summary: Summary) -> str:
+    standings = summary.standings
+    paused = sum(trial.state is State.PAUSED for trial in summary.trials)
+    parts = [f"{len(standings.ranking)} valid", *([f"{paused} left early"] if paused else [])]
+    parts += [f"{count} {kind}" for kind, count in standings.counts.items()]
+    return f"{len(summary.trials)} ({', '.join(parts)})"
+
+
+def _value(trial: TrialRecord, summary: Summary) -> str:
+    standings = summary.standings
+    runs = len(trial.measured(standings.metric.name))
+    of = f" ({standings.statistic} of {runs} runs)" if runs > 1 else " (one run)"
+    return f"{quantity(standings.value(trial), standings.metric)}{of}"
+
+
+def findings(summary: Summary) -> list[Section]:
+    """Return the sections on what was found; those with nothing to say have no parts."""
+    return [_winner(summary), _tradeoff(summary), _ablation(summary), _workloads(summary), _failures(summary)]
+
+
+def _winner(summary: Summary) -> Section:
+    best, default = summary.best, summary.standings.baseline
+    if best is None or summary.front is not None:
+        return Section("winner", "", ())
+    if default is None or default.number == best.number:
+        text = f"The configuration to use is {'the default' if default else f'that of trial {best.number}'}: "
+        return Section("winner", "Configuration", (Words(text + shown(best.configuration)),))
+    sides: dict[str, Any] = {"default": default.configuration, f"trial {best.number}": best.configuration}
+    if summary.simplified is not None:
+        sides["simplified"] = summary.simplified.simplified or {}
+    names = list(dict.fromkeys(name for configuration in sides.values() for name in configuration))
+    changed = set(changes(best.configuration, default.configuration))
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(_word(one.get(name)) for one in sides.values()), "changed" if name in changed else "")
+        for name in sorted(names, key=lambda name: name not in changed)
+    ]
+    for metric in summary.definition.metrics:
+        values = [_measured(trial, metric) for trial in (default, best)]
+        if any(values):
+            rows.append((f"{Axis(metric.name, metric.unit).text}, median", *values, *[""] * (len(sides) - 1)))
+    title = "winner" if summary.present_verdict else "best so far"
+    about = f"The {title} beside the default: what was changed, and what was measured in tuning"
+    return Section("winner", "Winner and default", (Figures(about, Table(("", *sides, " "), tuple(rows))),))
+
+
+def _measured(trial: TrialRecord, metric: Metric) -> str:
+    values = trial.measured(metric.name)
+    return f"{median(values):.4g}" if values else ""
+
+
+def _word(value: object) -> str:
+    return _UNSET if value is None else written(value)
+
+
+def _tradeoff(summary: Summary) -> Section:
+    second = second_metric(summary.definition)
+    if not summary.front or second is None:
+        return Section("tradeoff", "", ())
+    metrics = (summary.standings.metric, second)
+    columns = ("trial", *(Axis(metric.name, metric.unit).text for metric in metrics), "configuration")
+    rows = tuple(
+        (one.trial, f"{one.first:.4g}", f"{one.second:.4g}", shown(summary.standings.trials[one.trial].configuration))
+        for one in summary.front
+    )
+    return Section("tradeoff", "The trade-off", (Figures("Trials that no other beats in both", Table(columns, rows)),))
+
+
+def _ablation(summary: Summary) -> Section:
+    found, best = summary.ablation, summary.best
+    if found is None or best is None or not found.effects:
+        return Section("ablation", "", ())
+    columns = ("option", "default", "winner", "alone on the default", "in the winner", "remark")
+    rows = tuple(
+        (one.parameter, _word(one.default), _word(one.value), _factor(one.alone), _factor(one.within), _remark(one))
+        for one in found.effects
+    )
+    rounds = counted(found.rounds, "interleaved round")
+    about = f"What each option of trial {found.winner} is worth: speed-ups, {found.confidence:.0%} intervals, {rounds}"
+    parts: list[Part] = [Figures(about, Table(columns, rows))]
+    if found.winner != best.number:
+        parts.insert(0, Words(f"This ablation is of trial {found.winner}, which is no more the winner."))
+    if found.simplified is not None and found.over_winner is not None:
+        text = (
+            f"Without {', '.join(found.dropped)} it is {_factor(found.over_winner)} times as good as the winner, and "
+        )
+        text += f"{_factor(found.over_default)} times as good as the default: {shown(found.simplified)}"
+        parts.append(Words(text))
+    return Section("ablation", "What each option is worth", tuple(parts))
+
+
+def _factor(interval: Interval | None) -> str:
+    return "not measured" if interval is None else f"{interval[0]:.3f} ({interval[1]:.3f} to {interval[2]:.3f})"
+
+
+def _remark(effect: OptionEffect) -> str:
+    words = [effect.why] if effect.why else []
+    if effect.unused:
+        words.append("the program says that it has no effect")
+    elif effect.does_nothing:
+        words.append("nothing that could be measured")
+    return "; ".join(words)
+
+
+def _workloads(summary: Summary) -> Section:
+    if not summary.carried:
+        return Section("workloads", "", ())
+    metric = summary.standings.metric
+    rows = tuple((one.workload, one.sentence(metric)) for one in summary.carried)
+    about = "The winner against the default on the study's other workloads"
+    return Section("workloads", "On other workloads", (Figures(about, Table(("workload", "verdict"), rows)),))
+
+
+def _failures(summary: Summary) -> Section:
+    found = failed_as(summary.trials)
+    rows: list[tuple[Cell, ...]] = []
+    for kind, messages in found.items():
+        if kind == State.CAPPED.value:
+            continue
+        rows += [(kind, many, text[:_LETTERS], trial) for text, many, trial in messages[:_MESSAGES]]
+        left = len(messages) - _MESSAGES
+        if left > 0:
+            rows.append((kind, sum(many for _, many, _ in messages[_MESSAGES:]), f"({left} other messages)", None))
+    parts: tuple[Part, ...] = ()
+    if rows:
+        table = Table(("kind", "trials", "message", "first trial"), tuple(rows))
+        parts = (Figures("What failed trials said", table),)
+    return Section("failures", "Trials without a value", parts)
+
+
+def cost(summary: Summary) -> Section:
+    """Return what the study cost and saved, and what more search would bring."""
+    parts: list[Part] = []
+    if summary.steps is not None and summary.steps[1]:
+        made, whole = summary.steps
+        parts.append(Words(f"{made:,} steps were trained; to train every trial to its end would have been {whole:,}."))
+    if summary.warm is not None and summary.warm.proposals:
+        parts.append(Words(f"Warm start from what other studies measured: {summary.warm.sentence(summary.standings)}."))
+    if summary.outlook is not None:
+        parts.append(Words(f"Would more search pay? {summary.outlook.sentence()}."))
+    return Section("cost", "What it cost, and what more would bring", tuple(parts))

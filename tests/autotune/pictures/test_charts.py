@@ -1,0 +1,247 @@
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autotune.ablation import Ablation, OptionEffect
+from autotune.hyperband import Bracket
+from autotune.outcome import Outcome
+from autotune.performance.prediction import Interval, Prediction, Proposal
+from autotune.pictures import charts_of
+from autotune.pictures.ablated import ablation
+from autotune.pictures.chart import Bars, Chart, Line, Points, Role, Table, stairs
+from autotune.pictures.charts import NAMES
+from autotune.pictures.curves import curves
+from autotune.pictures.plotly import to_plotly
+from autotune.pictures.predictions import predicted, started_with
+from autotune.pictures.progress import MOST, progress
+from autotune.pictures.slices import parallel, slices
+from autotune.pictures.tallies import failures, ledger
+from autotune.pictures.tradeoff import tradeoff
+from autotune.records import STOPPED
+from autotune.warmstart import WarmStart
+from objectives.base import FailureKind, Metric
+from tests.autotune.fakes import SECONDS, capped, failed, took
+from tests.autotune.pictures.studies import CONFIRMED, SCORE, legged, summary, trial, varied
+
+RATE = Metric("rate", "B/s", "maximize", "rate")
+
+
+def points(chart: Chart, role: Role) -> list[tuple[float, float]]:
+    marks = [mark for panel in chart.panels for mark in panel.marks if isinstance(mark, Points) and mark.role is role]
+    return [place for mark in marks for place in zip(mark.x, mark.y, strict=True)]
+
+
+def line(chart: Chart, role: Role) -> Line:
+    found = [mark for panel in chart.panels for mark in panel.marks if isinstance(mark, Line) and mark.role is role]
+    assert len(found) == 1
+    return found[0]
+
+
+def bars(chart: Chart) -> dict[str, float]:
+    (panel,) = chart.panels
+    names = dict(panel.y.ticks)
+    marks = [mark for mark in panel.marks if isinstance(mark, Bars)]
+    return {names[y]: value for mark in marks for y, value in zip(mark.y, mark.values, strict=True)}
+
+
+def test_progress_shows_every_trial_by_its_state_and_the_best_so_far():
+    chart = progress(varied(CONFIRMED))
+    assert line(chart, Role.BEST).y == pytest.approx((4.0, 3.0, 2.05, 2.05), abs=0.01)
+    assert line(chart, Role.BASELINE).y == pytest.approx((4.0, 4.0))
+    assert points(chart, Role.WINNER) == [(12.0, pytest.approx(2.05, abs=0.01))]
+    assert points(chart, Role.CAPPED) == [(13.0, 2.5), (14.0, pytest.approx(3.5))]
+    worst = max(y for role in (Role.TRIAL, Role.CAPPED) for _, y in points(chart, role))
+    assert [x for x, y in points(chart, Role.FAILED) if y > worst] == [16.0, 17.0]
+    assert [x for x, y in points(chart, Role.INVALID) if y > worst] == [15.0]
+    assert "trial 12" in chart.description
+    assert "2 capped" in chart.description
+    assert chart.table.rows[-1][0] == 12
+
+
+@pytest.mark.parametrize("best", [2.0, 8.0])
+def test_progress_of_a_rate_goes_up_and_failures_lie_below(best):
+    found = summary(
+        *(trial(0, rated(4.0)), trial(1, rated(best)), trial(2, failed(FailureKind.TIMED_OUT))), metric=RATE
+    )
+    chart = progress(found)
+    assert max(line(chart, Role.BEST).y) == pytest.approx(max(4.0, best))
+    assert points(chart, Role.FAILED)[0][1] < min(4.0, best)
+    assert chart.panels[0].y.text == "rate [B/s]"
+
+
+def rated(value):
+    return Outcome(metrics={"rate": value})
+
+
+def test_a_study_without_a_run_has_no_picture_and_one_without_a_value_is_drawn():
+    assert charts_of(summary(trial(0, settled=False))) == []
+    found = charts_of(
+        summary(trial(0, failed(FailureKind.OUT_OF_MEMORY, "killed")), trial(1, failed(FailureKind.TIMED_OUT)))
+    )
+    assert [chart.name for chart in found] == ["progress", "failures"]
+    assert "none of which gave a valid measurement" in found[0].description
+
+
+def test_a_band_of_uncertainty_needs_repeats():
+    once = summary(trial(0, took(2.0)), trial(1, took(1.0)))
+    again = summary(trial(0, took(2.0), took(2.1)), trial(1, took(1.0), took(1.1)))
+    assert Role.BAND not in progress(once).roles
+    assert Role.BAND in progress(again).roles
+
+
+def test_slices_have_a_panel_for_each_parameter_that_varies_and_a_place_for_unset():
+    chart = slices(varied())
+    assert [panel.x.title for panel in chart.panels] == ["np", "blas", "rate", "bind"]
+    blas = chart.panels[1]
+    assert blas.x.ticks[0] == (-1.0, "unset")
+    assert {x for mark in blas.marks if isinstance(mark, Points) for x in mark.x} == {-1.0, 0.0, 1.0}
+    assert chart.panels[2].x.log
+    unset = next(row for row in chart.table.rows if row[:2] == ("blas", "unset"))
+    assert unset[2] == 3
+
+
+def test_slices_say_which_parameter_explains_most():
+    trials = [trial(k, took(1.0 + 10.0 * (k % 3 == 0))) for k in range(30)]
+    assert "bind alone explains most" in slices(summary(*trials)).description
+
+
+def test_parallel_coordinates_have_the_better_end_above():
+    for metric, make in ((SECONDS, took), (RATE, rated)):
+        found = summary(trial(0, make(4.0)), trial(1, make(2.0)), trial(3, make(8.0)), metric=metric)
+        chart = parallel(found)
+        best = found.standings.ranking[0].number
+        lines = [mark for mark in chart.panels[0].marks if isinstance(mark, Line) and mark.role is not Role.GUIDE]
+        ends = {mark.hover[0].split(":")[0]: mark.y[-2] for mark in lines}
+        assert ends[f"trial {best}"] == 1.0
+        assert min(ends.values()) == 0.0
+
+
+def test_curves_are_drawn_by_the_rungs_of_their_bracket():
+    trials = [legged(0, [0.1] * 9)]
+    trials += [legged(1, [0.2, 0.3, 0.35], **{STOPPED: 3}), legged(2, [0.2] * 9), legged(3, [0.5] * 9)]
+    trials += [legged(4, [0.25])]
+    chart = curves(
+        summary(*trials, metric=SCORE), [Bracket((2, 1), (3, 9)), Bracket((1,), (9,)), Bracket((1, 1), (3, 9))]
+    )
+    first, second = chart.panels
+    assert "rungs at 3 and 9: 3 trials" in first.title
+    assert "1 trial" in second.title
+    assert Role.WINNER in {mark.role for mark in second.marks}
+    assert all(Role.BASELINE in {mark.role for mark in panel.marks} for panel in chart.panels)
+    assert points(chart, Role.PAUSED) == [(3.0, 0.35), (1.0, 0.25)]
+    assert {x for x in line(replace(chart, panels=(first,)), Role.RUNG).x if x} == {3.0, 9.0}
+
+
+def test_the_ledger_and_the_failures_add_up():
+    found = varied()
+    assert sum(value for name, value in bars(ledger(found.ledger)).items() if not name.startswith("not spent")) == (
+        pytest.approx(found.ledger.spent)
+    )
+    assert bars(failures(found)) == {
+        "capped": 2.0,
+        "invalid result": 1.0,
+        "out of memory": 1.0,
+        "application error": 1.0,
+    }
+
+
+def test_an_ablation_names_what_helps():
+    effects = (
+        OptionEffect("np", 8, 4, (1.5, 1.4, 1.6), (1.5, 1.4, 1.6)),
+        OptionEffect("bind", False, True, (1.0, 0.9, 1.1), (1.0, 0.9, 1.1)),
+    )
+    chart = ablation(Ablation(1, 0.95, 6, effects, baseline=3.0, combined=(1.5, 1.4, 1.6)), SECONDS)
+    assert bars(chart) == pytest.approx({"default": 3.0, "np=4": 2.0, "bind=yes": 3.0, "all 2: trial 1": 2.0})
+    assert "Significantly better alone: np." in chart.description
+    assert ablation(Ablation(1, 0.95, 6, effects), SECONDS) is None
+
+
+def test_predictions_lie_beside_what_was_measured():
+    about = type("About", (), {"metric": SECONDS, "machine": "there"})()
+    proposals = (Proposal({"np": 2}, Interval(1.0, 0.8, 1.2)), Proposal({"np": 4}))
+    found = Prediction(about, {"np": 8}, Interval(2.0, 1.5, 2.5), proposals)
+    chart = predicted(found, [({"np": 2}, 1.3), ({"np": 8}, 2.0)])
+    assert points(chart, Role.PREDICTED) == [(2.0, 0.0), (1.0, 1.0)]
+    assert points(chart, Role.MEASURED) == [(2.0, 0.0), (1.3, 1.0)]
+    assert "2 of them were measured: 1 in the interval" in chart.description
+    assert [row[-1] for row in chart.table.rows] == ["np=8", "np=2", "np=4"]
+    assert predicted(replace(found, default_value=None, proposals=(Proposal({"np": 4}),))) is None
+
+
+def test_a_warm_start_is_shown_with_what_came_of_it():
+    found = summary(trial(0, took(4.0), np=8), trial(1, took(2.0), np=2), trial(2, took(3.0), np=4))
+    warm = WarmStart(({"np": 2}, {"np": 3}), (1.8, 1.5, 2.2))
+    chart = started_with(replace(found, warm=warm))
+    assert points(chart, Role.PREDICTED) == [(1.8, 0.0)]
+    assert points(chart, Role.MEASURED) == [(2.0, 0.0)]
+    assert started_with(replace(found, warm=WarmStart(why="nothing is known"))) is None
+
+
+def test_a_trade_off_shows_its_front():
+    loss = Metric("loss", "")
+    places = [(3.0, 1.0), (1.0, 3.0), (2.0, 2.0), (3.0, 3.0)]
+    trials = [trial(k, Outcome(metrics={"wall_s": a, "loss": b})) for k, (a, b) in enumerate(places)]
+    found = summary(*trials, study={"tradeoff": {"metric": "loss"}})
+    found = replace(found, definition=replace(found.definition, metrics=(SECONDS, loss)))
+    chart = tradeoff(found)
+    assert points(chart, Role.BEST) == [(1.0, 3.0), (2.0, 2.0)]
+    assert points(chart, Role.BASELINE) == [(3.0, 1.0)]
+    assert line(chart, Role.BEST).x == (1.0, 2.0, 3.0)
+    assert tradeoff(varied()) is None
+
+
+def test_thousands_of_trials_make_a_small_picture_that_says_so():
+    found = summary(*(trial(k, took(5.0 - k / 1500.0 + k % 7)) for k in range(5000)))
+    charts = charts_of(found)
+    for chart in charts:
+        assert len(json.dumps(to_plotly(chart))) < 400_000, chart.name
+    chart = next(one for one in charts if one.name == "progress")
+    assert len(points(chart, Role.TRIAL)) + 1 <= MOST
+    assert f"{MOST} of 5,000 trials are drawn" in chart.description
+    # Its best are all there.
+    assert line(chart, Role.BEST).y[-1] == min(found.standings.value(one) for one in found.trials)
+
+
+few = settings(max_examples=25)
+outcomes = st.one_of(
+    st.floats(1e-3, 1e6).map(took),
+    st.floats(1e-3, 1e6).map(capped),
+    st.sampled_from(FailureKind).map(lambda kind: failed(kind, "said <no> $")),
+)
+
+
+@few
+@given(st.lists(st.lists(outcomes, max_size=3), max_size=8))
+def test_whatever_trials_there_are_the_charts_are_sound(found):
+    charts = charts_of(summary(*(trial(k, *runs, settled=bool(runs)) for k, runs in enumerate(found))))
+    assert [chart.name for chart in charts] == [name for name in NAMES if name in {one.name for one in charts}]
+    for chart in charts:
+        assert chart.description.endswith(".")
+        for panel in chart.panels:
+            assert all(sound(mark) for mark in panel.marks)
+        json.dumps(to_plotly(chart), allow_nan=False)
+
+
+def sound(mark):
+    """Whether all of a mark is there as often as the rest of it, and intervals hold their values."""
+    sizes = {
+        len(getattr(mark, name))
+        for name in ("x", "y", "values", "hover", "words", "low", "high")
+        if getattr(mark, name, ())
+    }
+    if isinstance(mark, Points | Bars) and mark.low:
+        along = mark.values if isinstance(mark, Bars) else mark.x if mark.sideways else mark.y
+        assert all(low <= one <= high for low, one, high in zip(mark.low, along, mark.high, strict=True))
+    return len(sizes) <= 1
+
+
+def test_stairs_stay_until_the_next_place():
+    assert stairs((0.0, 2.0, 3.0), (5.0, 4.0, 4.5)) == ([0.0, 2.0, 2.0, 3.0, 3.0], [5.0, 5.0, 4.0, 4.0, 4.5])
+
+
+def test_a_table_refuses_rows_of_another_length():
+    with pytest.raises(ValueError, match="2 columns"):
+        Table(("a", "b"), ((1,),))

@@ -1,0 +1,117 @@
+"""The two renderers, over the same charts."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from itertools import pairwise
+
+import plotly.graph_objects as go
+import pytest
+
+from autotune.ablation import Ablation, OptionEffect
+from autotune.errors import CannotRunHereError
+from autotune.hyperband import Bracket
+from autotune.pictures import FORMATS, charts_of, draw_calibration
+from autotune.pictures.chart import Chart, Role, Texts
+from autotune.pictures.figure import to_matplotlib
+from autotune.pictures.files import save, to_svg, variable
+from autotune.pictures.palette import DARK, GRID, INK, LOOKS, PAPER, SERIES
+from autotune.pictures.plotly import to_plotly
+from autotune.pictures.predictions import calibration
+from autotune.warmstart import WarmStart
+from spaces import Choice, Integer, Space
+from tests.autotune.fakes import took
+from tests.autotune.pictures.studies import CONFIRMED, HOSTILE, SCORE, legged, summary, trial, varied
+
+POINTS = {"without its machine": {HOSTILE: [(1.0, 1.1, 0.9, 1.3), (2.0, 1.9, 1.5, 2.2)], "b": [(3.0, 3.0, 2.0, 4.0)]}}
+
+
+def all_charts() -> list[Chart]:
+    effects = (OptionEffect("np", HOSTILE, HOSTILE, (1.5, 1.4, 1.6), None),)
+    taken = Ablation(12, 0.95, 6, effects, baseline=3.0, combined=(1.5, 1.4, 1.6))
+    warm = WarmStart((trial(3).configuration,), (1.8, 1.5, 2.2))
+    found = charts_of(replace(varied(CONFIRMED), ablation=taken, warm=warm))
+    steps = charts_of(summary(legged(0, [0.1] * 9), legged(1, [0.2]), metric=SCORE), [Bracket((1, 1), (1, 9))])
+    space = Space([Integer("np", (1, 2)), Choice("word", (HOSTILE, "b"))])
+    trials = [trial(k, took(1.0 + k), np=1 + k % 2, word=(HOSTILE, "b")[k % 2]) for k in range(4)]
+    hostile = [replace(one, name=f"{one.name}-x") for one in charts_of(summary(*trials, space=space))]
+    return [*found, *(one for one in steps if one.name == "curves"), *hostile, calibration(POINTS)]
+
+
+CHARTS = {chart.name: chart for chart in all_charts()}
+
+
+@pytest.mark.parametrize("chart", CHARTS.values(), ids=list(CHARTS))
+def test_plotly_takes_the_figure_and_finds_a_role_in_every_trace_and_no_colour(chart):
+    found = to_plotly(chart)
+    text = json.dumps(found, allow_nan=False)
+    go.Figure(found)
+    assert "color" not in text
+    assert "<script" not in text
+    roles = {trace["meta"]["role"] for trace in found["data"]}
+    drawn = {mark.role.value for panel in chart.panels for mark in panel.marks if not isinstance(mark, Texts)}
+    assert roles == drawn
+    axes = [name for name in found["layout"] if name.startswith("xaxis")]
+    assert len(axes) == len(chart.panels)
+    for trace in found["data"]:
+        assert trace["xaxis"].replace("x", "xaxis") in found["layout"]
+        assert len(trace["x"]) == len(trace["y"]) == len(trace.get("text", trace["x"]))
+
+
+def test_panels_stand_below_each_other_on_a_phone():
+    chart = CHARTS["slices"]
+    assert to_plotly(chart)["layout"]["meta"] == {"panels": 4, "columns": 3, "rows": 2}
+    narrow = to_plotly(chart, columns=1)["layout"]
+    assert narrow["meta"] == {"panels": 4, "columns": 1, "rows": 4}
+    domains = [narrow[f"yaxis{key}"]["domain"] for key in ("", 2, 3, 4)]
+    assert all(low < high for low, high in domains)
+    assert all(lower[1] < upper[0] for upper, lower in pairwise(domains))
+    assert {tuple(narrow[f"xaxis{key}"]["domain"]) for key in ("", 2, 3, 4)} == {(0.0, 1.0)}
+
+
+@pytest.mark.parametrize("chart", CHARTS.values(), ids=list(CHARTS))
+def test_the_svg_is_part_of_a_page_and_needs_nothing_else(chart):
+    svg = to_svg(chart)
+    element = ET.fromstring(svg.replace("\x00", ""))
+    assert element.tag == "svg"
+    assert "http" not in svg
+    assert "<script" not in svg
+    names = re.findall(r'\bid="([^"]*)"', svg)
+    assert len(names) == len(set(names))
+    assert all(name.startswith(f"{chart.name}-") for name in names)
+    assert set(re.findall(r'(?:url\(|href=")#([^")]*)', svg)) <= set(names)
+    # Every colour has one for the dark.
+    assert set(re.findall(r"var\((--c\w+), #", svg)) <= {variable(colour) for colour in DARK}
+    assert not re.search(r"(?<!, )#[0-9a-f]{6}\b", re.sub(r'(?:href="|url\()#[^")]*', "", svg))
+
+
+def test_one_chart_makes_one_svg():
+    assert to_svg(CHARTS["progress"]) == to_svg(CHARTS["progress"])
+
+
+def test_every_role_has_a_look_and_every_colour_one_for_the_dark():
+    assert set(LOOKS) == set(Role)
+    used = {look.colour for look in LOOKS.values()} | {INK, GRID, PAPER, *SERIES}
+    assert used == set(DARK)
+
+
+def test_text_with_dollars_is_text_and_no_formula():
+    figure = to_matplotlib(CHARTS["slices-x"], title=True)
+    words = [text.get_text() for text in figure.findobj(lambda one: hasattr(one, "get_text"))]
+    assert any(r"\$" in word or "</svg>" in word for word in words)
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_pictures_are_files_of_every_format(tmp_path, ending):
+    save(CHARTS["progress"], tmp_path / f"deep/er{ending}")
+    draw_calibration(POINTS, tmp_path / f"model{ending}")
+    draw_calibration({"without its machine": {}}, tmp_path / f"empty{ending}")
+    assert all((tmp_path / f"{name}{ending}").stat().st_size > 1000 for name in ("deep/er", "model", "empty"))
+
+
+def test_a_picture_that_cannot_be_written_says_which_option_to_change(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotRunHereError, match="--png"):
+        save(CHARTS["progress"], tmp_path / "file" / "a.png", named_by="--png")

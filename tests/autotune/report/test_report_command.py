@@ -1,0 +1,69 @@
+"""`autotune report` as it is typed."""
+
+import errno
+import json
+import os
+
+import pytest
+from typer.testing import CliRunner
+
+from autotune.cli import report as command
+from autotune.cli.app import app
+from tests.autotune.contests import DEFAULT, WINNER, add, new_store
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AUTOTUNE_STORAGE", raising=False)
+    store = new_store(tmp_path)
+    add(store, (DEFAULT, 2.0), ({"np": 2}, 1.5), (WINNER, 0.8))
+    return store
+
+
+def report(*words, code=0):
+    found = CliRunner().invoke(app, ["report", *words])
+    assert found.exit_code == code, (found.output, found.exception)
+    return found
+
+
+def test_html_goes_to_a_file_here_and_the_others_to_the_output(study, tmp_path):
+    found = report("paper")
+    assert found.stdout == ""
+    assert "report: paper.html" in found.stderr
+    assert (tmp_path / "paper.html").read_text().startswith("<!DOCTYPE html>")
+    assert report("paper", "--format", "md").stdout.startswith("# Study paper\n")
+    assert json.loads(report("paper", "--format", "json").stdout)["study"] == "paper"
+    assert report("paper", "--output", "-").stdout == (tmp_path / "paper.html").read_text()
+    assert [path.name for path in tmp_path.iterdir() if "autotune.db" not in path.name] == ["paper.html"]
+
+
+def test_pictures_are_drawn_beside_and_markdown_shows_them(study, tmp_path):
+    (tmp_path / "out").mkdir()
+    report("paper", "--format", "md", "-o", "out/report.md", "--png", "pictures")
+    said = (tmp_path / "out/report.md").read_text()
+    assert "![Best so far](<../pictures/progress.png>)" in said
+    assert (tmp_path / "pictures/progress.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_unknown_study_is_an_error_of_the_storage(study):
+    found = CliRunner().invoke(app, ["report", "nobody"])
+    assert "no study 'nobody'" in str(found.exception)
+
+
+def test_a_file_that_cannot_be_written_is_named(study, tmp_path):
+    (tmp_path / "file").write_text("")
+    found = report("paper", "-o", "file/report.html", code=2)
+    assert "file/report.html" in found.output.replace("\n", "")
+
+
+def test_a_full_disk_leaves_what_was_there_before_and_no_half_file(study, tmp_path, monkeypatch):
+    (tmp_path / "paper.html").write_text("before")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(command.os, "fsync", full)
+    assert "No space left" in report("paper", code=2).output
+    assert (tmp_path / "paper.html").read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir() if "autotune.db" not in path.name] == ["paper.html"]
