@@ -114,6 +114,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         'cd "$run"',
         *(_file(name, text.replace(folder, ".")) for name, text in job["files"].items()),
         *exports,
+        *(" ".join(_quoted(word, folder) for word in step) for step in job.get("prepare", ())),
         " ".join(_quoted(word, folder) for word in command),
     ]
     return "\n".join(lines) + "\n"
@@ -129,7 +130,9 @@ def _file(name: str, text: str) -> str:
     end = _END
     while end in text:
         end += "_"
-    return f"cat > {shlex.quote(name)} <<'{end}'\n{text.rstrip(chr(10))}\n{end}"
+    folder = name.rpartition("/")[0]
+    made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
+    return f"{made}cat > {shlex.quote(name)} <<'{end}'\n{text.rstrip(chr(10))}\n{end}"
 
 
 def _quoted(word: str, folder: str) -> str:

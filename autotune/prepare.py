@@ -1,6 +1,6 @@
 """From a study file and a machine to everything a study is made of."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,15 @@ from spaces import (
     constraints_from_tables,
     parameters_from_tables,
 )
+
+
+class StudySpaceError(StudyFileError):
+    """The space of a study is wrong: `errors` are all that is, with paths where they have one."""
+
+    def __init__(self, study: str, errors: Sequence[str]) -> None:
+        self.errors = tuple(errors)
+        lines = "\n".join(f"  {line}" for line in errors)
+        super().__init__(f"the space of study {study!r} has errors:\n{lines}")
 
 
 @dataclass(frozen=True)
@@ -155,7 +164,7 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
     `machine` are the facts of the machine.
 
     Raises:
-        StudyFileError: the space has errors, or no valid configuration.
+        StudySpaceError: the space has errors, or no valid configuration.
     """
     facts = {**machine, **plan.facts}
     errors: list[str] = []
@@ -198,6 +207,4 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
             errors.extend(error.errors)
         else:
             return space
-    lines = "\n".join(f"  {line}" for line in errors)
-    msg = f"the space of study {study.name!r} has errors:\n{lines}"
-    raise StudyFileError(msg)
+    raise StudySpaceError(study.name, errors)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from autotune.effects import Statistic
 from autotune.errors import StudyFileError
 from autotune.racing import RaceRules
+from autotune.rooted import rooted
 from autotune.signedrank import least_pairs
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -276,16 +277,25 @@ def load(path: Path, overrides: Iterable[str] = ()) -> StudyFile:
     Raises:
         StudyFileError: the file is not readable, not TOML, or has errors: all of them at once, each with its path.
     """
+    table = read(path)
+    table.setdefault("name", path.stem)
+    return changed(rooted(table, path.parent), overrides, str(path))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return what a study file says, unchecked.
+
+    Raises:
+        StudyFileError: it is not readable, or not TOML.
+    """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         msg = f"cannot read the study file {path}: {error.strerror}"
         raise StudyFileError(msg) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         msg = f"{path} is not a TOML file: {error}"
         raise StudyFileError(msg) from error
-    table.setdefault("name", path.stem)
-    return changed(table, overrides, str(path))
 
 
 def changed(table: dict[str, Any], overrides: Iterable[str], source: str) -> StudyFile:

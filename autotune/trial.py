@@ -206,13 +206,14 @@ def clean(folder: Path) -> None:
 def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
     """Return what is needed to run the job again, JSON-able: command, environment, input files, start of the ranks."""
     files = {
-        entry.name: entry.read_text(encoding="utf-8", errors="replace")
-        for entry in sorted(job.folder.iterdir())
+        entry.relative_to(job.folder).as_posix(): entry.read_text(encoding="utf-8", errors="replace")
+        for entry in sorted(job.folder.rglob("*"))
         if entry.is_file() and entry.stat().st_size <= _STORED_BYTES
     }
     return {
         "argv": list(job.argv),
         "environment": dict(job.environment),
+        "prepare": [list(step) for step in job.prepare],
         "mpi": asdict(job.mpi) if job.mpi else None,
         "flavour": flavour_record(flavour) if job.mpi and flavour else None,
         "resources": asdict(job.resources),
@@ -228,6 +229,7 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         argv=tuple(stored["argv"]),
         folder=Path(stored["folder"]),
         environment=dict(stored["environment"]),
+        prepare=tuple(tuple(step) for step in stored.get("prepare", ())),
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
         resources=Resources(**{**stored["resources"], "cpus": tuple(stored["resources"]["cpus"]), "hosts": ()}),
     )

@@ -24,6 +24,7 @@ from launchers.mpi import CannotStartRanksError, mpi_argv, mpi_environment, note
 from launchers.schedulers.base import QUEUE_LOG, Scheduler, Seen, is_only_of, request, script
 from launchers.site import Site
 from launchers.status import read_status
+from launchers.steps import with_steps
 
 _GRACE_S = 3.0
 # Shared file systems show a file that another machine wrote only after a while.
@@ -119,7 +120,7 @@ class BatchLauncher:
             self._unanswered.discard(folder)
             return self._id(number, folder)
         token = secrets.token_hex(8)
-        write_job(job, self.command(job), self._environment(job), _GRACE_S, token, self.script(job, token))
+        write_job(job, self._whole(job), self._environment(job), _GRACE_S, token, self.script(job, token))
         argv = self._scheduler.submit(folder / SCRIPT_FILE)
         answer = self._commands(argv, folder, folder / ANSWER_FILE, self._input(folder))
         # A command that was given up after it told the number has submitted the job.
@@ -234,8 +235,9 @@ class BatchLauncher:
     def shown(self, job: Job) -> str:
         """Return what would be submitted, and what it runs, as lines for a person."""
         own = job_environment({}, self._added(job))
-        words = [*(f"{name}={value}" for name, value in sorted(own.items())), *self.command(job)]
-        return f"{self.script(job)}# runs: env {shlex.join(words)}"
+        words = [f"{name}={value}" for name, value in sorted(own.items())]
+        lines = [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, self.command(job))]
+        return f"{self.script(job)}# runs: {' && '.join(lines)}"
 
     def notes(self) -> tuple[str, ...]:
         """Return what a user should know about how jobs are started here."""
@@ -254,6 +256,9 @@ class BatchLauncher:
         """Return what is set on the node beside what its modules set."""
         carried = {} if self.site.modules else {name: os.environ[name] for name in _CARRIED if name in os.environ}
         return job_environment({}, carried | self._added(job))
+
+    def _whole(self, job: Job) -> list[str]:
+        return with_steps(self.command(job), job.prepare, [self.site.python, "-I", "-S"])
 
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self.flavour, user_id=os.geteuid()) if job.mpi is not None else {}

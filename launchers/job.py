@@ -44,6 +44,9 @@ class Job:
     (`mpi` is None for a program that is started directly). `environment` is added to the few variables of the
     caller that a job needs; it is not merged with everything that happens to be set. The job runs in `folder`,
     where its output is kept as `stdout` and `stderr`.
+
+    `prepare` are commands that run before it, one after the other, once however many ranks there are, in the same
+    folder and environment: see `launchers.steps`.
     """
 
     argv: tuple[str, ...]
@@ -53,6 +56,7 @@ class Job:
     resources: Resources = Resources()
     time_limit_s: float | None = None
     name: str = "job"
+    prepare: tuple[tuple[str, ...], ...] = ()
 
 
 class JobState(StrEnum):

@@ -10,13 +10,14 @@ from launchers.base import STDERR, STDOUT, LaunchError
 from launchers.job import Job
 from launchers.node import CLAIM_FILE, JOB_FILE
 from launchers.schedulers.base import QUEUE_LOG, SCHEDULER_LOG
+from launchers.steps import STEPS_FILE
 from launchers.supervisor import STATUS_FILE
 
 SCRIPT_FILE = ".autotune-job.sh"
 ANSWER_FILE = ".autotune-submitted"
 
 _OUTPUT_LIMIT_BYTES = 2 * 2**30
-_OF_A_RUN = frozenset({STATUS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR})
+_OF_A_RUN = frozenset({STATUS_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR})
 
 
 def write_job(  # noqa: PLR0913, PLR0917  what a job is

@@ -26,8 +26,10 @@ from launchers.job import Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_argv, mpi_environment, notes
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
 from launchers.status import read_status
+from launchers.steps import with_steps
 
-_SUPERVISOR = [sys.executable, "-I", "-S", "-E", supervisor.__file__]
+_PYTHON = [sys.executable, "-I", "-S"]
+_SUPERVISOR = [*_PYTHON, "-E", supervisor.__file__]
 _GRACE_S = 5.0
 # Far more than a run has to say, far less than a disk holds: a program that prints without end is ended.
 _OUTPUT_LIMIT_BYTES = 2 * 2**30
@@ -90,10 +92,10 @@ class LocalLauncher:
             LaunchError: it could not be started.
         """
         environment = self.environment(job)
-        argv = self.command(job)
-        _check_words(argv, environment)
+        argv = with_steps(self.command(job), job.prepare, _PYTHON)
+        _check_words([*argv, *(word for step in job.prepare for word in step)], environment)
         _check_folder(job.folder)
-        if job.mpi is not None:
+        if job.mpi is not None and not job.prepare:
             _executable(job.argv[0], job.folder, environment)
         mark = f"{secrets.token_hex(8)}:{job.folder.resolve()}"
         spec = {
@@ -149,8 +151,9 @@ class LocalLauncher:
     def shown(self, job: Job) -> str:
         """Return `job` as a line for a shell: its folder, its own environment, its command."""
         own = job_environment({}, self._added(job))
-        words = [*(f"{name}={value}" for name, value in sorted(own.items())), *self.command(job)]
-        return f"cd {shlex.quote(os.fspath(job.folder))} && env {shlex.join(words)}"
+        words = [f"{name}={value}" for name, value in sorted(own.items())]
+        lines = [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, self.command(job))]
+        return " && ".join([f"cd {shlex.quote(os.fspath(job.folder))}", *lines])
 
     def notes(self) -> tuple[str, ...]:
         """Return what a user should know about how jobs are started here."""

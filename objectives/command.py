@@ -2,15 +2,13 @@
 
 import re
 import shutil
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any
 
 from launchers import EndReason, Job, MpiStart, Resources
+from launchers.steps import steps_in
 from objectives.base import (
     Answer,
     ApplicationError,
@@ -18,7 +16,6 @@ from objectives.base import (
     InvalidResult,
     Measurement,
     Metric,
-    MetricKind,
     Output,
     Plan,
     PlanError,
@@ -26,10 +23,16 @@ from objectives.base import (
     ProgressReader,
     RunJob,
 )
+from objectives.commandcheck import is_made, mentions, missing_programs, read
+from objectives.commandoptions import CommandOptions
 from objectives.digest import file_digest
 from objectives.ending import check_disk, check_ending
-from objectives.templates import filled_in, names_in, template_errors
+from objectives.figure import number_of, text_of
+from objectives.inputfile import InputFile
+from objectives.templates import filled_in, names_in
 from spaces import Configuration
+
+__all__ = ["CommandObjective", "CommandOptions", "placeholders", "plan", "planned"]
 
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 
@@ -37,74 +40,32 @@ ELAPSED = Metric("elapsed_s", "s", kind="time")
 _MESSAGE_CHARACTERS = 400
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class MetricOptions(_Section):
-    """A figure in the output: the last match of `pattern`, whose one group is a number.
-
-    `kind` says whether it is the time of the run, or a rate of its steps: see `objectives.base.Metric`.
-    """
-
-    name: str
-    pattern: str
-    unit: str = ""
-    direction: Literal["minimize", "maximize"] = "minimize"
-    kind: MetricKind = "other"
-
-
-class AnswerOptions(_Section):
-    """The result that every run must agree on, within `tolerance`."""
-
-    name: str = "answer"
-    pattern: str
-    tolerance: float = Field(ge=0)
-    unit: str = ""
-
-
-class CommandOptions(_Section):
-    """The `[options]` of a study of a command.
-
-    `argv` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{{` a brace. An
-    argument or variable that mentions a parameter without a value is left out. A flag is written 1 or 0. `ranks` and
-    `threads` are numbers or names of parameters; with `ranks` the MPI start command starts the program. `unused` finds
-    names of parameters or variables that the program says to have had no effect.
-    """
-
-    argv: list[str] = Field(min_length=1)
-    environment: dict[str, str] = Field(default_factory=dict)
-    ranks: int | str | None = None
-    threads: int | str = 1
-    success: list[str] = Field(default_factory=list)
-    failure: list[str] = Field(default_factory=list)
-    metrics: list[MetricOptions] = Field(default_factory=list)
-    answer: AnswerOptions | None = None
-    progress: str | None = None
-    unused: list[str] = Field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class CommandObjective:
-    """Runs a command and reads its output with regular expressions."""
+    """Runs a command, and reads its figures from what it prints or writes."""
 
     options: CommandOptions
+    files: tuple[InputFile, ...] = ()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of the study file; the time of the run when there are none."""
-        declared = tuple(Metric(m.name, m.unit, m.direction, m.kind) for m in self.options.metrics)
-        return declared or (ELAPSED,)
+        declared = tuple(Metric(m.name, m.unit, m.direction, m.kind) for m in self.options.metrics) or (ELAPSED,)
+        if not self.options.prepare:
+            return declared
+        # What prepares a run takes time that is not the metric's: the time of the job so far says nothing of it.
+        return tuple(replace(metric, kind="other") if metric.kind == "time" else metric for metric in declared)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
-        """Return the command with the configuration's values in their places."""
+        """Return the command with the configuration's values in their places, and write its input files."""
         options = self.options
-        filled = [filled_in(word, configuration) for word in options.argv]
         environment = {name: filled_in(value, configuration) for name, value in options.environment.items()}
         threads = _number(options.threads, configuration)
         ranks = None if options.ranks is None else _number(options.ranks, configuration)
+        for file in self.files:
+            file.write(context.folder, configuration)
         return Job(
-            argv=tuple(word for word in filled if word is not None),
+            argv=_filled(options.argv, configuration),
             folder=context.folder,
             environment={
                 "OMP_NUM_THREADS": str(threads),
@@ -113,6 +74,7 @@ class CommandObjective:
             mpi=None if ranks is None else MpiStart(ranks),
             resources=Resources(cores=threads * (ranks or 1), cpus=context.cpus),
             time_limit_s=context.time_limit_s,
+            prepare=tuple(_filled(step, configuration) for step in options.prepare),
         )
 
     def progress_reader(self) -> ProgressReader:
@@ -120,7 +82,7 @@ class CommandObjective:
 
         def read(line: str) -> Progress | None:
             match = re.search(self.options.progress, line) if self.options.progress else None
-            step = _float(match) if match else None
+            step = number_of(match.group(1)) if match else None
             return Progress(int(step)) if step is not None and abs(step) < 2**53 else None
 
         return read
@@ -136,11 +98,12 @@ class CommandObjective:
             raise
 
     def _read(self, output: Output) -> Measurement:
-        self._check(output)
-        figures = {m.name: _figure(m.name, m.pattern, output.stdout) for m in self.options.metrics}
+        prepared_s = self._check(output)
+        figures = {metric.name: metric.figure.value(output) for metric in self.options.metrics}
         return Measurement(
-            metrics=figures or {ELAPSED.name: output.status.usage.elapsed_s},
-            answer=self._answer(output.stdout),
+            metrics=figures or {ELAPSED.name: max(0.0, output.status.usage.elapsed_s - prepared_s)},
+            answer=self._answer(output),
+            details={"prepared_s": prepared_s} if self.options.prepare else {},
             unused=self._unused(f"{output.stdout}\n{output.stderr}"),
         )
 
@@ -150,14 +113,32 @@ class CommandObjective:
         behind = {name: names_in(template) for name, template in self.options.environment.items()}
         return tuple(sorted({parameter for name in said for parameter in behind.get(name, {name})}))
 
-    def _answer(self, text: str) -> Answer | None:
+    def _answer(self, output: Output) -> Answer | None:
         wanted = self.options.answer
         if wanted is None:
             return None
-        return Answer(wanted.name, _figure(wanted.name, wanted.pattern, text), wanted.tolerance, wanted.unit)
+        return Answer(wanted.name, wanted.figure.value(output), wanted.tolerance, wanted.unit)
 
-    def _check(self, output: Output) -> None:
-        text = f"{output.stdout}\n{output.stderr}"
+    def _prepared(self, output: Output) -> float:
+        """Return how long the commands took that ran before the measured one, in seconds.
+
+        Raises:
+            ApplicationError: one of them failed.
+        """
+        if not self.options.prepare:
+            return 0.0
+        elapsed_s, failed = steps_in(output.folder)
+        if failed is None or failed >= len(self.options.prepare):
+            return elapsed_s
+        name = Path(self.options.prepare[failed][0]).name
+        msg = f"{name}, which prepares the run, ended with exit code {output.status.exit_code}"
+        raise ApplicationError(f"{msg}: {_complaint(output.stderr)}", code="prepare")
+
+    def _check(self, output: Output) -> float:
+        """Check that the run is valid; return how long it was prepared for, in seconds."""
+        prepared_s = self._prepared(output)
+        written = (text_of(output.folder / name) or "" for name in self.options.outputs)
+        text = "\n".join([*written, output.stdout, output.stderr])
         for pattern in self.options.failure:
             if match := re.search(pattern, text, re.MULTILINE):
                 raise ApplicationError(_line_of(match, text), code="failure-pattern")
@@ -170,6 +151,7 @@ class CommandObjective:
             if not re.search(pattern, text, re.MULTILINE):
                 msg = f"the output has no match of {pattern!r}, which a successful run prints"
                 raise InvalidResult(msg, code="no-success-pattern")
+        return prepared_s
 
 
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
@@ -179,66 +161,61 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         PlanError: the options have errors: all of them, each with its path.
     """
     del machine, run_job, folder
-    try:
-        checked = CommandOptions.model_validate(options)
-    except ValidationError as error:
-        lines = [
-            f"{item['msg']} @ options.{'.'.join(map(str, item['loc']))}" for item in error.errors(include_url=False)
-        ]
-        raise PlanError("\n".join(lines)) from None
-    errors = [*_pattern_errors(checked), *_template_errors(checked)]
-    program = checked.argv[0]
-    found = shutil.which(program)
+    checked, files, errors = read(options)
+    if checked is not None:
+        errors += missing_programs(checked)
+    if errors or checked is None:
+        raise PlanError("\n".join(errors))
+    return planned(checked, files)
+
+
+def planned(options: CommandOptions, files: tuple[InputFile, ...]) -> Plan:
+    """Return the plan of options in which nothing is wrong; `files` are those that they tell of."""
+    program = options.argv[0]
+    found = None if "{" in program or is_made(options, program) else shutil.which(program)
     if "/" in program and found is not None:
         # Each run has a folder of its own, from where a relative path leads nowhere.
-        checked = checked.model_copy(update={"argv": [str(Path(found).absolute()), *checked.argv[1:]]})
-    if "{" not in program and found is None:
-        errors.append(f"program {program!r} is not there; give its full path, or `module load` it @ options.argv.0")
-    if errors:
-        raise PlanError("\n".join(errors))
+        options = options.model_copy(update={"argv": [str(Path(found).absolute()), *options.argv[1:]]})
     return Plan(
-        objective=CommandObjective(checked),
+        objective=CommandObjective(options, files),
         parameters=(),
         constraints=(),
         facts={},
-        mentioned=tuple(sorted(placeholders(checked))),
-        identity=_identity(checked, None if "{" in program else found),
+        mentioned=tuple(sorted(placeholders(options, files))),
+        identity=_identity(options, files, found),
     )
 
 
-def _identity(options: CommandOptions, program: str | None) -> dict[str, str]:
-    """Return what makes runs comparable; `program` is the file that is run, None if a parameter chooses it."""
-    file = {} if program is None else {"program": f"{Path(program).name} sha256:{file_digest(Path(program))}"}
-    return {"command": " ".join(options.argv), **file, "metrics": ",".join(m.name for m in options.metrics)}
+def _identity(options: CommandOptions, files: tuple[InputFile, ...], program: str | None) -> dict[str, str]:
+    """Return what makes runs comparable; `program` is the file that is run, None if it is not known before a run."""
+    identity = {"command": " ".join(options.argv)}
+    if program is not None:
+        identity["program"] = _digest(program)
+    identity["metrics"] = ",".join(m.name for m in options.metrics)
+    if files:
+        identity["files"] = ", ".join(f"{file.name} sha256:{file.digest}" for file in files)
+    if options.prepare:
+        identity["prepare"] = "; ".join(" ".join(step) for step in options.prepare)
+        tools = {path for step in options.prepare if (path := shutil.which(step[0])) is not None}
+        identity["tools"] = ", ".join(sorted(map(_digest, tools)))
+    return identity
 
 
-def placeholders(options: CommandOptions) -> set[str]:
-    """Return the names of the parameters that the options mention."""
-    templates = [*options.argv, *options.environment.values()]
-    named = {name for text in templates for name in names_in(text)}
-    return named | {value for value in (options.ranks, options.threads) if isinstance(value, str)}
+def _digest(program: str) -> str:
+    return f"{Path(program).name} sha256:{file_digest(Path(program))}"
+
+
+def placeholders(options: CommandOptions, files: tuple[InputFile, ...] = ()) -> set[str]:
+    """Return the names of the parameters that the options and their files mention."""
+    return set(mentions(options, files))
 
 
 def _number(value: int | str, configuration: Configuration) -> int:
     return value if isinstance(value, int) else int(configuration.get(value, 1))
 
 
-def _figure(name: str, pattern: str, text: str) -> float:
-    # One match is kept, not all: there may be millions.
-    last = deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)
-    value = _float(last[0]) if last else None
-    if value is None:
-        msg = f"no {name} in the output: nothing matches {pattern!r}"
-        raise InvalidResult(msg, code="no-metric")
-    return value
-
-
-def _float(match: re.Match[str]) -> float | None:
-    try:
-        value = float(match.group(1))
-    except (TypeError, ValueError):
-        return None
-    return value if abs(value) < float("inf") else None
+def _filled(words: Sequence[str], configuration: Configuration) -> tuple[str, ...]:
+    return tuple(word for text in words if (word := filled_in(text, configuration)) is not None)
 
 
 def _line_of(match: re.Match[str], text: str) -> str:
@@ -247,31 +224,8 @@ def _line_of(match: re.Match[str], text: str) -> str:
     return text[start : end if end >= 0 else None].strip()[:_MESSAGE_CHARACTERS]
 
 
-def _pattern_errors(options: CommandOptions) -> Sequence[str]:
-    patterns = [
-        *((f"options.success.{i}", text, 0) for i, text in enumerate(options.success)),
-        *((f"options.failure.{i}", text, 0) for i, text in enumerate(options.failure)),
-        *((f"options.metrics.{i}.pattern", m.pattern, 1) for i, m in enumerate(options.metrics)),
-        *([("options.answer.pattern", options.answer.pattern, 1)] if options.answer else []),
-        *([("options.progress", options.progress, 1)] if options.progress else []),
-        *((f"options.unused.{i}", text, 1) for i, text in enumerate(options.unused)),
-    ]
-    found = []
-    for path, text, groups in patterns:
-        try:
-            compiled = re.compile(text)
-        except re.error as error:
-            found.append(f"{text!r} is not a regular expression: {error} @ {path}")
-            continue
-        if groups and compiled.groups != groups:
-            found.append(f"{text!r} needs exactly one group, around the number; it has {compiled.groups} @ {path}")
-    return found
-
-
-def _template_errors(options: CommandOptions) -> Sequence[str]:
-    return template_errors(
-        [
-            *((f"options.argv.{i}", text) for i, text in enumerate(options.argv)),
-            *((f"options.environment.{name}", text) for name, text in options.environment.items()),
-        ]
-    )
+def _complaint(text: str) -> str:
+    """Return what a compiler says last that is an error; its very last line may only count them."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)]
+    return (said or lines or ["no output"])[-1][:_MESSAGE_CHARACTERS]

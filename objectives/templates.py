@@ -3,7 +3,7 @@
 import string
 from collections.abc import Iterable
 
-from spaces import Configuration
+from spaces import Configuration, Value
 
 
 def filled_in(template: str, configuration: Configuration) -> str | None:
@@ -14,9 +14,13 @@ def filled_in(template: str, configuration: Configuration) -> str | None:
         if name is not None:
             if name not in configuration:
                 return None
-            value = configuration[name]
-            words.append(str(int(value)) if isinstance(value, bool) else str(value))
+            words.append(written(configuration[name]))
     return "".join(words)
+
+
+def written(value: Value) -> str:
+    """Return a value of a parameter as a program reads it; a flag is 1 or 0."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def names_in(template: str) -> set[str]:

@@ -6,11 +6,13 @@ import typer
 
 from autotune import __version__
 from autotune.cli.cancel import cancel
+from autotune.cli.check import check
 from autotune.cli.common import errors
 from autotune.cli.compare import ablate, confirm, scaling
 from autotune.cli.doctor import doctor
 from autotune.cli.export import export
 from autotune.cli.importing import import_
+from autotune.cli.init import WithCommand, init
 from autotune.cli.machine import machine
 from autotune.cli.model import model
 from autotune.cli.pilot import pilot
@@ -54,6 +56,8 @@ app.command("serve")(serve)
 app.command("token")(token)
 app.command("space")(space)
 app.command("storage")(storage)
+app.command("init", cls=WithCommand)(init)
+app.command("check")(check)
 app.command("machine")(machine)
 app.command("doctor")(doctor)
 

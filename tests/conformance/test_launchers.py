@@ -122,6 +122,10 @@ def test_both_outputs_are_kept(launcher, folder):
     assert (folder / STDERR).read_text() == "err\n"
 
 
+def test_what_prepares_a_job_runs_before_it(launcher, folder):
+    assert run(launcher, Job(("rm", "made"), folder, prepare=(("touch", "made"),))).exit_code == 0
+
+
 def test_a_job_without_output_has_empty_files(launcher, folder):
     run(launcher, Job(("true",), folder))
     assert (folder / STDOUT).read_bytes() == (folder / STDERR).read_bytes() == b""

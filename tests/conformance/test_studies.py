@@ -3,6 +3,7 @@
 import pytest
 
 from autotune import studyfile
+from autotune.checkup import COMMAND, check
 from autotune.machine import this_machine
 from autotune.prepare import prepare
 from autotune.records import REPLAY
@@ -10,6 +11,7 @@ from launchers.local import local_launcher
 from objectives.registry import OBJECTIVES
 
 STUDIES = {name: studyfile.load(path) for name, path in studyfile.catalogue().items()}
+COMMANDS = sorted(name for name, study in STUDIES.items() if study.objective == COMMAND)
 REPLAYS = sorted(name for name, study in STUDIES.items() if study.objective == REPLAY)
 
 
@@ -28,6 +30,21 @@ def test_a_shipped_replay_is_ready_anywhere(name, tmp_path):
     assert prepared.space.size.value >= STUDIES[name].budget.trials
     assert prepared.plan.recorded is not None
     assert prepared.space.contains(prepared.space.default())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_shipped_study_of_a_command_has_no_mistake(name):
+    found = check(studyfile.catalogue()[name], (), this_machine(), local_launcher())
+    assert [str(problem) for problem in found.mistakes] == []
+    # What this machine lacks is told; where nothing lacks, there is something to tune, and wrong results are noticed.
+    if not found.missing:
+        assert found.space.size.value >= STUDIES[name].budget.trials
+        options = found.plan.objective.options
+        assert options.answer is not None or options.success
+
+
+def test_the_worked_examples_ship():
+    assert set(COMMANDS) >= {"stream", "flags", "hpl", "pgbench"}
 
 
 def test_a_replay_ships():

@@ -1,0 +1,140 @@
+"""`autotune check`: is a study file right? Everything that can be known without running it, all mistakes at once."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from autotune import studyfile
+from autotune.checkup import Checkup
+from autotune.checkup import check as examined
+from autotune.cli.common import AsJson, errors, output, print_json
+from autotune.cli.study import SetOption, StudyArgument
+from autotune.cli.where import CoresOption, restrict
+from autotune.display import shown
+from autotune.errors import ExitCode
+from autotune.firstrun import FirstRun, Reading, first_run
+from autotune.machine import this_machine
+from launchers.local import local_launcher
+
+
+def check(
+    name: StudyArgument,
+    changes: SetOption = None,
+    cores: CoresOption = None,
+    run: Annotated[
+        bool, typer.Option("--run", help="Run the default configuration once, and show what is read from it.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a study file: every mistake with its line, the space, the command of the default; --run tries it once.
+
+    Exit codes: 0 it can be tuned, 2 the file has mistakes, 3 this machine lacks something, 4 the run of --run failed.
+    """
+    path = studyfile.find(name)
+    machine, launcher = restrict(this_machine(), cores), local_launcher()
+    found = examined(path, changes or (), machine, launcher)
+    tried = None
+    if run and found.plan is not None and found.space is not None and found.job is not None and not found.missing:
+        from autotune.cores import CoreClaim  # noqa: PLC0415
+
+        claim = CoreClaim.claim(machine.cpus)
+        try:
+            limit_s = found.study.budget.run_time_limit_s if found.study else None
+            tried = first_run(found.plan.objective, found.space.default(), machine, launcher, limit_s)
+        finally:
+            claim.release()
+    code = _exit_code(found, tried)
+    if as_json:
+        print_json(_to_dict(path, found, tried) | {"exit_code": int(code)})
+    else:
+        _print(path, found)
+        if tried is not None:
+            _print_run(tried)
+        if code is ExitCode.OK:
+            output().print(f"right: autotune study {_quoted(name)}", markup=False)
+    raise typer.Exit(code)
+
+
+def _exit_code(found: Checkup, tried: FirstRun | None) -> ExitCode:
+    if found.mistakes:
+        return ExitCode.USAGE
+    if found.missing:
+        return ExitCode.CANNOT_RUN_HERE
+    return ExitCode.NOTHING_WORKED if tried is not None and tried.failure is not None else ExitCode.OK
+
+
+def _quoted(name: str) -> str:
+    return f"'{name}'" if " " in name else name
+
+
+def _print(path: Path, found: Checkup) -> None:
+    if found.mistakes:
+        plural = "mistake" if len(found.mistakes) == 1 else "mistakes"
+        errors().print(f"{path}: {len(found.mistakes)} {plural}", markup=False)
+    for problem in found.mistakes:
+        errors().print(_indented(str(problem)), markup=False)
+    for problem in found.missing:
+        errors().print(f"missing here: {_indented(str(problem)).lstrip()}", markup=False)
+    for note in found.notes:
+        errors().print(note, markup=False)
+    if found.plan is not None and found.space is not None:
+        _print_plan(found)
+    for warning in found.warnings:
+        output().print(f"warning: {warning}", markup=False)
+
+
+def _print_plan(found: Checkup) -> None:
+    assert found.space is not None
+    size = found.space.size
+    about = "" if size.exact else "about "
+    output().print(
+        f"space: {about}{size.value} valid configurations of {found.space.raw_size} combinations", markup=False
+    )
+    target, *others = found.metrics
+    aim = "as large as possible" if target.direction == "maximize" else "as small as possible"
+    also = f"; also recorded: {', '.join(metric.name for metric in others)}" if others else ""
+    unit = f" in {target.unit}" if target.unit else ""
+    output().print(f"optimised: {target.name}{unit}, {aim}{also}", markup=False)
+    output().print(f"default: {shown(found.space.default()) or 'nothing is set'}", markup=False)
+    if found.command:
+        output().print(f"command: {found.command}", markup=False)
+
+
+def _print_run(tried: FirstRun) -> None:
+    output().print(f"run: exit code {tried.exit_code}, {tried.usage.elapsed_s:.3g} s", markup=False)
+    for one in (*tried.metrics, *([tried.answer] if tried.answer else [])):
+        output().print(f"  {_told(one)}", markup=False)
+    if tried.steps:
+        output().print(f"  progress: {tried.steps} steps, the last {tried.last_step}", markup=False)
+    if tried.failure is not None:
+        errors().print(f"the run is no good: {tried.failure}", markup=False)
+        for line in tried.tail:
+            errors().print(f"  {line}", markup=False)
+
+
+def _told(one: Reading) -> str:
+    if one.value is None:
+        return one.why or f"{one.name}: not read"
+    return f"{one.name}: {one.value:.10g} {one.unit}".rstrip()
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _to_dict(path: Path, found: Checkup, tried: FirstRun | None) -> dict[str, Any]:
+    size = found.space.size if found.space is not None else None
+    return {
+        "file": str(path),
+        "mistakes": [asdict(problem) for problem in found.mistakes],
+        "missing": [asdict(problem) for problem in found.missing],
+        "warnings": found.warnings,
+        "size": None if size is None else size.value,
+        "exact": None if size is None else size.exact,
+        "default": None if found.default is None else dict(found.default),
+        "command": found.command or None,
+        "metrics": [asdict(metric) for metric in found.metrics],
+        "run": None if tried is None else asdict(tried),
+    }

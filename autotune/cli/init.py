@@ -1,0 +1,67 @@
+"""`autotune init`: a study file to begin with."""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.core import TyperCommand
+
+from autotune.cli.common import errors, output
+from autotune.errors import StudyFileError
+from autotune.studytext import harmless, study_text
+
+_COMMAND = "autotune.command"
+_STDOUT = "-"
+
+
+class WithCommand(TyperCommand):
+    """A command whose words after `--` are a command line of somebody else's, kept in the context."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Keep what comes after `--`, and read the rest."""
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[_COMMAND] = args[place + 1 :]
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+
+def init(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="The file to write.", show_default=True)] = "mine.toml",
+    target: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="The same; - prints it instead.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a commented study file for a command: autotune init mine.toml -- mpirun -np 4 ./solve --threads 2."""
+    words = context.meta.get(_COMMAND) or list(harmless())
+    name = target or file
+    try:
+        text = study_text(words)
+        text.encode()
+    except UnicodeEncodeError:
+        msg = "the command has bytes that are not UTF-8, which a study file cannot hold"
+        raise StudyFileError(msg) from None
+    if name == _STDOUT:
+        typer.echo(text, nl=False)
+        return
+    path = Path(name)
+    if path.suffix != ".toml":
+        msg = f"{name}: a study file ends in .toml, as {path.name or 'mine'}.toml; a command comes after --"
+        raise StudyFileError(msg)
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as written:
+            written.write(text)
+    except FileExistsError:
+        msg = f"{name} is there already: --force replaces it, another name keeps it, -o - prints"
+        raise StudyFileError(msg) from None
+    except OSError as error:
+        msg = f"cannot write {name}: {error.strerror}"
+        raise StudyFileError(msg) from error
+    here = name if "/" in name else f"./{name}"
+    output().print(f"{name} is written: read it, change what is not right, then\n", markup=False)
+    output().print(f"    autotune check {here} --run\n    autotune study {here}", markup=False)
+    if shutil.which(words[0]) is None:
+        errors().print(f"note: there is no program {words[0]} here", markup=False)

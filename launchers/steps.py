@@ -1,0 +1,96 @@
+"""Runs the commands that come before a job's own, and then becomes the job's own.
+
+Started by path (`python -I -S steps.py STEPS COMMAND...`, STEPS being a list of command lines in JSON) where the job
+runs, so it imports the standard library only. Since it becomes the job's command, signals, exit code and usage of the
+job are that command's, without anything in between. A step that fails ends the job, as the step ended.
+
+What the steps print on standard output goes to standard error: the job's output is its own command's. How long they
+took is written into the job's folder.
+"""
+
+# The job's folder is the current folder, and pathlib takes longer to import than this program to start.
+# ruff: noqa: PTH118, PTH123
+
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from os import PathLike
+from typing import Any
+
+STEPS_FILE = ".autotune-steps.json"
+
+# Python ignores these; programs expect what they were made for.
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def with_steps(command: list[str], steps: tuple[tuple[str, ...], ...], python: list[str]) -> list[str]:
+    """Return a command line that runs `steps` before `command`; `python` starts an interpreter."""
+    return [*python, __file__, json.dumps(steps), *command] if steps else command
+
+
+def steps_in(folder: PathLike[str]) -> tuple[float, int | None]:
+    """Return how long the steps took that ran in a job's folder, in seconds, and which of them failed, from 0.
+
+    Where nothing can be read they took no time, and none failed.
+    """
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        with open(os.path.join(folder, STEPS_FILE), encoding="utf-8") as file:
+            found = json.load(file)
+        failed = found["failed"]
+        return float(found["elapsed_s"]), None if failed is None else int(failed)
+    return 0.0, None
+
+
+def main(arguments: list[str]) -> int:
+    """Run the steps, then the command; it returns only if one of them cannot be run, or fails."""
+    began = time.monotonic()
+    steps, command = json.loads(arguments[0]), arguments[1:]
+    for number, step in enumerate(steps):
+        exit_code = _run(step)
+        if exit_code != 0:
+            _write({"elapsed_s": time.monotonic() - began, "failed": number})
+            return _end_as(exit_code)
+    _write({"elapsed_s": time.monotonic() - began, "failed": None})
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)  # noqa: S606  that is what this is for
+    except OSError as error:
+        _say(f"{command[0]}: {error.strerror}, after what prepares it has ended well")
+        return 127
+
+
+def _run(argv: list[str]) -> int:
+    """Run a command to its end; return its exit code, negative for a signal."""
+    try:
+        to_stderr = [(os.POSIX_SPAWN_DUP2, 2, 1)]
+        pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=to_stderr, setsigdef=_IGNORED_BY_PYTHON)
+    except OSError as error:
+        _say(f"{argv[0]}: {error.strerror}")
+        return 127
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _end_as(exit_code: int) -> int:
+    if exit_code < 0:
+        with suppress(OSError):  # SIGKILL has no handler
+            signal.signal(-exit_code, signal.SIG_DFL)
+        os.kill(os.getpid(), -exit_code)
+    return exit_code
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def _write(values: dict[str, Any]) -> None:
+    # A full disk is for the command itself to find out.
+    with suppress(OSError), open(STEPS_FILE, "w", encoding="utf-8") as file:
+        json.dump(values, file)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,202 @@
+"""What is wrong with the options of a command: everything at once, each with its path in the study file."""
+
+import difflib
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from objectives.commandoptions import AnswerOptions, CommandOptions, FileOptions, MetricOptions
+from objectives.inputfile import MOST_BYTES, InputFile, name_error
+from objectives.templates import names_in, template_errors
+
+_TABLES: Mapping[str, type[BaseModel]] = {"metrics": MetricOptions, "answer": AnswerOptions, "files": FileOptions}
+
+
+def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[InputFile, ...], list[str]]:
+    """Return the options, the files that they tell of, and what is wrong; None if too much is to go on.
+
+    Where some options are wrong, the others are checked nevertheless.
+    """
+    errors: list[str] = []
+    left = dict(options)
+    while True:
+        try:
+            checked = CommandOptions.model_validate(left)
+        except ValidationError as error:
+            items = error.errors(include_url=False)
+            errors += [_sentence(item) for item in items]
+            wrong = {str(item["loc"][0]) for item in items}
+            if not wrong <= left.keys() or wrong & {"argv", "prepare"}:
+                return None, (), errors
+            left = {name: value for name, value in left.items() if name not in wrong}
+            continue
+        files, unreadable = _input_files(checked)
+        return checked, files, [*errors, *_mistakes(checked), *unreadable]
+
+
+def mentions(options: CommandOptions, files: tuple[InputFile, ...]) -> dict[str, str]:
+    """Return the parameters that the options and their files mention, each with the path of the first place."""
+    found: dict[str, str] = {}
+    for place, text in _templates(options):
+        for name in names_in(text):
+            found.setdefault(name, place)
+    for i, file in enumerate(files):
+        for name in file.names:
+            found.setdefault(name, f"options.files.{i}")
+    for place, value in (("ranks", options.ranks), ("threads", options.threads)):
+        if isinstance(value, str):
+            found.setdefault(value, f"options.{place}")
+    return found
+
+
+def missing_programs(options: CommandOptions) -> list[str]:
+    """Return the programs that are not on this machine, a sentence each.
+
+    Those whose name holds a parameter are known only when it has a value, and those in the run's folder are made there.
+    """
+    called = [
+        ("argv.0", options.argv[0]),
+        *((f"prepare.{i}.0", step[0]) for i, step in enumerate(options.prepare) if step),
+    ]
+    return [
+        f"program {program!r} is not there; give its full path, or `module load` it @ options.{place}"
+        for place, program in called
+        if "{" not in program and not is_made(options, program) and shutil.which(program) is None
+    ]
+
+
+def is_made(options: CommandOptions, program: str) -> bool:
+    """Whether a program is one that what prepares a run makes in the run's folder."""
+    return bool(options.prepare) and "/" in program and not Path(program).is_absolute()
+
+
+def _sentence(item: Mapping[str, Any]) -> str:
+    place = ".".join(map(str, item["loc"]))
+    if item["type"] == "extra_forbidden":
+        name = str(item["loc"][-1])
+        model = CommandOptions if len(item["loc"]) == 1 else _TABLES.get(str(item["loc"][0]), CommandOptions)
+        known = [field.alias or key for key, field in model.model_fields.items()]
+        close = difflib.get_close_matches(name, known, n=1)
+        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+        return f"unknown key{suggestion}; known: {', '.join(known)} @ options.{place}"
+    if item["type"] == "missing":
+        return f"required field missing @ options.{place}"
+    return f"{item['msg']}, got {item['input']!r} @ options.{place}"
+
+
+def _mistakes(options: CommandOptions) -> Iterator[str]:
+    yield from _pattern_errors(options)
+    yield from _figure_errors(options)
+    yield from template_errors(_templates(options))
+    for i, step in enumerate(options.prepare):
+        if not step:
+            yield f"a command has at least the name of a program @ options.prepare.{i}"
+    yield from _repeated("options.metrics", [metric.name for metric in options.metrics])
+    yield from _repeated("options.files", [file.name for file in options.files])
+
+
+def _templates(options: CommandOptions) -> Iterator[tuple[str, str]]:
+    """Yield the words with placeholders, each with its path."""
+    for i, text in enumerate(options.argv):
+        yield f"options.argv.{i}", text
+    for i, step in enumerate(options.prepare):
+        for k, text in enumerate(step):
+            yield f"options.prepare.{i}.{k}", text
+    for name, text in options.environment.items():
+        yield f"options.environment.{name}", text
+
+
+def _repeated(place: str, names: list[str]) -> Iterator[str]:
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            yield f"{name!r} is there twice: names must differ @ {place}.{i}.name"
+
+
+def _pattern_errors(options: CommandOptions) -> Iterator[str]:
+    patterns = [
+        *((f"options.success.{i}", text, 0) for i, text in enumerate(options.success)),
+        *((f"options.failure.{i}", text, 0) for i, text in enumerate(options.failure)),
+        *((f"options.metrics.{i}.pattern", m.pattern, 1) for i, m in enumerate(options.metrics) if m.pattern),
+        *([("options.answer.pattern", options.answer.pattern, 1)] if options.answer and options.answer.pattern else []),
+        *([("options.progress", options.progress, 1)] if options.progress else []),
+        *((f"options.unused.{i}", text, 1) for i, text in enumerate(options.unused)),
+    ]
+    for path, text, groups in patterns:
+        try:
+            compiled = re.compile(text)
+        except re.error as error:
+            yield f"{text!r} is not a regular expression: {error} @ {path}"
+            continue
+        if groups and compiled.groups != groups:
+            yield f"{text!r} needs exactly one group, around the number; it has {compiled.groups} @ {path}"
+
+
+def _figure_errors(options: CommandOptions) -> Iterator[str]:
+    read_ones = [
+        *((f"options.metrics.{i}", metric) for i, metric in enumerate(options.metrics)),
+        *([("options.answer", options.answer)] if options.answer else []),
+    ]
+    for place, one in read_ones:
+        if not one.pattern and not one.json_path:
+            yield f"how is {one.name} read? give a pattern, or a path into JSON as json @ {place}.pattern"
+        elif one.pattern and one.json_path:
+            yield f"{one.name} is read by its pattern or as json: leave one of the two out @ {place}.json"
+        if one.file is not None and (error := name_error(one.file)):
+            yield f"{error} @ {place}.file"
+    for i, name in enumerate(options.outputs):
+        if error := name_error(name):
+            yield f"{error} @ options.outputs.{i}"
+
+
+def _input_files(options: CommandOptions) -> tuple[tuple[InputFile, ...], list[str]]:
+    found: list[InputFile] = []
+    errors: list[str] = []
+    for i, file in enumerate(options.files):
+        place = f"options.files.{i}"
+        wrong = [*_file_errors(file, place)]
+        if not wrong and file.template is not None:
+            try:
+                made = file.with_text(_text(Path(file.template)))
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else error
+                wrong.append(f"cannot read {file.template}: {why} @ {place}.template")
+            else:
+                found.append(made)
+                wrong += made.errors(f"{place}.template")
+        elif not wrong and file.text is not None:
+            made = file.with_text(file.text)
+            found.append(made)
+            wrong += made.errors(f"{place}.text")
+        errors += wrong
+    return tuple(found), errors
+
+
+def _file_errors(file: FileOptions, place: str) -> Iterator[str]:
+    if error := name_error(file.name):
+        yield f"{error} @ {place}.name"
+    if (file.template is None) == (file.text is None):
+        yield f"a file has a template (a path) or a text: exactly one of the two @ {place}.template"
+    if len(file.delimiters) not in {0, 2} or not all(file.delimiters):
+        yield f'delimiters are two, as in ["@", "@"], or none, [], got {file.delimiters!r} @ {place}.delimiters'
+
+
+def _text(path: Path) -> str:
+    """Read a template.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is too large, or not text.
+    """
+    if path.stat().st_size > MOST_BYTES:
+        msg = f"a template has {MOST_BYTES} bytes at most; give a larger file to the program by its full path"
+        raise ValueError(msg)
+    with path.open(encoding="utf-8", newline="") as file:
+        try:
+            return file.read()
+        except UnicodeDecodeError:
+            msg = "it is not text in UTF-8; give it to the program by its full path"
+            raise ValueError(msg) from None

@@ -1,0 +1,92 @@
+"""What a study file says of a command: the `[options]` of `objective = "command"`."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from objectives.base import MetricKind
+from objectives.figure import Figure
+from objectives.inputfile import BRACES, InputFile
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _Read(_Section):
+    """Where a number stands: the last match of `pattern`, whose one group it is; or a place in JSON.
+
+    It is looked for in what the run printed; with `file`, in a file that it wrote in its folder.
+    """
+
+    name: str
+    pattern: str | None = None
+    json_path: str | list[str | int] | None = Field(default=None, alias="json")
+    file: str | None = None
+    unit: str = ""
+
+    @property
+    def figure(self) -> Figure:
+        """The number as something that can be read from a run."""
+        path = self.json_path
+        steps = tuple(path.split(".")) if isinstance(path, str) else tuple(path or ())
+        return Figure(self.name, self.pattern, steps, self.file)
+
+
+class MetricOptions(_Read):
+    """A figure that a run shows.
+
+    `kind` says whether it is the time of the run, or a rate of its steps: see `objectives.base.Metric`.
+    """
+
+    direction: Literal["minimize", "maximize"] = "minimize"
+    kind: MetricKind = "other"
+
+
+class AnswerOptions(_Read):
+    """The result that every run must agree on, within `tolerance`."""
+
+    name: str = "answer"
+    tolerance: float = Field(ge=0)
+
+
+class FileOptions(_Section):
+    """A file that is written into the run's folder as `name`: `text`, or the text of the file `template`.
+
+    What stands between the `delimiters` is the name of a parameter; without any nothing is replaced.
+    """
+
+    name: str
+    template: str | None = None
+    text: str | None = None
+    delimiters: list[str] = Field(default=list(BRACES))
+
+    def with_text(self, text: str) -> InputFile:
+        """Return the file, whose text was read."""
+        return InputFile(self.name, text, tuple(self.delimiters))
+
+
+class CommandOptions(_Section):
+    """The `[options]` of a study of a command.
+
+    `argv` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{{` a brace. An
+    argument or variable that mentions a parameter without a value is left out. A flag is written 1 or 0. `ranks` and
+    `threads` are numbers or names of parameters; with `ranks` the MPI start command starts the program. `files` are
+    written into the run's folder, then the commands of `prepare` run there, and then the measured one. `success` and
+    `failure` are looked for in what it prints, and in the files `outputs` that it writes. `unused` finds names of
+    parameters or variables that the program says to have had no effect.
+    """
+
+    argv: list[str] = Field(min_length=1)
+    environment: dict[str, str] = Field(default_factory=dict)
+    files: list[FileOptions] = Field(default_factory=list)
+    prepare: list[list[str]] = Field(default_factory=list)
+    ranks: int | str | None = None
+    threads: int | str = 1
+    success: list[str] = Field(default_factory=list)
+    failure: list[str] = Field(default_factory=list)
+    outputs: list[str] = Field(default_factory=list)
+    metrics: list[MetricOptions] = Field(default_factory=list)
+    answer: AnswerOptions | None = None
+    progress: str | None = None
+    unused: list[str] = Field(default_factory=list)

@@ -1,0 +1,133 @@
+"""Figures: numbers in what a run printed or wrote, found by a regular expression or by their place in JSON."""
+
+import json
+import os
+import re
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from objectives.base import InvalidResult, Output
+
+# Of what a run printed no more is read either.
+_MOST_BYTES = 64 * 2**20
+_SHOWN_CHARACTERS = 80
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number called `name`: the last match of `pattern`, whose one group it is; or the value at `path` in JSON.
+
+    A path is of keys, and of places in lists: from 0, or from the end with -1. Without a `file`, the JSON is all that
+    the run printed, or else the last line of it that is JSON.
+    """
+
+    name: str
+    pattern: str | None = None
+    path: tuple[str | int, ...] = ()
+    file: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where the number is looked for, for a person."""
+        return "the output" if self.file is None else self.file
+
+    def value(self, output: Output) -> float:
+        """Return the number.
+
+        Raises:
+            InvalidResult: it is not there, or no finite number.
+        """
+        text = output.stdout if self.file is None else text_of(output.folder / self.file)
+        if text is None:
+            raise self._missing("the run left no such file")
+        return self._matched(text) if self.pattern is not None else self._at_path(text)
+
+    def _matched(self, text: str) -> float:
+        assert self.pattern is not None
+        # One match is kept, not all: there may be millions.
+        last = deque(re.finditer(self.pattern, text, re.MULTILINE), maxlen=1)
+        value = number_of(last[0].group(1)) if last else None
+        if value is None:
+            found = f"what matches {self.pattern!r} is no number: {last[0][0][:_SHOWN_CHARACTERS]!r}" if last else ""
+            raise self._missing(found or f"nothing matches {self.pattern!r}")
+        return value
+
+    def _at_path(self, text: str) -> float:
+        found = _document(text)
+        if found is None:
+            raise self._missing("it is not JSON, and no line of it is")
+        so_far = ""
+        for step in self.path:
+            inner = _step(found[0], step)
+            if inner is None:
+                what = _known(found[0])
+                raise self._missing(f"no {step!r}{f' in {so_far!r}' if so_far else ''}, which {what}")
+            found = inner
+            so_far = f"{so_far}.{step}" if so_far else str(step)
+        value = number_of(found[0])
+        if value is None:
+            raise self._missing(f"{so_far!r} is no number: {json.dumps(found[0])[:_SHOWN_CHARACTERS]}")
+        return value
+
+    def _missing(self, why: str) -> InvalidResult:
+        return InvalidResult(f"no {self.name} in {self.place}: {why}", code="no-metric")
+
+
+def text_of(path: Path) -> str | None:
+    """Return the text of a file, its end if it is very large; None if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _MOST_BYTES))
+            return file.read(_MOST_BYTES).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
+        return None
+
+
+def number_of(found: object) -> float | None:
+    """Return a finite number, or the one that a text is; None for anything else."""
+    if isinstance(found, bool) or not isinstance(found, int | float | str):
+        return None
+    try:
+        value = float(found)
+    except (ValueError, OverflowError):
+        return None
+    return value if abs(value) < float("inf") else None
+
+
+def _document(text: str) -> tuple[Any] | None:
+    """Return the JSON that a text is, or its last line that is an object or a list; None if there is none."""
+    whole = _read(text)
+    if whole is not None:
+        return whole
+    for line in reversed(text.splitlines()):
+        found = _read(line) if line.lstrip()[:1] in {"{", "["} else None
+        if found is not None:
+            return found
+    return None
+
+
+def _read(text: str) -> tuple[Any] | None:
+    try:
+        return (json.loads(text),)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _step(found: object, step: str | int) -> tuple[Any] | None:
+    if isinstance(found, dict):
+        return (found[str(step)],) if str(step) in found else None
+    if isinstance(found, list) and re.fullmatch(r"-?\d+", str(step)):
+        place = int(step)
+        return (found[place],) if -len(found) <= place < len(found) else None
+    return None
+
+
+def _known(found: object) -> str:
+    if isinstance(found, dict):
+        return f"has {', '.join(map(str, list(found)[:8])) or 'nothing'}"
+    if isinstance(found, list):
+        return f"is a list of {len(found)}"
+    return f"is {json.dumps(found)[:_SHOWN_CHARACTERS]}"

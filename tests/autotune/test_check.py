@@ -1,0 +1,201 @@
+"""`autotune check`: all mistakes of a study file at once, each with its path and line; what is known without a run."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from autotune.cli.app import app
+
+PYTHON = sys.executable
+GOOD = f"""
+objective = "command"
+
+[options]
+argv = ["{PYTHON}", "-c", "print('took', 2 + {{x}} * 0.5); print('sum 42'); print('step 1')", "{{y}}"]
+metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\S+)', kind = "time" }}]
+answer = {{ name = "sum", pattern = 'sum (\\d+)', tolerance = 0 }}
+progress = 'step (\\d+)'
+
+[space.parameters.x]
+type = "integer"
+values = [1, 2, 3]
+default = 2
+
+[space.parameters.y]
+type = "choice"
+values = ["a", "b"]
+optional = true
+
+[[space.constraints]]
+name = "together"
+rule = "x < 3 or not is_set(y)"
+
+[budget]
+trials = 7
+"""
+
+
+def checked(folder: Path, text: str, *words: str) -> tuple[int, dict]:
+    (folder / "mine.toml").write_text(text, encoding="utf-8")
+    ended = CliRunner().invoke(app, ["check", str(folder / "mine.toml"), "--json", *words])
+    assert ended.stdout, ended.exception
+    found = json.loads(ended.stdout)
+    assert found["exit_code"] == ended.exit_code
+    return ended.exit_code, found
+
+
+def test_a_good_file(tmp_path):
+    code, found = checked(tmp_path, GOOD)
+    assert (code, found["mistakes"], found["missing"], found["warnings"]) == (0, [], [], [])
+    assert (found["size"], found["default"]) == (7, {"x": 2})
+    assert found["command"].startswith(f"cd RUN-FOLDER && env OMP_NUM_THREADS=1 {PYTHON} -c 'print(")
+    assert [metric["name"] for metric in found["metrics"]] == ["took_s"]
+    assert found["run"] is None
+
+
+def test_a_run_shows_what_was_read_from_it(tmp_path):
+    code, found = checked(tmp_path, GOOD, "--run")
+    assert code == 0
+    run = found["run"]
+    assert [(one["name"], one["value"]) for one in run["metrics"]] == [("took_s", 3.0)]
+    assert run["answer"]["value"] == 42.0
+    assert (run["steps"], run["last_step"], run["failure"]) == (1, 1, None)
+
+
+def test_a_run_in_which_a_pattern_matches_nothing_shows_the_end_of_the_output(tmp_path):
+    code, found = checked(tmp_path, GOOD.replace("'took (", "'time: ("), "--run")
+    assert code == 4
+    run = found["run"]
+    assert run["metrics"][0]["value"] is None
+    assert "nothing matches 'time: " in run["metrics"][0]["why"]
+    assert run["answer"]["value"] == 42.0
+    assert "stdout: took 3.0" in run["tail"]
+    ended = CliRunner().invoke(app, ["check", str(tmp_path / "mine.toml"), "--run"])
+    assert ended.exit_code == 4
+    assert "no took_s in the output: nothing matches 'time: " in ended.output
+    assert "stdout: sum 42" in ended.output
+
+
+def mistakes(found: dict) -> dict[str, int]:
+    return {one["path"]: one["line"] for one in found["mistakes"]}
+
+
+def line(text: str, part: str) -> int:
+    return next(number for number, one in enumerate(text.splitlines(), 1) if part in one)
+
+
+def test_three_mistakes_are_three_each_with_path_and_line(tmp_path):
+    text = (
+        GOOD.replace(r"sum (\d+)", r"sum (\d+").replace("trials = 7", "trails = 7").replace("[1, 2, 3]", "[1, 2, 'x]']")
+    )
+    code, found = checked(tmp_path, text)
+    assert code == 2
+    assert mistakes(found) == {
+        "options.answer.pattern": line(text, "answer"),
+        "space.parameters.x.values.2": line(text, "'x]'"),
+        "budget.trails": line(text, "trails"),
+    }
+    ended = CliRunner().invoke(app, ["check", str(tmp_path / "mine.toml")])
+    assert ended.exit_code == 2
+    assert "mine.toml: 3 mistakes" in ended.output
+    assert f"  line {line(text, 'trails')}: unknown key (did you mean 'trials'?)" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "part"),
+    [
+        ('objective = "command"', 'objectve = "command"', "objectve", "objectve"),
+        ('objective = "command"', 'objective = "comand"', "objective", "comand"),
+        ('"{y}"]', '"{z}"]', "options.argv.3", "argv"),
+        ('"{y}"]', '"{y"]', "options.argv.3", "argv"),
+        ("tolerance = 0", "tolerance = -1", "options.answer.tolerance", "answer"),
+        ("tolerance = 0", "tolerence = 0", "options.answer.tolerence", "answer"),
+        ('rule = "x < 3', 'rule = "x << 3', "space.constraints.0.rule", "rule"),
+        ("default = 2", "default = 5", "space.parameters.x", "[space.parameters.x]"),
+        ("default = 2", "defualt = 2", "space.parameters.x.defualt", "defualt"),
+        ("trials = 7", 'trials = "auto"\n[stopping]\nmax_steps = 3', "stopping", "[stopping]"),
+        ("trials = 7", 'trials = 7\n[sampler]\nname = "bogus"', "sampler.name", "bogus"),
+        ("trials = 7", "trials = 7\n[workloads.big]\nargv = []", "workloads.big.argv", "argv = []"),
+    ],
+)
+def test_a_mistake_has_its_path_and_line(tmp_path, old, new, path, part):
+    assert old in GOOD
+    text = GOOD.replace(old, new)
+    code, found = checked(tmp_path, text)
+    assert code == 2
+    assert mistakes(found)[path] == line(text, part)
+    assert found["run"] is None
+
+
+def test_what_is_no_toml_says_where(tmp_path):
+    code, found = checked(tmp_path, GOOD + "\n[options\n")
+    assert code == 2
+    assert "not a TOML file" in found["mistakes"][0]["message"]
+    assert f"line {len(GOOD.splitlines()) + 2}" in found["mistakes"][0]["message"]
+
+
+def test_a_program_that_is_missing_here_is_no_mistake(tmp_path):
+    code, found = checked(tmp_path, GOOD.replace(f'"{PYTHON}"', '"no-such-program-here"'), "--run")
+    assert code == 3
+    assert [one["path"] for one in found["missing"]] == ["options.argv.0"]
+    assert found["mistakes"] == []
+    assert found["run"] is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"{y}"]', '"y"]', "parameter 'y' reaches nothing"),
+        ('kind = "time"', 'kind = "other"', "took_s has no kind: runs that have lost cannot be stopped early"),
+        ('kind = "time"', 'kind = "rate"', ""),
+        ("progress = 'step (\\d+)'", "", ""),
+        ("answer =", "# answer =", "a fast wrong answer would not be noticed"),
+        ("metrics =", "# metrics =", "the time of the whole run is optimised"),
+        ("trials = 7", "trials = 8", "budget.trials is 8, but there are 7 configurations"),
+    ],
+)
+def test_warnings(tmp_path, old, new, words):
+    code, found = checked(tmp_path, GOOD.replace(old, new))
+    assert code == 0
+    assert [warning for warning in found["warnings"] if words in warning] if words else found["warnings"] == []
+
+
+def test_a_space_of_one_configuration_is_told(tmp_path):
+    text = f'objective = "command"\n[options]\nargv = ["{PYTHON}", "-V"]\n'
+    code, found = checked(tmp_path, text)
+    assert code == 0
+    assert (found["size"], found["default"]) == (1, {})
+    assert "the space has one configuration: there is nothing to tune" in found["warnings"]
+
+
+def test_files_are_found_beside_the_study_file(tmp_path, monkeypatch):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "t.txt").write_text("{x} {zz}\n")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    files = '[[options.files]]\nname = "t.txt"\ntemplate = "in/t.txt"\n'
+    text = GOOD.replace("[space.parameters.x]", f"{files}\n[space.parameters.x]")
+    code, found = checked(tmp_path, text)
+    assert code == 2
+    assert mistakes(found) == {"options.files.0": line(text, "[[options.files]]")}
+    assert "'zz'" in found["mistakes"][0]["message"]
+    (tmp_path / "in" / "t.txt").write_text("{x}\n")
+    assert checked(tmp_path, text)[0] == 0
+    (tmp_path / "in" / "t.txt").unlink()
+    code, found = checked(tmp_path, text)
+    assert mistakes(found) == {"options.files.0.template": line(text, "template")}
+
+
+def test_a_study_that_ships_is_checked_by_name():
+    ended = CliRunner().invoke(app, ["check", "replay"])
+    assert ended.exit_code == 0, ended.output
+    assert "right: autotune study replay" in ended.output
+
+
+def test_options_on_the_command_line_are_checked_too(tmp_path):
+    code, found = checked(tmp_path, GOOD, "--set", "budget.trials=0")
+    assert code == 2
+    assert list(mistakes(found)) == ["budget.trials"]

@@ -1,0 +1,106 @@
+"""The worked examples that ship, with their real programs: one run each, and short studies of two of them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from autotune.machine import this_machine
+from launchers.detect import detect
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+
+GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: apt-get install gcc")
+HPCC = pytest.mark.skipif(
+    shutil.which("hpcc") is None or detect() is None, reason="no hpcc or no mpirun: apt-get install hpcc openmpi-bin"
+)
+POSTGRES = pytest.mark.skipif(
+    not (shutil.which("postgres") or list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))),
+    reason="no PostgreSQL server: apt-get install postgresql",
+)
+SHORT = (
+    *("verdict.confidence=0.75", "verdict.pairs=3", "verdict.max_pairs=3", "verdict.rounds=2", "verdict.candidates=1"),
+    *("repeats.max_runs=1", "repeats.warm_up_runs=0", "repeats.baseline_runs=1"),
+)
+
+
+def autotune(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "autotune", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        pytest.param("stream", "bandwidth", marks=GCC),
+        pytest.param("flags", "steps_s", marks=GCC),
+        pytest.param("hpl", "gflops", marks=HPCC),
+        pytest.param("pgbench", "tps", marks=POSTGRES),
+    ],
+)
+def test_the_default_of_an_example_runs_and_is_read(tmp_path, name, metric):
+    ended = autotune(tmp_path, "check", name, "--run", "--json")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    run = json.loads(ended.stdout)["run"]
+    assert run["failure"] is None
+    assert run["metrics"][0]["name"] == metric
+    assert run["metrics"][0]["value"] > 0
+    left = list(Path(tempfile.gettempdir()).glob("autotune-pgbench-*")) if name == "pgbench" else []
+    assert [folder for folder in left if folder.stat().st_uid == os.geteuid()] == []
+
+
+@GCC
+@pytest.mark.parametrize("name", ["stream", "flags"])
+def test_a_short_study_of_an_example(tmp_path, name):
+    smaller = {"stream": ["./triad", "100000", "3"], "flags": ["./bodies", "500", "5"]}[name]
+    changes = (*SHORT, f"options.argv={json.dumps(smaller)}")
+    words = [word for change in changes for word in ("--set", change)]
+    ended = autotune(tmp_path, "study", name, "--trials", "3", "--json", *words)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["trials"] >= 3
+    runs = json.loads(autotune(tmp_path, "runs", name, "--json").stdout)
+    assert all(run["job"]["prepare"][0][0] == "gcc" for run in runs)
+    script = autotune(tmp_path, "best", name, "--script", "sh").stdout
+    assert "\ngcc " in script
+    assert this_machine().cores == 1 or "END_OF_INPUT" in script
+
+
+@GCC
+def test_a_flag_that_changes_the_answer_is_a_failure(tmp_path):
+    source = '#include <stdio.h>\nint main(void) { printf("answer %d\\n", WHICH); return 0; }\n'
+    text = f"""
+objective = "command"
+[options]
+prepare = [["gcc", "-DWHICH={{which}}", "-o", "a", "a.c"]]
+argv = ["./a"]
+answer = {{ pattern = '^answer (.*)$', tolerance = 0.0 }}
+[[options.files]]
+name = "a.c"
+text = {json.dumps(source)}
+delimiters = []
+[space.parameters.which]
+type = "choice"
+values = ["1", "2", "nonsense"]
+default = "1"
+"""
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+    words = [word for change in SHORT for word in ("--set", change)]
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "3", *words)
+    assert ended.returncode == 0, ended.stderr
+    trials = {row["which"]: row for row in json.loads(autotune(tmp_path, "trials", "mine", "--json").stdout)}
+    assert trials["1"]["state"] == "complete"
+    assert trials["2"]["state"] == "invalid result"
+    assert trials["nonsense"]["state"] == "application error"
+    assert "error: " in trials["nonsense"]["message"]
+    assert "nonsense" in trials["nonsense"]["message"]

@@ -1,0 +1,189 @@
+"""`autotune init`: a study file for any command, which can be checked and tuned as it is."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from autotune import studyfile
+from autotune.checkup import check
+from autotune.cli.app import app
+from autotune.machine import this_machine
+from autotune.proposal import proposal
+from autotune.studytext import study_text
+from launchers.local import LocalLauncher
+from objectives.base import Context
+
+GOLDEN = Path(__file__).parent / "golden"
+COMMANDS = {
+    "ranks-and-threads": "OMP_NUM_THREADS=2 LEVEL=fast mpirun -np 4 /bin/echo -n 100 --tol=0.5 'a{b}'",
+    "numbers": "/bin/echo --block-size 64 17 -j8 007 -1 1.5e3 word",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_golden_files(name):
+    assert study_text(shlex.split(COMMANDS[name])) == (GOLDEN / f"init-{name}.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("command", "argv", "knobs"),
+    [
+        ("prog -np 4", ["prog", "-np", "{np}"], {"np": ""}),
+        ("mpirun -n 4 prog", ["prog"], {"np": "ranks"}),
+        ("mpirun --np=4 prog 5", ["prog", "{number2}"], {"np": "ranks", "number2": ""}),
+        # What this does not understand is left as it is.
+        ("mpirun --host a:2 -np 4 prog", ["mpirun", "--host", "a:2", "-np", "{np}", "prog"], {"np": ""}),
+        ("mpirun -np 4", ["mpirun", "-np", "{np}"], {"np": ""}),
+        ("xz -T 4 --threads=2 x", ["xz", "-T", "{threads}", "--threads={threads_2}", "x"], {"threads": "threads"}),
+        ("env OMP_NUM_THREADS=2 prog", ["prog"], {"threads": "threads"}),
+        ("prog --cores 4 --range 2 --if 3", None, {"cores_2": "", "range_2": "", "if_2": ""}),
+        ("make -j8", ["make", "-j{j}"], {"j": ""}),
+        ("prog 007 1.50 1e3 0x1 -5 v1.2", ["prog", "007", "1.50", "1e3", "0x1", "-5", "v1.2"], {}),
+    ],
+)
+def test_what_is_taken_for_a_knob(command, argv, knobs):
+    found = proposal(shlex.split(command))
+    assert argv is None or list(found.argv) == argv
+    assert {knob.name: knob.kind for knob in found.knobs}.items() >= knobs.items()
+    assert len(found.knobs) == len(knobs) or "threads_2" in str(argv)
+
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(
+    [
+        "-np",
+        "4",
+        "--threads",
+        "--threads=3",
+        "-n=5",
+        "-j8",
+        "{",
+        "}}",
+        "{np}",
+        "0",
+        "0.5",
+        "OMP_NUM_THREADS=2",
+        "mpirun",
+    ]
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(WORDS, max_size=6), st.booleans())
+@example(["-np", "{np}", "--np", "7"], True)
+@example(["\\", "'''", '"""', "\x7f", "\u2028"], False)
+@example(["9" * 9, "--max", "1", "--cores=3"], False)
+def test_the_file_for_any_command_is_right_and_runs_that_command(tmp_path_factory, words, ranks):
+    command = ["/bin/echo", *words]
+    text = study_text(["mpirun", "-np", "1", *command] if ranks else command)
+    path = tmp_path_factory.mktemp("init") / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    found = check(path, (), this_machine(), LocalLauncher())
+    # This launcher starts no ranks: that is the machine's lack, and no mistake of the file.
+    assert [str(problem) for problem in found.mistakes] == []
+    assert [problem for problem in found.missing if "needs MPI" not in str(problem)] == []
+    job = found.plan.objective.job(found.space.default(), Context(path.parent))
+    if not any(knob.kind == "threads" for knob in proposal(command).knobs):
+        assert list(job.argv) == command
+    assert (job.mpi is not None) == ranks
+
+
+def autotune(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "autotune", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_without_a_command_a_template_that_can_be_tuned_at_once(tmp_path):
+    ended = autotune(tmp_path, "init")
+    assert ended.returncode == 0, ended.stderr
+    assert "autotune study ./mine.toml" in ended.stdout
+    assert autotune(tmp_path, "check", "./mine.toml").returncode == 0
+    quick = [
+        "verdict.pairs=5",
+        "verdict.max_pairs=5",
+        "verdict.rounds=2",
+        "repeats.max_runs=1",
+        "repeats.warm_up_runs=0",
+        "budget.trials=2",
+    ]
+    more = [word for change in [*quick, "verdict.confidence=0.9"] for word in ("--set", change)]
+    ended = autotune(tmp_path, "study", "./mine.toml", "--json", *more)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["trials"] >= 1
+
+
+def test_a_file_that_is_there_is_kept(tmp_path):
+    (tmp_path / "other.toml").write_text("mine")
+    ended = autotune(tmp_path, "init", "other.toml", "--", "ls", "-1")
+    assert ended.returncode == 2
+    assert "--force replaces it" in ended.stderr
+    assert (tmp_path / "other.toml").read_text() == "mine"
+    assert autotune(tmp_path, "init", "--force", "-o", "other.toml", "--", "ls", "-1").returncode == 0
+    assert '"ls", "-1"' in (tmp_path / "other.toml").read_text()
+
+
+def test_printed(tmp_path):
+    ended = CliRunner().invoke(app, ["init", "-o", "-", "--", "prog", "--", "--json", "-n", "3"])
+    assert ended.exit_code == 0
+    assert tomllib.loads(ended.stdout)["options"]["argv"] == ["prog", "--", "--json", "-n", "{n}"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_the_command_have_full_paths_and_numbers_that_stay_are_written_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "solve").write_text("#!/bin/sh\n")
+    (tmp_path / "my.in").write_text("")
+    text = study_text(["./solve", "my.in", "--threads", "2", "--size", "10"])
+    options = tomllib.loads(text)["options"]
+    assert options["argv"] == [
+        str(tmp_path / "solve"),
+        str(tmp_path / "my.in"),
+        "--threads",
+        "{threads}",
+        "--size",
+        "10",
+    ]
+    # Uncommented, what is proposed for the size is right as well.
+    block = re.search(r"(?m)^# \[space\.parameters\.size\]\n(?:# .*\n)+", text)
+    assert block
+    proposed = tomllib.loads(block[0].replace("# ", ""))["space"]["parameters"]["size"]
+    assert (proposed["values"], proposed["default"]) == ([5, 10, 20], 10)
+
+
+def test_a_command_that_is_no_text_is_refused():
+    ended = CliRunner().invoke(app, ["init", "-o", "-", "--", "prog", "\udcff"])
+    assert ended.exit_code != 0
+    assert "UTF-8" in str(ended.exception)
+
+
+def test_a_name_that_is_no_study_file_is_refused(tmp_path):
+    ended = autotune(tmp_path, "init", "prog", "-n", "3")
+    assert ended.returncode == 2
+    ended = autotune(tmp_path, "init", "prog")
+    assert ended.returncode == 2
+    assert "a command comes after --" in ended.stderr
+
+
+def test_every_line_that_is_proposed_is_toml_when_it_is_uncommented():
+    text = study_text(shlex.split(COMMANDS["ranks-and-threads"]))
+    keys = set(re.findall(r"(?m)^# (\w+) = ", text))
+    assert {"metrics", "answer", "success", "failure", "progress", "prepare", "timeout_s"} <= keys
+    for one in re.findall(
+        r"(?m)^# ((?:metrics|answer|success|failure|progress|prepare|timeout_s|run_time_limit_s) = .*)$", text
+    ):
+        assert tomllib.loads(one)
+    assert studyfile.parse(tomllib.loads(text) | {"name": "x"}, "x").budget.trials == 20

@@ -1,0 +1,109 @@
+"""Commands that prepare a run of a command: compile, then measure."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from autotune.trial import Task, run_task
+from launchers import EndReason, JobState, JobStatus, Usage
+from launchers.local import LocalLauncher
+from launchers.steps import STEPS_FILE
+from objectives.base import ApplicationError, Context, FailureKind, Output, PlanError
+from objectives.command import plan
+
+PYTHON = [sys.executable, "-S", "-c"]
+MAKE = "import os; open('program', 'w').write('#!/bin/sh\\necho value 4'); os.chmod('program', 0o755)"
+
+
+def planned(**options):
+    return plan(options, machine={}, run_job=lambda job: None, folder=Path("/nowhere"))
+
+
+def test_golden_commands(tmp_path, monkeypatch):
+    (tmp_path / "gcc").write_text("#!/bin/sh\n")
+    (tmp_path / "gcc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    prepare = [["gcc", "-O{level}", "{march}", "-o", "a", "a.c"], ["./a", "--warm-up"]]
+    found = planned(argv=["./a", "{n}"], prepare=prepare)
+    job = found.objective.job({"level": 2}, Context(tmp_path))
+    assert job.prepare == (("gcc", "-O2", "-o", "a", "a.c"), ("./a", "--warm-up"))
+    assert job.argv == ("./a",)
+    assert found.mentioned == ("level", "march", "n")
+    assert found.identity["prepare"] == "gcc -O{level} {march} -o a a.c; ./a --warm-up"
+    assert found.identity["tools"].startswith("gcc sha256:")
+    assert "program" not in found.identity
+
+
+def test_the_program_of_a_prepared_run_is_that_of_the_runs_folder(tmp_path, monkeypatch):
+    (tmp_path / "program").write_text("#!/bin/sh\necho value 1\n")
+    (tmp_path / "program").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    found = planned(argv=["./program"], prepare=[[*PYTHON, MAKE]])
+    (tmp_path / "run").mkdir()
+    assert found.objective.job({}, Context(tmp_path / "run")).argv == ("./program",)
+
+
+def test_a_prepared_run_from_its_start_to_its_measurement(tmp_path):
+    metric = {"name": "value", "unit": "s", "pattern": r"^value (\d+)", "kind": "time"}
+    objective = planned(argv=["./program"], prepare=[[*PYTHON, MAKE]], metrics=[metric]).objective
+    outcome = run_task(Task(0, objective.job({}, Context(tmp_path)), objective), LocalLauncher())
+    assert outcome.metrics == {"value": 4.0}, outcome.message
+    assert outcome.details["prepared_s"] > 0
+
+
+def test_the_time_of_a_run_is_without_what_prepared_it(tmp_path):
+    objective = planned(argv=["./program"], prepare=[[*PYTHON, "import time; time.sleep(0.5)"]]).objective
+    (tmp_path / STEPS_FILE).write_text('{"elapsed_s": 2.0, "failed": null}')
+    status = JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(2.5))
+    assert objective.measure(Output("", "", status, tmp_path)).metrics == {"elapsed_s": 0.5}
+
+
+def test_no_time_is_a_bound_on_a_prepared_run():
+    metrics = [
+        {"name": "a", "unit": "s", "pattern": "(.)", "kind": "time"},
+        {"name": "b", "unit": "1/s", "pattern": "(.)", "kind": "rate"},
+    ]
+    kinds = [metric.kind for metric in planned(argv=[sys.executable], metrics=metrics).objective.metrics]
+    assert kinds == ["time", "rate"]
+    prepared = planned(argv=[sys.executable], metrics=metrics, prepare=[[sys.executable, "-V"]]).objective
+    assert [metric.kind for metric in prepared.metrics] == ["other", "rate"]
+    assert [m.kind for m in planned(argv=["./x"], prepare=[[sys.executable]]).objective.metrics] == ["other"]
+
+
+def test_what_a_compiler_says_is_why_a_run_failed(tmp_path):
+    said = "a.c:1:5: error: expected ';'\n    1 | int x\ncompilation terminated.\n"
+    code = f"import sys; print('fine'); sys.stderr.write({said!r}); sys.exit(1)"
+    objective = planned(argv=["./program"], prepare=[[*PYTHON, "pass"], [*PYTHON, code]]).objective
+    outcome = run_task(Task(0, objective.job({}, Context(tmp_path)), objective), LocalLauncher())
+    assert (outcome.failure, outcome.code) == (FailureKind.APPLICATION_ERROR, "prepare")
+    name = Path(sys.executable).name
+    assert outcome.message == f"{name}, which prepares the run, ended with exit code 1: a.c:1:5: error: expected ';'"
+
+
+def test_a_note_of_steps_that_are_not_there_is_no_failure(tmp_path):
+    objective = planned(argv=["./program"], prepare=[[sys.executable, "-V"]]).objective
+    (tmp_path / STEPS_FILE).write_text('{"elapsed_s": 2.0, "failed": 5}')
+    status = JobStatus(JobState.ENDED, EndReason.EXITED, 3, Usage(2.5))
+    with pytest.raises(ApplicationError, match="ended with exit code 3"):
+        objective.measure(Output("", "", status, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("prepare", "place"),
+    [
+        ([["no-such-compiler"]], "options.prepare.0.0"),
+        ([[sys.executable], []], "options.prepare.1"),
+        ([[sys.executable, "{"]], "options.prepare.0.1"),
+        (["gcc"], "options.prepare.0"),
+    ],
+)
+def test_commands_that_are_wrong(prepare, place):
+    with pytest.raises(PlanError) as caught:
+        planned(argv=["./program"], prepare=prepare)
+    assert str(caught.value).endswith(f" @ {place}")
+
+
+def test_without_preparation_a_program_must_be_there():
+    with pytest.raises(PlanError, match=r"program '\./program' is not there"):
+        planned(argv=["./program"])
