@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
-from ray._private import parameter as ray_parameter
 from ray._private import worker as ray_worker
 from ray.exceptions import NodeDiedError, RayError, RayTaskError, TaskUnschedulableError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -350,9 +348,6 @@ def local_cluster(cores: int) -> Iterator[None]:
     """Run a private Ray instance on this machine while the context lasts."""
     folder = _fresh_folder()
     _be_quiet()
-    # Who would start more nodes, and who reads all logs: each is a Python, and nobody here asks them.
-    few: dict[str, Any] = {"no_monitor": True, "include_log_monitor": False}
-    ray_parameter.RayParams = partial(ray_parameter.RayParams, **few)  # type: ignore[assignment, misc]
     end_with_this_process()
     try:
         ray.init(

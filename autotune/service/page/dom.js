@@ -1,0 +1,83 @@
+// Builds elements. Data only ever become text nodes and attributes: a hostile name cannot become markup.
+
+/**
+ * Make an element. `attributes`: `class`, `on` ({event: handler}), `data` (dataset); true and false add and leave out a
+ * bare attribute; everything else is set as it is. `children`: elements, texts, or lists of them; null is left out.
+ */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") {
+      for (const [event, handler] of Object.entries(value)) element.addEventListener(event, handler);
+    } else if (name === "data") {
+      Object.assign(element.dataset, value);
+    } else {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+  element.append(...flat(children));
+  return element;
+}
+
+/** Replace what is in an element. */
+export function fill(element, ...children) {
+  element.replaceChildren(...flat(children));
+}
+
+/** Set a text only where it differs: what did not change is neither drawn nor read out again. */
+export function setText(element, text) {
+  const wanted = String(text ?? "");
+  if (element.textContent !== wanted) element.textContent = wanted;
+}
+
+/** Return a function that calls `draw(data)` only when the data differ from the last time. */
+export function onChange(draw) {
+  let last;
+  return (data) => {
+    const key = JSON.stringify(data);
+    if (key === last) return;
+    last = key;
+    draw(data);
+  };
+}
+
+/** Return a function that calls `work` at once, and then at most once in `gap_ms`, the last call never lost. */
+export function throttled(work, gap_ms) {
+  let timer = null;
+  let again = false;
+  const run = () => {
+    timer = setTimeout(
+      () => {
+        timer = null;
+        if (again) {
+          again = false;
+          run();
+        }
+      },
+      typeof gap_ms === "function" ? gap_ms() : gap_ms,
+    );
+    work();
+  };
+  const call = () => {
+    if (timer === null) run();
+    else again = true;
+  };
+  call.cancel = () => {
+    clearTimeout(timer);
+    timer = null;
+    again = false;
+  };
+  return call;
+}
+
+let names = 0;
+/** Return a fresh id, to tie a label or a description to an element. */
+export function freshId(stem) {
+  names += 1;
+  return `${stem}-${names}`;
+}
+
+function flat(children) {
+  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+}

@@ -1,0 +1,101 @@
+// Numbers, times and configurations in words.
+
+const NO = "–";
+
+/** A number with so many significant digits: 3.349 -> "3.35". */
+export function number(value, digits = 4) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NO;
+  const size = Math.abs(value);
+  if (size !== 0 && (size >= 1e7 || size < 1e-4)) return value.toExponential(Math.max(0, digits - 1));
+  // No digit before the point is dropped: 12345 stays 12345.
+  if (size >= 10 ** (digits - 1)) return String(Math.round(value));
+  return String(Number(value.toPrecision(digits)));
+}
+
+/** A value of a metric with its unit; long times as durations. */
+export function quantity(value, metric) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NO;
+  const unit = metric?.unit ?? "";
+  if (unit === "s" && Math.abs(value) >= 600) return duration(value);
+  return unit ? `${number(value)} ${unit}` : number(value);
+}
+
+/** Seconds as a duration: "3.4 s", "12 min 05 s", "3 h 12 min", "2 d 3 h". */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return NO;
+  if (seconds < 10) return `${number(seconds, 2)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${pad(whole % 60)} s`;
+  if (whole < 86400) return `${Math.floor(whole / 3600)} h ${pad(Math.floor((whole % 3600) / 60))} min`;
+  return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
+}
+
+/** Whole seconds that tick: "0 s", "59 s", "1 min 00 s". */
+export function clock(seconds) {
+  const whole = Math.max(0, Math.floor(seconds ?? 0));
+  return whole < 10 ? `${whole} s` : duration(whole);
+}
+
+/** Core-seconds, from an hour on as core-hours. */
+export function coreTime(core_s) {
+  if (core_s === null || core_s === undefined || !Number.isFinite(core_s)) return NO;
+  return core_s >= 3600 ? `${number(core_s / 3600, 3)} core-h` : `${number(core_s, 3)} core-s`;
+}
+
+/** "1.50×" */
+export function factor(value, digits = 3) {
+  return value === null || value === undefined ? NO : `${fixed(value, digits)}×`;
+}
+
+/** An interval [low, high] in words: "1.41 to 1.60". */
+export function range(interval, digits = 3) {
+  return interval ? `${fixed(interval[0], digits)} to ${fixed(interval[1], digits)}` : "";
+}
+
+/** "1.50× (1.41 to 1.60)" */
+export function speedUp(value, interval) {
+  if (value === null || value === undefined) return NO;
+  return interval ? `${factor(value)} (${range(interval)})` : factor(value);
+}
+
+/** "1 trial", "3 trials" */
+export function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** "np=2 npool=1": what is unset is left out. */
+export function configuration(values) {
+  const set = Object.entries(values ?? {}).filter(([, value]) => value !== null && value !== undefined);
+  return set.map(([name, value]) => `${name}=${plain(value)}`).join(" ") || "nothing set";
+}
+
+/** A key for a configuration that does not depend on the order of its parameters. */
+export function configurationKey(values) {
+  const set = Object.entries(values ?? {}).filter(([, value]) => value !== null && value !== undefined);
+  return JSON.stringify(set.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/** A value of a parameter or a fact in words. */
+export function plain(value) {
+  if (value === null || value === undefined) return "unset";
+  if (typeof value === "number") return Number.isInteger(value) ? String(value) : number(value);
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+/** {"timed out": 2, "out of memory": 1} -> "2 timed out, 1 out of memory" */
+export function failures(counts) {
+  return Object.entries(counts ?? {})
+    .filter(([, count]) => count > 0)
+    .map(([kind, count]) => `${count} ${kind}`)
+    .join(", ");
+}
+
+function fixed(value, digits) {
+  // Zeros at the end are kept: 1.50 beside 1.41 says how exact both are.
+  return Math.abs(value) >= 10 ** digits ? number(value, digits) : value.toPrecision(digits);
+}
+
+function pad(value) {
+  return String(value).padStart(2, "0");
+}

@@ -1,0 +1,131 @@
+// The list of studies, live.
+
+import { fill, h, setText } from "./dom.js";
+import { failures, quantity, speedUp } from "./format.js";
+import { announce, setTitle, showConnection } from "./notices.js";
+import { badge, budgetBar } from "./parts.js";
+import { startDialog } from "./start.js";
+import { follow } from "./stream.js";
+
+const COLUMNS = ["Study", "State", "Trials", "Best", "Speed-up", "Verdict", "Failures"];
+
+/** Show the list in `root` and follow it until closed. */
+export function openList(root) {
+  setTitle("Studies");
+  const rows = new Map();
+  const states = new Map();
+  const dialog = startDialog();
+  const body = h("tbody", { role: "rowgroup" });
+  // The roles are said, since on a phone the table is laid out as cards, and browsers take its meaning away with that.
+  const head = h(
+    "thead",
+    { role: "rowgroup" },
+    h(
+      "tr",
+      { role: "row" },
+      COLUMNS.map((title) => h("th", { scope: "col", role: "columnheader" }, title)),
+    ),
+  );
+  const grid = h("table", { class: "studies", role: "table", "aria-label": "Studies" }, head, body);
+  const region = h(
+    "div",
+    { class: "card scroll", role: "region", tabindex: "0", "aria-label": "Studies, table" },
+    grid,
+  );
+  region.hidden = true;
+  const empty = h("div", { class: "card empty" }, h("p", { class: "muted" }, "Loading the studies …"));
+  fill(
+    root,
+    h(
+      "div",
+      { class: "heading" },
+      h("h1", {}, "Studies"),
+      h("button", { type: "button", class: "primary", on: { click: dialog.open } }, "Start a study"),
+    ),
+    region,
+    empty,
+    dialog.element,
+  );
+
+  function update(studies) {
+    region.hidden = studies.length === 0;
+    empty.hidden = studies.length > 0;
+    if (studies.length === 0) fill(empty, ...nothingYet());
+    const names = new Set(studies.map((study) => study.name));
+    for (const [name, row] of rows) {
+      if (!names.has(name)) {
+        row.element.remove();
+        rows.delete(name);
+      }
+    }
+    studies.forEach((study, at) => {
+      const row = rows.get(study.name) ?? studyRow(study.name);
+      rows.set(study.name, row);
+      row.update(study);
+      if (body.children[at] !== row.element) body.insertBefore(row.element, body.children[at] ?? null);
+    });
+    announceStates(studies, states);
+  }
+
+  const stream = follow("events", {
+    onEvent: (name, data) => name === "studies" && update(data),
+    onState: showConnection,
+    onRefused: (error) => error.status !== 401 && fill(empty, h("p", { class: "error" }, error.message)),
+  });
+  return {
+    close() {
+      stream.close();
+      dialog.close();
+    },
+  };
+}
+
+function nothingYet() {
+  return [
+    h("p", {}, h("strong", {}, "No study yet.")),
+    h("p", {}, "Start one with the button above, or in a terminal, with the storage of this service:"),
+    h("pre", {}, h("code", {}, "autotune study qe --trials 50 --storage …")),
+  ];
+}
+
+function studyRow(name) {
+  const link = h("a", { href: `#/studies/${encodeURIComponent(name)}` }, name);
+  const state = badge("");
+  const budget = budgetBar();
+  const [note, best, speed, verdict, failed] = Array.from({ length: 5 }, () => h("span", {}));
+  note.className = "muted small";
+  verdict.className = "clamped";
+  const cells = [[link, note], state.element, budget.element, best, speed, verdict, failed];
+  const element = h(
+    "tr",
+    { role: "row" },
+    cells.map((cell, at) =>
+      at === 0
+        ? h("th", { scope: "row", role: "rowheader" }, cell)
+        : h("td", { role: "cell", data: { label: COLUMNS[at] }, class: at === 3 || at === 4 ? "figures" : null }, cell),
+    ),
+  );
+  const update = (study) => {
+    state.update(study.state);
+    budget.update(study.trials, study.budget);
+    setText(
+      note,
+      [study.objective !== name ? study.objective : "", study.replay ? "replay" : "", study.machine]
+        .filter(Boolean)
+        .join(", "),
+    );
+    setText(best, quantity(study.best, study.metric));
+    setText(speed, speedUp(study.speed_up, study.interval));
+    setText(verdict, study.state === "failed" && study.message ? study.message : (study.verdict ?? "–"));
+    verdict.title = verdict.textContent;
+    setText(failed, failures({ ...study.failures, capped: 0 }) || "none");
+  };
+  return { element, update };
+}
+
+// Changes of state are worth an interruption, trials are not; the first look is neither.
+function announceStates(studies, states) {
+  const changed = studies.filter(({ name, state }) => states.has(name) && states.get(name) !== state);
+  for (const { name, state } of studies) states.set(name, state);
+  if (changed.length > 0) announce(changed.map(({ name, state }) => `${name} is ${state}`).join(", "));
+}

@@ -1,0 +1,45 @@
+// What the whole page says: its title, announcements for screen readers, and the state of the connection.
+
+import { setText } from "./dom.js";
+
+const announcer = document.getElementById("announcer");
+const connection = document.getElementById("connection");
+let hiding = null;
+let lost = false;
+
+/** Set the title of the document. */
+export function setTitle(text) {
+  const wanted = text ? `${text} · autotune` : "autotune";
+  if (document.title !== wanted) document.title = wanted;
+}
+
+/** Have a screen reader say it when it has finished what it is saying. */
+export function announce(text) {
+  announcer.textContent = text;
+}
+
+/** Show whether what is seen is up to date: "live" or "lost". Said once, not at every attempt. */
+export function showConnection(state) {
+  if (state === "lost") {
+    clearTimeout(hiding);
+    lost = true;
+    connection.className = "connection lost";
+    connection.hidden = false;
+    setText(connection, "Connection lost, trying again. What you see may be old; studies go on without this page.");
+  } else if (lost) {
+    lost = false;
+    connection.className = "connection";
+    setText(connection, "Connected again.");
+    hiding = setTimeout(() => {
+      connection.hidden = true;
+    }, 3000);
+  }
+}
+
+/** Forget the state of a connection that nobody needs any more. */
+export function clearConnection() {
+  clearTimeout(hiding);
+  lost = false;
+  connection.hidden = true;
+  connection.textContent = "";
+}

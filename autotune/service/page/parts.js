@@ -1,0 +1,111 @@
+// Pieces that several views are made of.
+
+import { fill, freshId, h, onChange, setText } from "./dom.js";
+
+/** What a state means, in a few words. */
+export const STATES = {
+  running: "runs go on",
+  waiting: "waits for cores, or for who holds the study",
+  pausing: "no new run starts; those in flight end first",
+  paused: "nothing runs until it is resumed",
+  stopping: "ends the runs in flight",
+  stopped: "nothing runs until it is resumed",
+  finished: "the budget is used and the verdict is in",
+  failed: "ended with an error",
+  open: "outside programs ask for configurations and tell what they gave",
+  idle: "made from the command line; this service does not look after it",
+};
+
+/** A state as a word with a mark; `update(state)` changes it. */
+export function badge(state) {
+  const element = h("span", { class: "badge" });
+  const update = (now) => {
+    if (element.dataset.state === now) return;
+    element.dataset.state = now;
+    element.title = STATES[now] ?? "";
+    setText(element, now);
+  };
+  update(state);
+  return { element, update };
+}
+
+/** A bar of trials towards the budget, with the words beside it. */
+export function budgetBar() {
+  const words = h("span", { class: "figures" });
+  const bar = h("progress", { "aria-label": "trials towards the budget" });
+  const element = h("span", { class: "budget" }, bar, words);
+  const update = (trials, budget) => {
+    bar.hidden = !budget;
+    if (budget) {
+      bar.max = budget;
+      bar.value = Math.min(trials, budget);
+    }
+    setText(words, budget ? `${trials} of ${budget}` : String(trials));
+  };
+  return { element, update };
+}
+
+/** A table that scrolls by itself where it is too wide. `columns`: [{title, number}], `rows`: lists of texts or elements. */
+export function table(label, columns, rows, { className = "" } = {}) {
+  const head = columns.map(({ title, number }) => h("th", { scope: "col", class: number ? "number" : null }, title));
+  const lines = rows.map((row) =>
+    h(
+      "tr",
+      {},
+      row.map((cell, at) => dataCell(cell, columns[at])),
+    ),
+  );
+  return scrolling(label, h("table", { class: className }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, lines)));
+}
+
+/** A region that scrolls sideways, reachable by keyboard. */
+export function scrolling(label, ...children) {
+  return h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, children);
+}
+
+/** Names and values; `entries`: [[name, value], ...], those whose value is null are left out. */
+export function facts(entries) {
+  const given = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return h(
+    "dl",
+    { class: "facts" },
+    given.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );
+}
+
+/** A section with a heading; `update(data)` draws it anew when the data differ, and hides it where draw gives null. */
+export function section(title, draw, { className = "card" } = {}) {
+  const id = freshId("section");
+  const content = h("div", {});
+  const element = h("section", { class: className, "aria-labelledby": id }, h("h2", { id }, title), content);
+  const redraw = onChange((data) => {
+    const drawn = draw(data);
+    element.hidden = drawn === null;
+    if (drawn !== null) fill(content, drawn);
+  });
+  return { element, update: redraw };
+}
+
+/** A field of a form with its label and, if given, a line of help. */
+export function field(label, control, help = null) {
+  const id = control.id || freshId("field");
+  control.id = id;
+  const more = help === null ? null : h("small", { id: `${id}-help`, class: "muted" }, help);
+  if (more) control.setAttribute("aria-describedby", `${id}-help`);
+  return h("p", { class: "field" }, h("label", { for: id }, label), control, more);
+}
+
+/** Options of a <select>: [[value, text], ...]. */
+export function options(choices) {
+  return choices.map(([value, text]) => h("option", { value }, text));
+}
+
+/** An error, or nothing, in an element that is read out when it appears. */
+export function errorLine() {
+  const element = h("p", { class: "error", role: "alert" });
+  return { element, show: (text) => setText(element, text ?? "") };
+}
+
+function dataCell(cell, column) {
+  return h("td", { class: column?.number ? "number" : null }, cell instanceof Node ? cell : String(cell ?? ""));
+}

@@ -1,0 +1,87 @@
+// The winner as a job script, to copy.
+
+import { studyPath, text } from "./api.js";
+import { fill, h } from "./dom.js";
+import { announce } from "./notices.js";
+import { errorLine, field, options } from "./parts.js";
+
+const FORMS = [
+  ["slurm", "Slurm (sbatch)"],
+  ["pbs", "PBS (qsub)"],
+  ["sh", "Shell script"],
+];
+
+/** Show the winner's job script in `root`. */
+export function openScript(root, { name }) {
+  const form = h("select", { on: { change: load } }, options(FORMS));
+  const error = errorLine();
+  const script = h("pre", { class: "script", tabindex: "0", role: "region", "aria-label": "Job script" });
+  const copy = h("button", { type: "button", on: { click: onCopy } }, "Copy");
+  const hint = h("p", { class: "muted" }, "Set the project, the queue and the memory before you submit it.");
+  const tools = h("div", { class: "row end" }, field("For", form), h("p", { class: "field" }, copy));
+  const none = h(
+    "p",
+    { class: "muted" },
+    "No winner yet: there is a script as soon as one configuration was measured.",
+  );
+  const title = h("h2", { id: "script-title" }, "The winner as a job script");
+  fill(
+    root,
+    h("section", { class: "card", "aria-labelledby": "script-title" }, title, none, tools, hint, error.element, script),
+  );
+  let winner = null;
+  let controller = null;
+
+  async function load() {
+    controller?.abort();
+    const mine = new AbortController();
+    controller = mine;
+    error.show("");
+    try {
+      const found = await text(studyPath(name, `script?form=${form.value}`), { signal: mine.signal });
+      show(found);
+    } catch (problem) {
+      if (problem.name === "AbortError") return;
+      show(null);
+      error.show(problem.message);
+    }
+  }
+
+  function show(found) {
+    script.hidden = found === null;
+    hint.hidden = found === null;
+    copy.disabled = found === null;
+    fill(script, found ?? "");
+  }
+
+  async function onCopy() {
+    const done = await copied(script);
+    fill(copy, done ? "Copied" : "Selected: press Ctrl+C");
+    announce(done ? "The job script was copied." : "The job script is selected: press Control and C.");
+    setTimeout(() => fill(copy, "Copy"), 2500);
+  }
+
+  return {
+    update(study) {
+      const now = JSON.stringify([study.incumbent?.configuration, study.simplified, study.verdict]);
+      if (now === winner) return;
+      winner = now;
+      none.hidden = Boolean(study.incumbent);
+      tools.hidden = !study.incumbent;
+      if (study.incumbent) load();
+      else show(null);
+    },
+    close: () => controller?.abort(),
+  };
+}
+
+// Only loopback and https may write to the clipboard; otherwise it is selected for the user.
+async function copied(element) {
+  try {
+    await navigator.clipboard.writeText(element.textContent);
+    return true;
+  } catch {
+    getSelection().selectAllChildren(element);
+    return false;
+  }
+}

@@ -1,0 +1,147 @@
+// One study: its head, and the section that the address names. The stream stays open while sections change.
+
+import { fill, h, setText } from "./dom.js";
+import { controls } from "./controls.js";
+import { openLog } from "./log.js";
+import { announce, setTitle, showConnection } from "./notices.js";
+import { openOverview } from "./overview.js";
+import { badge, budgetBar, STATES } from "./parts.js";
+import { openPictures } from "./pictures.js";
+import { openScript } from "./script.js";
+import { openTrials } from "./trials.js";
+import { studyPath } from "./api.js";
+import { follow } from "./stream.js";
+
+const SECTIONS = [
+  ["", "Overview", openOverview],
+  ["pictures", "Pictures", openPictures],
+  ["trials", "Trials", openTrials],
+  ["script", "Job script", openScript],
+  ["log", "Log", openLog],
+];
+
+/** Show the study that `path` names in `root` and follow it until closed. */
+export function openStudy(root, path) {
+  const name = path[1];
+  const here = `#/studies/${encodeURIComponent(name)}`;
+  const head = header(name);
+  const buttons = controls(name);
+  const links = new Map(SECTIONS.map(([key, title]) => [key, h("a", { href: key ? `${here}/${key}` : here }, title)]));
+  const content = h("div", { class: "content" }, h("p", { class: "muted" }, "Loading the study …"));
+  let study = null;
+  let section = null;
+  let wanted = path.slice(2);
+  fill(
+    root,
+    h("p", { class: "back" }, h("a", { href: "#/" }, "All studies")),
+    head.element,
+    buttons.element,
+    h("nav", { class: "tabs", "aria-label": "About this study" }, [...links.values()]),
+    content,
+    buttons.dialog,
+  );
+  mark();
+  setTitle(name);
+
+  function mark() {
+    const known = SECTIONS.some(([key]) => key === (wanted[0] ?? "")) ? (wanted[0] ?? "") : "";
+    for (const [key, link] of links) {
+      if (key === known) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    return known;
+  }
+
+  function show(next) {
+    wanted = next.slice(2);
+    const key = mark();
+    if (study === null) return;
+    if (section?.key !== key) {
+      section?.close();
+      fill(content);
+      const open = SECTIONS.find(([one]) => one === key)[2];
+      section = { key, ...open(content, { name, here, study }) };
+    }
+    section.show?.(wanted.slice(1));
+    section.update(study);
+  }
+
+  function update(found) {
+    if (study !== null && study.state !== found.state) announce(`${name} is ${found.state}`);
+    const first = study === null;
+    study = found;
+    setTitle(`${name}: ${found.state}`);
+    head.update(found);
+    buttons.update(found);
+    if (first) show(["studies", name, ...wanted]);
+    else section?.update(found);
+  }
+
+  function gone(message) {
+    section?.close();
+    section = null;
+    setTitle(`${name}: gone`);
+    fill(
+      root,
+      h("h1", {}, name),
+      h("p", { role: "alert" }, message),
+      h("p", {}, h("a", { href: "#/" }, "To the list of studies")),
+    );
+  }
+
+  const stream = follow(studyPath(name, "events"), {
+    onEvent(event, data) {
+      if (event === "study") update(data);
+      if (event === "gone") {
+        stream.close();
+        if (buttons.deleting()) location.hash = "#/";
+        else gone("This study was deleted.");
+      }
+    },
+    onState: showConnection,
+    onRefused: (error) => error.status !== 401 && (buttons.deleting() ? (location.hash = "#/") : gone(error.message)),
+  });
+  return {
+    show,
+    close() {
+      stream.close();
+      section?.close();
+      buttons.close();
+    },
+  };
+}
+
+function header(name) {
+  const state = badge("");
+  const meaning = h("span", { class: "muted" });
+  const budget = budgetBar();
+  const where = h("p", { class: "muted" });
+  const message = h("p", { class: "error" });
+  const element = h(
+    "div",
+    {},
+    h("h1", {}, name),
+    h(
+      "p",
+      { class: "standing" },
+      state.element,
+      meaning,
+      h("span", { class: "pair" }, h("span", { class: "muted" }, "trials"), budget.element),
+    ),
+    where,
+    message,
+  );
+  const update = (study) => {
+    state.update(study.state);
+    setText(meaning, (study.state === "running" && study.phase) || STATES[study.state]);
+    budget.update(study.trials, study.budget);
+    setText(
+      where,
+      [study.replay ? "a replay of recorded runs" : "", study.objective, study.machine].filter(Boolean).join(" · "),
+    );
+    message.hidden = !study.message;
+    message.className = study.state === "failed" ? "error" : "muted";
+    setText(message, study.message);
+  };
+  return { element, update };
+}

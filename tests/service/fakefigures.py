@@ -1,0 +1,208 @@
+"""Plausible figures for the fake service: a study of pw.x that gets better, its pictures, machines and predictions."""
+
+from itertools import accumulate
+
+METRIC = {"name": "wall_s", "unit": "s", "direction": "minimize"}
+MACHINE = "node17, 48 cores of Intel(R) Xeon(R) Platinum 8274"
+FACTS = {"kpoints": 9, "bands": 24, "atoms": 6, "fft": "40 x 40 x 30", "cores": 48}
+CATALOGUE = [
+    {
+        "name": "qe",
+        "objective": "quantum-espresso",
+        "description": "An SCF cycle of pw.x: ranks, pools, threads, BLAS and binding.",
+        "trials": 50,
+        "ask_tell": False,
+        "parameters": ["np", "npool", "ntg", "blas", "threads"],
+    },
+    {
+        "name": "own",
+        "objective": "command",
+        "description": "",
+        "trials": 12,
+        "ask_tell": True,
+        "parameters": ["block", "threads"],
+    },
+]
+MACHINES = [
+    {"name": "gadi", "description": "NCI Gadi: 48 cores of two Xeon Platinum 8274 and 192 GB a node"},
+    {"name": "summit", "description": "OLCF Summit: two POWER9 and six V100 a node"},
+]
+BASELINE = 3.34
+BLAS = (None, "openblas-openmp", "blis-pthread", "openblas-pthread")
+KINDS = ("complete", "complete", "capped", "complete", "out of memory", "complete", "timed out", "complete")
+LOG = "pw.x 6.7MaX\ninput tio2: 9 k-points, 24 bands\nspace: 234 valid configurations of 1536 combinations\n"
+
+
+def configuration(number):
+    """Return the configuration of a trial; trial 0 is the default."""
+    if number == 0:
+        return {"np": 48, "npool": 1, "ntg": 1, "blas": None, "threads": 1}
+    ranks = (48, 24, 16, 12, 8)[number % 5]
+    return {
+        "np": ranks,
+        "npool": (1, 3, 9)[number % 3],
+        "ntg": 1 + number % 2,
+        "blas": BLAS[number % 4],
+        "threads": 48 // ranks,
+    }
+
+
+def trial(number, *, running=False):
+    """Return a trial as the service describes it."""
+    state = "running" if running else KINDS[number % len(KINDS)]
+    value = (
+        round(BASELINE * (1.0 if number == 0 else 0.55 + 0.5 / (1 + number % 11)), 4) if state == "complete" else None
+    )
+    return {
+        "trial": number,
+        "state": state,
+        "runs": 0 if running else 1 + (number % 3 == 0),
+        "value": value,
+        "bound": 2.26 if state == "capped" else None,
+        "speed_up": round(BASELINE / value, 4) if value else None,
+        "core_s": 0.0 if running else 48 * (value or 2.5),
+        "configuration": configuration(number),
+        "message": {"timed out": "had not ended after 60 s", "out of memory": "node17: killed at 180 GB"}.get(
+            state, ""
+        ),
+    }
+
+
+def ledger(count):
+    """Return what so many trials cost, in core-seconds."""
+    return {
+        "first_runs": 110.0 * count,
+        "repeats": 60.0 * count,
+        "baseline": 480.0,
+        "capped": 20.0 * count,
+        "failed": 12.0 * count,
+        "comparisons": 0.0,
+        "gpu_s": 0.0,
+        "saved_by_caps": 31.0 * count,
+        "spared_by_racing": 220.0 * count,
+        "saved_per_run": 63.0,
+        "spent": 480.0 + 202.0 * count,
+        "pays_after": 8 + 4 * count,
+    }
+
+
+def pictures(trials):
+    """Return all pictures of a study with these trials, by name."""
+    valid = [one for one in trials if one["value"] is not None]
+    if not valid:
+        return {}
+    drawn = [_progress(trials, valid), _slices(valid), _parallel(valid), _ablation(), _failures(trials)]
+    return {one["name"]: one for one in drawn}
+
+
+def _picture(name, title, description, columns, rows, data, layout):  # noqa: PLR0917  a record
+    table = {"columns": columns, "rows": rows}
+    figure = {"data": data, "layout": layout}
+    return {"name": name, "title": title, "description": description, "table": table, "figure": figure}
+
+
+def _axis(title):
+    return {"title": {"text": title}}
+
+
+def _scatter(role, x, y, **more):
+    return {"type": "scatter", "mode": "markers", "name": role, "meta": {"role": role}, "x": x, "y": y, **more}
+
+
+def _progress(trials, valid):
+    numbers, values = [one["trial"] for one in valid], [one["value"] for one in valid]
+    capped = [one["trial"] for one in trials if one["state"] == "capped"]
+    failed = [one["trial"] for one in trials if one["state"] in {"out of memory", "timed out"}]
+    ends = [0, max(1, len(trials) - 1)]
+    high, low = 1.03 * BASELINE, 0.97 * BASELINE
+    data = [
+        _scatter("band", [*ends, *ends[::-1]], [high, high, low, low], mode="lines", fill="toself", hoverinfo="skip"),
+        _scatter("baseline", ends, [BASELINE, BASELINE], mode="lines"),
+        _scatter("best", numbers, list(accumulate(values, min)), mode="lines", line={"shape": "hv"}),
+        _scatter("trial", numbers, values),
+        _scatter("capped", capped, [2.26] * len(capped)),
+        _scatter("failed", failed, [high] * len(failed)),
+    ]
+    layout = {"xaxis": _axis("trial"), "yaxis": _axis("wall_s [s]")}
+    rows = [[one["trial"], one["state"], one["value"]] for one in trials]
+    text = "Every trial, the best so far, and the default with what its own runs differ by."
+    return _picture("progress", "Progress", text, ["trial", "state", "wall_s"], rows, data, layout)
+
+
+def _slices(valid):
+    names = ["np", "npool", "threads"]
+    data, layout = [], {"showlegend": False, "grid": {"rows": 1, "columns": 3, "pattern": "independent"}}
+    for at, name in enumerate(names, start=1):
+        x, y = [one["configuration"][name] for one in valid], [one["value"] for one in valid]
+        data.append(_scatter("trial", x, y, xaxis=f"x{at}", yaxis=f"y{at}"))
+        layout[f"xaxis{at}".replace("xaxis1", "xaxis")] = _axis(name)
+    rows = [[one["trial"], one["value"], *(one["configuration"][name] for name in names)] for one in valid]
+    text = "The value of every valid trial over each of its parameters."
+    return _picture("slices", "Slices", text, ["trial", "wall_s", *names], rows, data, layout)
+
+
+def _parallel(valid):
+    names = ["np", "npool", "ntg", "threads"]
+    x, y = [], []
+    for one in valid:
+        x += [*range(len(names)), None]
+        y += [*(one["configuration"][name] / 48 for name in names), None]
+    guides = [_scatter("guide", [at, at], [0, 1], mode="lines") for at in range(len(names))]
+    axis = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": names}
+    layout = {"showlegend": False, "xaxis": axis, "yaxis": {"showticklabels": False}}
+    rows = [[one["trial"], *(one["configuration"][name] for name in names), one["value"]] for one in valid]
+    text = "A line a valid trial, through the values of its parameters."
+    columns = ["trial", *names, "wall_s"]
+    data = [*guides, _scatter("trial", x, y, mode="lines")]
+    return _picture("parallel", "Parallel coordinates", text, columns, rows, data, layout)
+
+
+def _ablation():
+    effects = [("blas", 1.31, 0.04), ("npool", 1.12, 0.03), ("ntg", 1.005, 0.02)]
+    names, middles, errors = (list(column) for column in zip(*effects, strict=True))
+    bars = {"type": "bar", "orientation": "h", "name": "alone", "meta": {"role": "bar"}}
+    data = [{**bars, "x": middles, "y": names, "error_x": {"type": "data", "array": errors}}]
+    layout = {"xaxis": _axis("speed-up alone on the default"), "yaxis": {"type": "category"}}
+    rows = [[name, middle, middle - error, middle + error] for name, middle, error in effects]
+    return _picture(
+        "ablation",
+        "Ablation",
+        "What each changed option is worth alone on the default, with its interval.",
+        ["option", "speed-up", "low", "high"],
+        rows,
+        data,
+        layout,
+    )
+
+
+def _failures(trials):
+    kinds = ["capped", "out of memory", "timed out"]
+    counts = [sum(one["state"] == kind for one in trials) for kind in kinds]
+    data = [{"type": "bar", "meta": {"role": "failed"}, "x": kinds, "y": counts}]
+    rows = [list(row) for row in zip(kinds, counts, strict=True)]
+    text = "How many trials ended without a value, by kind."
+    return _picture("failures", "Failures", text, ["kind", "trials"], rows, data, {"yaxis": _axis("trials")})
+
+
+def prediction(machine, k):
+    """Return proposals for a machine; nothing can be proposed for `summit`."""
+    proposals = [
+        {
+            "configuration": configuration(number),
+            "value": [2.0 + 0.05 * number, 1.6, 2.9],
+            "speed_up": [1.6 - 0.05 * number, 1.1, 2.1],
+        }
+        for number in range(1, k + 1)
+    ]
+    none = machine == "summit"
+    return {
+        "machine": machine or "node17",
+        "metric": METRIC,
+        "promising": not none,
+        "default": {"configuration": configuration(0), "value": [3.4, 2.6, 4.4], "speed_up": None},
+        "proposals": [] if none else proposals,
+        "grounds": ["51 runs of pw.x on 2 machines"],
+        "doubts": ["nothing was measured on a machine with POWER9"] if none else ["one workload only"],
+        "measured": [{"configuration": configuration(number), "value": 2.672, "runs": 3} for number in (1, 0)],
+        "reasons": [] if none else [["ranks", 1.31], ["pools", 1.12]],
+    }
