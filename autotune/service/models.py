@@ -35,7 +35,7 @@ _BRIEF: dict[str, Any] = {
 
 
 class _Asked(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class MetricModel(BaseModel):
@@ -61,7 +61,9 @@ class NewStudy(_Asked):
     """A study to be started: one of the catalogue, and how much it may spend."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"study": "qe", "name": "qe-monday", "trials": 50}]}
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"study": "qe", "name": "qe-monday", "trials": 50}]},
     )
 
     study: str = Field(description="The name of a study of the catalogue.", max_length=200)
@@ -208,7 +210,9 @@ class Question(_Asked):
     """
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"study": "qe", "machine": "gadi", "nodes": 1, "k": 5}]}
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"examples": [{"study": "qe", "machine": "gadi", "nodes": 1, "k": 5}]},
     )
 
     study: str = Field(max_length=200)
@@ -255,6 +259,8 @@ class Predicted(BaseModel):
 class Ask(_Asked):
     """How long a lease is wanted, and how long to wait for one."""
 
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"lease_s": 3600}]})
+
     lease_s: float = Field(600.0, gt=0, le=30 * 86400, description="After that the configuration is somebody else's.")
     wait_s: float = Field(0.0, ge=0, le=60, description="How long to wait for something to do.")
 
@@ -279,6 +285,7 @@ class Tell(_Asked):
 
     model_config = ConfigDict(
         extra="forbid",
+        strict=True,
         json_schema_extra={
             "examples": [
                 {"lease": "k3Jx0W...", "value": 2.01, "elapsed_s": 2.4},
@@ -308,6 +315,10 @@ class Told(BaseModel):
 
 class Renew(_Asked):
     """A lease that is to last longer."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"lease": "k3Jx0W...", "lease_s": 600}]}
+    )
 
     lease: str = Field(max_length=200)
     lease_s: float = Field(600.0, gt=0, le=30 * 86400)

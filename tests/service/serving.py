@@ -67,6 +67,7 @@ class Service:
     folder: Path
     storage: str = "autotune.db"
     options: tuple[str, ...] = ()
+    token: str | None = None
     url: str = ""
     process: subprocess.Popen | None = None
     _log: Path = field(init=False)
@@ -91,7 +92,7 @@ class Service:
             line = self.process.stdout.readline()
             assert line, self.log
             said += line
-        self.url = json.loads(said)["url"].rstrip("/")
+        self.url = json.loads(said)["url"].rstrip("/").replace("0.0.0.0", "127.0.0.1")
         return self
 
     @property
@@ -102,8 +103,8 @@ class Service:
     def log(self):
         return self._log.read_text()
 
-    def client(self, token=None):
-        return Client(self.url, token)
+    def client(self):
+        return Client(self.url, self.token)
 
     def kill(self):
         self.process.kill()

@@ -84,7 +84,7 @@ def test_stop_ends_the_run_and_a_stopped_study_is_deleted(service, client):
     client.stop("stopped")
     service.until("stopped", "stopped")
     gone = []
-    follower = threading.Thread(target=lambda: gone.extend(client_of(service).follow("stopped")))
+    follower = threading.Thread(target=lambda: gone.extend(client.follow("stopped")))
     follower.start()
     while not gone:
         pass
@@ -93,10 +93,6 @@ def test_stop_ends_the_run_and_a_stopped_study_is_deleted(service, client):
     assert not follower.is_alive()
     assert refused(client.study, "stopped")[0] == 404
     assert "stopped" not in [study["name"] for study in client.studies()]
-
-
-def client_of(service):
-    return service.client()
 
 
 @pytest.mark.parametrize(
@@ -225,11 +221,16 @@ def test_a_token_is_needed_elsewhere_and_taken_away(tmp_path):
     assert start.returncode == 2
     assert "nobody has a token" in start.stderr
     word = token("ada").stdout.strip()
-    with serving(tmp_path, options=("--host=0.0.0.0",)) as service:
-        service.url = service.url.replace("0.0.0.0", "127.0.0.1")
-        assert refused(service.client().studies)[0] == 401
-        assert refused(Client(service.url, "wrong").studies)[0] == 401
-        assert Client(service.url, word).studies() == []
+    with serving(tmp_path, options=("--host=0.0.0.0",), token=word) as service:
+
+        def status(shown):
+            with Client(service.url, shown) as client:
+                try:
+                    return client.studies()
+                except ServiceError as error:
+                    return error.status
+
+        assert [status(None), status("wrong"), status(word)] == [401, 401, []]
         assert token("ada", "--remove").returncode == 0
-        assert refused(Client(service.url, word).studies)[0] == 401
-        service.client = lambda: Client(service.url, token("eve").stdout.strip())
+        assert status(word) == 401
+        service.token = token("eve").stdout.strip()

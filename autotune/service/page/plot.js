@@ -49,7 +49,8 @@ export function pictureBox(study, picture, { brief = false } = {}) {
 
   const load = throttled(async () => {
     try {
-      found = await get(studyPath(study, `pictures/${picture}`), { signal: controller.signal });
+      const across = matchMedia("(max-width: 700px)").matches ? "?columns=1" : "";
+      found = await get(studyPath(study, `pictures/${picture}${across}`), { signal: controller.signal });
       error.show("");
       setText(described, found.description);
       plot.setAttribute("aria-label", `${found.title}: ${found.description}`);

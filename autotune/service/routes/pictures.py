@@ -34,7 +34,7 @@ def routes(studies: Studies) -> APIRouter:
     def show_picture(
         name: StudyName,
         picture: PictureName,
-        columns: Annotated[int, Query(ge=1, le=4, description="How many panels side by side.")] = 2,
+        columns: Annotated[int | None, Query(ge=1, le=12, description="Panels side by side, at most.")] = None,
     ) -> Picture:
         """Show a picture as a figure of plotly.js, and as a table."""
         found = studies.charts(name)
