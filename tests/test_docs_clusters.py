@@ -17,6 +17,7 @@ CLUSTERS = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 COMMANDS = dict.fromkeys(re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", README + CLUSTERS, re.MULTILINE))
 DRY = [words for words in COMMANDS if re.search(r"--launcher", words)]
 PILOT = [words for words in COMMANDS if words.startswith("pilot")]
+CANCEL = "cancel qe"
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_pw_x_is_tuned_by_jobs_of_a_real_slurm(folder, slurm):
     assert "\nmodule load qe/7.0\n" in gadi
     assert {run["outcome"]["failure"] for run in runs} == {None}
     assert len(slurm.states()) >= len(runs)
-    assert "no job" in autotune(folder, ["cancel", "qe"]).stdout
+    assert "no job" in autotune(folder, CANCEL.split()).stdout
 
 
 def test_the_document_names_options_that_there_are():

@@ -1,0 +1,129 @@
+"""Plays a page: writes its files and runs its commands, in order, in one folder."""
+
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.docs.page import ROOT, Block, Command, Page
+from tests.test_docs import QUICK
+
+_SHIM = f'#!/bin/sh\nexec {sys.executable} -m autotune "$@"\n'
+_STUDY = r"((?:^|&& )(?:autotune|\./run) study \S+)"
+_READY_S = 60.0
+_END_S = 60.0
+
+
+class Player:
+    """A folder in which pages are played, and the environment of their commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        programs = folder / ".programs"
+        programs.mkdir(exist_ok=True)
+        for shim in (programs / "autotune", folder / "run"):
+            shim.write_text(_SHIM, encoding="utf-8")
+            shim.chmod(0o755)
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("AUTOTUNE_")},
+            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": os.fspath(ROOT),
+            "XDG_CONFIG_HOME": os.fspath(folder / ".config"),
+            "COLUMNS": "120",
+        }
+        self.said: dict[str, str] = {}
+        """What each command printed."""
+
+    def play(self, page: Page) -> None:
+        """Play the whole page; whatever it started in the background is ended."""
+        with self._background() as started:
+            for block in page.blocks:
+                if "file" in block.attributes:
+                    target = self.folder / block.attributes["file"]
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_text(block.text, encoding="utf-8")
+                elif block.language == "python" and not block.exempt:
+                    self.run([sys.executable, "-c", block.text], f"{page.name}:{block.place}")
+                for command in block.commands:
+                    if not command.exempt:
+                        self._play(command, f"{page.name}:{command.place}: {command.line}", started)
+
+    def _play(self, command: Command, where: str, started: list[subprocess.Popen[bytes]]) -> None:
+        line = shortened(command.words)
+        if line.endswith("&"):
+            started.append(self._start(line.removesuffix("&"), len(started), where))
+            return
+        self.said[command.words] = self.run(["bash", "-c", line], where, command.exit_code)
+
+    def run(self, argv: list[str], where: str = "", exit_code: int = 0) -> str:
+        """Run one command to its end, which must be as expected; return what it printed."""
+        ended = subprocess.run(
+            [shutil.which(argv[0], path=self.environment["PATH"]) or argv[0], *argv[1:]],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert ended.returncode == exit_code, f"{where}\nexit code {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+        return ended.stdout
+
+    def _start(self, line: str, number: int, where: str) -> subprocess.Popen[bytes]:
+        log = self.folder / f".background-{number}"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec {line}"],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        until = time.monotonic() + _READY_S
+        # Who works in the background says so when it is ready.
+        while not log.stat().st_size and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        assert process.poll() is None, f"{where}\nended at once: {log.read_text(encoding='utf-8')}"
+        return process
+
+    @contextmanager
+    def _background(self) -> Iterator[list[subprocess.Popen[bytes]]]:
+        started: list[subprocess.Popen[bytes]] = []
+        try:
+            yield started
+        finally:
+            for process in reversed(started):
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(_END_S)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+
+
+def shortened(line: str) -> str:
+    """Return a command with less to do: about the root of the trials, few comparisons, two seeds of a replay.
+
+    More trials stay more trials, so that what goes on with a study still does.
+    """
+    line = re.sub(r"(autotune replay .*--seeds) \d+", r"\1 2", line)
+    if not re.search(_STUDY, line) or "--dry-run" in line:
+        return line
+    line = re.sub(r"--trials (\d+)", lambda found: f"--trials {math.isqrt(int(found[1])) + 2}", line)
+    line = line.replace("--trials auto", "--trials auto --set budget.max_trials=4")
+    return re.sub(_STUDY, rf"\1 {' '.join(QUICK)}", line)
+
+
+def files(page: Page) -> list[Block]:
+    """Return the blocks of a page that are files."""
+    return [block for block in page.blocks if "file" in block.attributes]

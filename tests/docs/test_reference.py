@@ -1,0 +1,117 @@
+"""The reference is complete and true: what is generated is what the code says, and every key is described."""
+
+import json
+import re
+
+import pytest
+
+from autotune.errors import ExitCode
+from autotune.studyfile import StudyFile
+from spaces.tables import _COMMON, _OWN_KEYS
+from tests.docs.page import ROOT
+from tests.docs.reference import FOLDER, OBJECTIVES, REGENERATE, nested, pages
+
+STUDY_FILES = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
+# A heading, and what stands below it up to the next.
+DESCRIBED = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", STUDY_FILES, re.MULTILINE | re.DOTALL))
+TABLES = {
+    "Top level": StudyFile,
+    **{f'`[options]` of `objective = "{name}"`': options for name, options in OBJECTIVES.items()},
+    **{
+        f"`[{key}]`": model
+        for key, field in StudyFile.model_fields.items()
+        if key != "space" and (model := nested(field)) is not None
+    },
+}
+# They have sections of their own.
+ELSEWHERE = {"Top level": {"options", *(key for key, field in StudyFile.model_fields.items() if nested(field))}}
+
+
+@pytest.fixture(scope="module")
+def generated():
+    return pages()
+
+
+@pytest.mark.parametrize("name", ["cli.md", "study-file-keys.md", "expressions.md", "python.md"])
+def test_a_page_is_what_the_code_generates(generated, name):
+    path = FOLDER / name
+    assert path.is_file(), f"there is no docs/reference/{name}: run `{REGENERATE}`"
+    told = path.read_text(encoding="utf-8")
+    assert told == generated[name], f"docs/reference/{name} is not what the code says: run `{REGENERATE}`"
+
+
+def test_no_page_is_left_over(generated):
+    assert {path.name for path in FOLDER.glob("*.md")} == set(generated)
+
+
+def test_every_exit_code_has_a_meaning(generated):
+    rows = dict(re.findall(r"^\| (\d+) \| `(\w+)` \| \w", generated["cli.md"], re.MULTILINE))
+    assert rows == {str(code.value): code.name for code in ExitCode}
+
+
+def test_the_page_on_resuming_has_every_exit_code():
+    told = (ROOT / "docs" / "how-to" / "resume.md").read_text(encoding="utf-8").partition("## Exit codes")[2]
+    assert re.findall(r"^\| (\d+) \|", told, re.MULTILINE) == [str(code.value) for code in ExitCode]
+
+
+def rows(heading):
+    """Return the rows of the tables below a heading: the keys of each, and its last cell."""
+    found = []
+    for line in re.findall(r"^\| (`.*) \|$", DESCRIBED[heading], re.MULTILINE):
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
+        found.append((re.findall(r"`(\w+)`", cells[0]), cells[-1] if len(cells) > 2 else ""))
+    return found
+
+
+def keys(heading):
+    """Return the keys that the first table below a heading has."""
+    first = DESCRIBED[heading].partition("|---")[2].partition("\n\n")[0]
+    return {
+        key for line in first.splitlines() for key in re.findall(r"`(\w+)`", line.split("|")[1] if "|" in line else "")
+    }
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_every_key_is_described_and_no_other(heading):
+    assert keys(heading) == set(TABLES[heading].model_fields) - ELSEWHERE.get(heading, set())
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_keys_of_keys_are_described(heading):
+    inside = " ".join(re.findall(r"`\{ (.*?) \}`", DESCRIBED[heading]))
+    for key, field in TABLES[heading].model_fields.items():
+        model = nested(field)
+        if model is not None and key not in ELSEWHERE.get(heading, set()):
+            assert set(model.model_fields) <= set(re.findall(r"\w+", inside)), key
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_defaults_that_are_values_are_those_of_the_code(heading):
+    for names, cell in rows(heading):
+        for name, told in zip(names, cell.split(", "), strict=False):
+            field = TABLES[heading].model_fields.get(name)
+            value = _value(told)
+            if field is None or value is None or field.default is None or len(names) != len(cell.split(", ")):
+                continue
+            assert value == ("required" if field.is_required() else field.get_default(call_default_factory=True)), name
+
+
+def _value(text):
+    """Return the value that a cell says; None where it is prose."""
+    bare = text.strip("`")
+    if text == "required":
+        return text
+    try:
+        return json.loads(bare)
+    except json.JSONDecodeError:
+        return bare if re.fullmatch(r"`[\w-]+`", text) else None
+
+
+def test_every_key_of_a_parameter_and_of_a_constraint_is_described():
+    assert keys("`[space.parameters.NAME]`") == {*_COMMON, *(key for own in _OWN_KEYS.values() for key in own)}
+    assert re.findall(r"`(\w+)`", DESCRIBED["`[[space.constraints]]`"])[:3] == ["name", "rule", "reason"]
+
+
+def test_no_section_describes_what_is_not_there():
+    others = {"`[workloads.NAME]`", "`[space.parameters.NAME]`", "`[[space.constraints]]`"}
+    assert set(DESCRIBED) == {*TABLES, *others}

@@ -1,0 +1,60 @@
+"""The page on the verdict explains every sentence that a verdict can be made of."""
+
+import ast
+import inspect
+import re
+import textwrap
+
+import pytest
+
+from autotune.carry import Carried
+from autotune.ledger import Ledger
+from autotune.patience import Outlook
+from autotune.summary import Summary
+from autotune.verdict import Verdict
+from autotune.warmstart import WarmStart
+from tests.docs.page import Page
+
+SPEAKERS = (
+    Verdict.sentence,
+    Verdict.doubt,
+    Summary.verdict_sentence,
+    Summary._best_text,
+    Summary._front_text,
+    Summary._drift,
+    Summary._value,
+    Summary._steps_text,
+    Summary.text,
+    Outlook.sentence,
+    Carried.sentence,
+    Ledger.text,
+    WarmStart.sentence,
+)
+TOLD = " ".join(Page.read("docs/how-to/verdict.md").text.split())
+
+
+def said(function) -> set[str]:
+    """Return the words of two or more that a function may print, as they stand in its code."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    (body,) = tree.body
+    assert isinstance(body, ast.FunctionDef)
+    documentation = body.body[0].value if ast.get_docstring(body) else None
+    texts = [
+        str(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node is not documentation
+    ]
+    return {text for one in texts if len(re.findall(r"[A-Za-z_]{2,}", text := " ".join(one.split()))) > 1}
+
+
+@pytest.mark.parametrize("function", SPEAKERS, ids=lambda function: function.__qualname__)
+def test_every_sentence_is_explained(function):
+    sentences = said(function)
+    missing = sorted(text for text in sentences if text.strip(" .,;:()") not in TOLD)
+    assert not missing, f"docs/how-to/verdict.md does not explain what {function.__qualname__} may print: {missing}"
+
+
+def test_there_are_sentences_to_look_for():
+    assert "as the default configuration" in said(Verdict.sentence)
+    assert "No configuration was better than the default." in said(Summary.verdict_sentence)
+    assert sum(len(said(function)) for function in SPEAKERS) > 40
