@@ -262,7 +262,7 @@ class Ask(_Asked):
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"lease_s": 3600}]})
 
     lease_s: float = Field(600.0, gt=0, le=30 * 86400, description="After that the configuration is somebody else's.")
-    wait_s: float = Field(0.0, ge=0, le=60, description="How long to wait for something to do.")
+    wait_s: float = Field(0.0, ge=0, le=10, description="How long to wait for something to do.")
 
 
 class Asked(BaseModel):

@@ -22,7 +22,7 @@ def service(tmp_path_factory):
         (folder / "catalogue" / "qe.toml").write_text(OUTSIDE)
         with found.client() as client:
             client.start("qe", trials=100)
-            leased = client.ask("qe", wait_s=30)
+            leased = client.ask("qe", wait_s=10)
             client.tell("qe", leased.lease, value=2.0)
         yield found
 
@@ -50,7 +50,14 @@ def test_schemathesis_finds_nothing(service):
     program = Path(sys.executable).with_name("schemathesis")
     # A rule may refuse what the description allows (two results in one, a name that is taken), and two studies be one.
     other = "--exclude-checks=positive_data_acceptance,ensure_resource_availability"
-    options = [other, f"--exclude-path-regex={ENDLESS}", "--max-examples=12", "--seed=20261122", "--no-color"]
+    options = [
+        other,
+        f"--exclude-path-regex={ENDLESS}",
+        "--max-examples=12",
+        "--seed=20261122",
+        "--request-timeout=60",
+        "--no-color",
+    ]
     ended = subprocess.run(
         [program, "run", f"{service.url}/openapi.json", f"--url={service.url}", *options],
         cwd=service.folder,
