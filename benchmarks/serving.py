@@ -37,7 +37,7 @@ metrics = [{ name = "time_s", unit = "s", kind = "time" }]
 [space.parameters]
 a = { type = "integer", low = 1, high = 1000, default = 500 }
 b = { type = "integer", low = 1, high = 1000, default = 500 }
-c = { type = "categorical", values = ["x", "y", "z"], default = "x" }
+c = { type = "choice", values = ["x", "y", "z"], default = "x" }
 """
 
 
