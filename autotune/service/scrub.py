@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
 
-# A slash that begins a word, and what follows: `/usr/bin/pw.x`, but neither `s/m` nor `https://host/page`,
-# nor the interpreter of a script, without which it is none.
-_PATH = re.compile(r"(?<![\w./~-])(?<!#!)(?:~|file://)?(?!//)(?:/+[^\s/:;,'\"<>|()\[\]{}=]+)+/?")
+# A slash that begins a word, and a folder and what is in it: `/usr/bin/pw.x`; but neither `/tmp`, which tells nothing,
+# nor `s/m` or `https://host/page`, nor the interpreter of a script, without which it is none.
+_PATH = re.compile(r"(?<![\w./~-])(?<!#!)(?:~|file://)?(?!//)(?:/+[^\s/:;,'\"<>|()\[\]{}=]+){2,}/?")
 _SHOWN = "…/"
 
 
-def without_paths(text: str) -> str:
-    """Return a text in which paths have only their last part: `…/pw.x`."""
-    return _PATH.sub(lambda found: _SHOWN + found[0].rstrip("/").rpartition("/")[2], text)
+def without_paths(text: str, before: str = _SHOWN) -> str:
+    """Return a text in which paths have only their last part, after another one: `…/pw.x`."""
+    return _PATH.sub(lambda found: before + found[0].rstrip("/").rpartition("/")[2], text)
 
 
 def scrubbed(value: Any) -> Any:  # noqa: ANN401  whatever JSON holds

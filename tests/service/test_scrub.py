@@ -19,7 +19,10 @@ from autotune.service.scrub import scrubbed, without_paths
         ("file:///etc/passwd", "…/passwd"),
         ("core-s/run, 1/2 of it, s/m", "core-s/run, 1/2 of it, s/m"),
         ("see https://quantum-espresso.org/doc", "see https://quantum-espresso.org/doc"),
-        ("/tmp", "…/tmp"),
+        ("/tmp is full", "/tmp is full"),
+        ("PATH=/opt/a/bin:/home/jo/bin", "PATH=…/bin:…/bin"),
+        ("#!/bin/bash\ncd /home/jo/x", "#!/bin/bash\ncd …/x"),
+        ('run="${SLURM_SUBMIT_DIR:-$PWD}"/autotune-mine', 'run="${SLURM_SUBMIT_DIR:-$PWD}"/autotune-mine'),
         ("a folder: /srv/runs/", "a folder: …/runs"),
     ],
 )

@@ -51,9 +51,9 @@ def routes(studies: Studies) -> APIRouter:
 
     @router.get("/script", response_class=PlainTextResponse, responses=answers(404))
     def show_script(name: StudyName, form: Annotated[Literal["pbs", "slurm", "sh"], Query()] = "slurm") -> str:
-        """Show the job script that runs the winner; of paths only their last parts are left."""
+        """Show the job script that runs the winner. Of paths the last part is left: of a program, its name."""
         summary = studies.summary(name)
-        return without_paths(script_of(studies.store(name), summary, form))
+        return without_paths(script_of(studies.store(name), summary, form), before="")
 
     @router.get("/report", response_class=HTMLResponse, responses=answers(404))
     def show_report(name: StudyName) -> str:
