@@ -10,10 +10,10 @@ from threading import RLock
 from time import monotonic
 from typing import Any
 
-from autotune.asktell import AskTell, FinishedError
 from pydantic import ValidationError
 
 from autotune import studyfile
+from autotune.asktell import AskTell, FinishedError
 from autotune.errors import AutotuneError, StorageError
 from autotune.livestatus import running_row
 from autotune.service.problems import ProblemError

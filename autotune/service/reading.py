@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
+from time import monotonic
 from typing import Any
 
 from autotune.brackets import stored_brackets
@@ -12,6 +13,7 @@ from autotune.errors import StorageError
 from autotune.pictures import Chart, charts_of
 from autotune.rows import state_of, trial_row
 from autotune.search.shelf import Shelf
+from autotune.search.store import StudyStore
 from autotune.service.models import MetricModel, Trial, TrialRow
 from autotune.service.scrub import scrubbed, without_paths
 from autotune.standings import Standings
@@ -19,15 +21,24 @@ from autotune.studyfile import BudgetSection
 from autotune.summary import Summary, summarise
 
 _KEPT = 64
+# A summary that took so long to work out serves for a while, though there is news: many may ask at once, and the
+# search needs the processor, too.
+_LONG_S = 0.5
+_SERVES = 4.0
 
 
 @dataclass
 class _Kept:
-    """A summary, of which version it is, and a lock so that it is worked out once."""
+    """A summary, of which version it is, and a lock so that it is worked out once.
 
+    The store is kept, too: it reads a trial that is settled once.
+    """
+
+    store: StudyStore
     lock: Lock = field(default_factory=Lock)
     version: int | None = None
     summary: Summary | None = None
+    until: float = 0.0
 
 
 class Reading:
@@ -41,7 +52,7 @@ class Reading:
         self._charts = lru_cache(maxsize=_KEPT)(self._drawn)
 
     def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
-        charts = charts_of(self.summary(name, version), stored_brackets(self.shelf.open(name)))
+        charts = charts_of(self.summary(name, version), stored_brackets(self._keep(name).store))
         return {chart.name: chart for chart in charts}
 
     def summary(self, name: str, version: int) -> Summary:
@@ -50,19 +61,50 @@ class Reading:
         Raises:
             StorageError: there is none of that name, or the storage cannot be read.
         """
+        kept = self._keep(name)
+        with kept.lock:
+            begun = monotonic()
+            if kept.summary is None or kept.version != version:
+                kept.summary, kept.version = summarise(kept.store), version
+                took_s = monotonic() - begun
+                kept.until = monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
+            return kept.summary
+
+    def _keep(self, name: str) -> _Kept:
         with self._lock:
-            kept = self._kept.setdefault(name, _Kept())
+            kept = self._kept.get(name)
+            if kept is None:
+                kept = self._kept[name] = _Kept(self.shelf.open(name))
             self._kept.move_to_end(name)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-        with kept.lock:
-            if kept.summary is None or kept.version != version:
-                kept.summary, kept.version = summarise(self.shelf.open(name)), version
-            return kept.summary
+            return kept
+
+    def remove(self, name: str) -> None:
+        """Throw a study away.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be written.
+        """
+        self.shelf.remove(name)
+        with self._lock:
+            self._kept.pop(name, None)
+
+    def versions(self) -> Mapping[str, int]:
+        """Return the versions of all studies, by name: of one that takes long to read, not always the newest.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        return {name: self._served(name, newest) for name, newest in self.shelf.versions().items()}
+
+    def _served(self, name: str, newest: int) -> int:
+        kept = self._kept.get(name)
+        return newest if kept is None or kept.version is None or monotonic() >= kept.until else kept.version
 
     def version(self, name: str) -> int | None:
         """Return the version of a study; None if there is none."""
-        return self.shelf.versions().get(name)
+        return self.versions().get(name)
 
     def charts(self, name: str) -> Mapping[str, Chart]:
         """Return the charts that a study has, by name.

@@ -56,7 +56,7 @@ class Studies:
 
     def look(self) -> Look:
         """Return what is known of all studies now."""
-        return Look(self._reading.shelf.versions(), self._supervisor.states(), self._opened.states())
+        return Look(self._reading.versions(), self._supervisor.states(), self._opened.states())
 
     def briefs(self) -> list[StudyBrief]:
         """Return all studies in short, by name."""
@@ -131,7 +131,7 @@ class Studies:
         elif name in look.ordered:
             self._supervisor.forget(name)
         if name in look.versions:
-            self._reading.shelf.remove(name)
+            self._reading.remove(name)
 
     def charts(self, name: str) -> Mapping[str, Chart]:
         """Return the charts that a study has, by name; a problem if there is none."""
