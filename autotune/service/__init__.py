@@ -1,0 +1,1 @@
+"""The service: studies of a storage, for browsers and programs."""
