@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from autotune.bench import Bench
-from autotune.confirm import changes, compared, present_verdict
+from autotune.confirm import asked_now, changes, compared, present_verdict
 from autotune.prepare import Workload
 from autotune.rounds import Rounds, Side
 from autotune.search.store import WORKLOADS, StudyStore
@@ -50,9 +50,13 @@ class Carried:
 
 
 def stored_carried(store: StudyStore) -> tuple[Carried, ...]:
-    """Return what was stored, on whatever winner."""
+    """Return what was stored, on whatever winner, with the confidence that is asked for now."""
     stored = store.attribute(WORKLOADS) or {}
-    return tuple(Carried.from_dict(one) for one in stored.values())
+    if not stored:
+        return ()
+    study = store.definition.study
+    found = (Carried.from_dict(one) for one in stored.values())
+    return tuple(replace(one, verdict=asked_now(one.verdict, study)) for one in found)
 
 
 def carry(store: StudyStore, bench: Bench, study: StudyFile, workloads: Sequence[Workload]) -> None:

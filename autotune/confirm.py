@@ -5,9 +5,10 @@ best of them, nor look slower by a gain that matters, the one with the fewest ch
 runs against the baseline in fresh pairs, which are all that the verdict counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import log
+from typing import Any
 
 from scipy.special import stdtrit
 
@@ -18,7 +19,7 @@ from autotune.rounds import Rounds, Side, Table
 from autotune.search.store import VERDICT, StudyStore
 from autotune.standings import Standings
 from autotune.studyfile import StudyFile, VerdictSection
-from autotune.verdict import Verdict, pairs_needed
+from autotune.verdict import Verdict, pairs_needed, ratio_interval
 from objectives.base import Metric
 from spaces import Configuration
 
@@ -70,30 +71,49 @@ def confirm(store: StudyStore, bench: Bench, study: StudyFile) -> Verdict | None
 
 
 def compared(verdict: Verdict, rounds: Rounds, settings: VerdictSection, keep: Callable[[Verdict], None]) -> Verdict:
-    """Run pairs until there are enough; `keep` is given every step. The sides are the default and the winner."""
+    """Run pairs until there are enough; `keep` is given what can be said on the way, and in the end.
+
+    The sides are the default and the winner.
+    """
     table = rounds.table()
     verdict = _with_pairs(verdict, table)
     while True:
         wanted = pairs_wanted(verdict, settings, rounds.standings.metric)
-        if len(verdict.pairs) >= wanted or not (table.is_reliable(0) and table.is_reliable(1)):
+        ended = len(verdict.pairs) >= wanted or not (table.is_reliable(0) and table.is_reliable(1))
+        # The pairs of an earlier session may do, for a verdict that is not stored yet; a few of them say nothing.
+        if ended or len(verdict.pairs) >= settings.pairs:
+            keep(verdict)
+        if ended:
             return verdict
         table = rounds.until(wanted + len(verdict.failures))
         verdict = _with_pairs(verdict, table)
-        keep(verdict)
 
 
 def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> int:
     """Return how many pairs of runs there should be: the first ones tell how many more the asked precision needs."""
     if len(verdict.pairs) < settings.pairs:
         return settings.pairs
-    first = replace(verdict, pairs=verdict.pairs[: settings.pairs]).interval(metric)
+    first = ratio_interval(verdict.pairs[: settings.pairs], metric, settings.confidence)
     return min(settings.max_pairs, pairs_needed(first, settings.pairs, settings.precision))
 
 
 def stored_verdict(store: StudyStore) -> Verdict | None:
-    """Return the verdict that was stored, on whatever winner."""
+    """Return the verdict that was stored, on whatever winner, with the confidence that is asked for now."""
     stored = store.attribute(VERDICT)
-    return Verdict.from_dict(stored) if stored else None
+    return asked_now(Verdict.from_dict(stored), store.definition.study) if stored else None
+
+
+def asked_now(verdict: Verdict, study: Mapping[str, Any]) -> Verdict:
+    """Return a stored verdict with the confidence and the precision of `study`, the newest session's study file.
+
+    Its pairs are values, and the same whatever is asked of them.
+    """
+    asked = study.get("verdict", {})
+    return replace(
+        verdict,
+        confidence=asked.get("confidence", verdict.confidence),
+        asked=asked.get("precision", verdict.asked),
+    )
 
 
 def present_verdict(store: StudyStore, standings: Standings) -> Verdict | None:

@@ -8,6 +8,9 @@ from typing import Any
 
 from autotune.records import Run, State, TrialRecord
 
+# From here on whole core-seconds have three digits.
+_WHOLE = 99.95
+
 
 @dataclass(frozen=True)
 class Ledger:
@@ -41,6 +44,19 @@ class Ledger:
             return None
         return ceil(self.spent / self.saved_per_run)
 
+    @property
+    def difference(self) -> str:
+        """By how many core-seconds a production run with the winner differs from one with the default, for reading."""
+        value = abs(self.saved_per_run or 0.0)
+        return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"
+
+    @property
+    def no_gain(self) -> str:
+        """Why the study never pays for itself."""
+        if not self.saved_per_run:
+            return "the winner costs as many core-seconds as the default"
+        return f"the winner costs {self.difference} core-seconds more a run than the default"
+
     def text(self) -> str:
         """Describe it in a few lines."""
         parts = {
@@ -62,10 +78,10 @@ class Ledger:
         if self.pays_after is not None:
             lines.append(
                 f"paid for after {self.pays_after} production runs like these, "
-                f"each of which saves {self.saved_per_run:.1f} core-seconds"
+                f"each of which saves {self.difference} core-seconds"
             )
         elif self.saved_per_run is not None:
-            lines.append("never paid for: the winner costs as many core-seconds as the default")
+            lines.append(f"never paid for: {self.no_gain}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

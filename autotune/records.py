@@ -23,6 +23,10 @@ RECORDED_CAP = "recorded-cap"
 """The code of a replayed run of which only a bound is on record: another run of it would show the same again."""
 
 
+_LATER = frozenset({"environment", "figures"})
+"""Parts of a command's identity that came later: it is no difference that a study was stored without them."""
+
+
 @dataclass(frozen=True)
 class Definition:
     """What a study is about. Two sessions belong to the same study only if `differences` finds none.
@@ -82,7 +86,7 @@ class Definition:
         found.extend(
             f"{key}: {self.identity.get(key)} there, {other.identity.get(key)} here"
             for key in sorted({*self.identity, *other.identity})
-            if self.identity.get(key) != other.identity.get(key)
+            if self.identity.get(key) != other.identity.get(key) and not (key in _LATER and key not in self.identity)
         )
         # What a kernel does not tell is not a difference.
         found.extend(

@@ -139,11 +139,12 @@ def _stepped(task: Task, output: Output, watch: Watch, ahead: LegWatch) -> Outco
 def _capped(cap: Cap, output: Output, watch: Watch) -> Outcome:
     name, unit = cap.metric.name, cap.metric.unit
     worse = "under" if cap.metric.direction == "maximize" else "over"
-    reason = f"had lost after {output.status.usage.elapsed_s:.3g} s: {name} {worse} {cap.bound:.3g} {unit}"
+    bound = _with_unit(f"{cap.bound:.3g}", unit)
+    reason = f"had lost after {output.status.usage.elapsed_s:.3g} s: {name} {worse} {bound}"
     if watch.forecast is None:
         return Outcome(bound=cap.bound, code="capped", message=reason)
     if watch.stops:
-        reason += f", at its pace {watch.forecast.value:.3g} {unit}"
+        reason += f", at its pace {_with_unit(f'{watch.forecast.value:.3g}', unit)}"
     return Outcome(bound=cap.bound, code="capped", message=reason, details={"forecast": asdict(watch.forecast)})
 
 
@@ -167,7 +168,8 @@ def check_target(measurement: Measurement, target: Metric) -> None:
     """
     value = measurement.metrics[target.name]
     if not 0.0 < value < inf:
-        msg = f"{target.name} is {value:g} {target.unit}: what is optimised is compared by ratio, and must be positive"
+        shown = _with_unit(f"{value:g}", target.unit)
+        msg = f"{target.name} is {shown}: what is optimised is compared by ratio, and must be positive"
         raise InvalidResult(msg, code="not-positive")
 
 
@@ -182,11 +184,16 @@ def check_answer(measurement: Measurement, reference: Answer | None) -> None:
         return
     difference = abs(answer.value - reference.value)
     if not difference <= reference.tolerance:
+        value = _with_unit(f"{answer.value:.10g}", answer.unit)
         msg = (
-            f"{answer.name} is {answer.value:.10g} {answer.unit}, the reference run's is {reference.value:.10g}: "
+            f"{answer.name} is {value}, the reference run's is {reference.value:.10g}: "
             f"they differ by {difference:.2g}, more than {reference.tolerance:.2g}"
         )
         raise InvalidResult(msg, code="wrong-answer")
+
+
+def _with_unit(value: str, unit: str) -> str:
+    return f"{value} {unit}" if unit else value
 
 
 def clean(folder: Path) -> None:

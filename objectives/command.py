@@ -24,7 +24,7 @@ from objectives.base import (
     RunJob,
 )
 from objectives.commandcheck import is_made, mentions, missing_programs, read
-from objectives.commandoptions import CommandOptions
+from objectives.commandoptions import CommandOptions, MetricOptions
 from objectives.digest import file_digest
 from objectives.ending import check_disk, check_ending
 from objectives.figure import number_of, text_of
@@ -192,6 +192,11 @@ def _identity(options: CommandOptions, files: tuple[InputFile, ...], program: st
     if program is not None:
         identity["program"] = _digest(program)
     identity["metrics"] = ",".join(m.name for m in options.metrics)
+    # These are there even when empty: a stored study without them is one from before they were part of it.
+    identity["environment"] = (
+        ", ".join(f"{name}={text}" for name, text in sorted(options.environment.items())) or "none"
+    )
+    identity["figures"] = "; ".join(_read_from(metric) for metric in options.metrics) or "none"
     if files:
         identity["files"] = ", ".join(f"{file.name} sha256:{file.digest}" for file in files)
     if options.prepare:
@@ -199,6 +204,12 @@ def _identity(options: CommandOptions, files: tuple[InputFile, ...], program: st
         tools = {path for step in options.prepare if (path := shutil.which(step[0])) is not None}
         identity["tools"] = ", ".join(sorted(map(_digest, tools)))
     return identity
+
+
+def _read_from(metric: MetricOptions) -> str:
+    figure = metric.figure
+    how = f"pattern {figure.pattern}" if figure.pattern is not None else f"json {'.'.join(map(str, figure.path))}"
+    return f"{metric.name} ({metric.direction}): {how}" + (f" in {figure.file}" if figure.file is not None else "")
 
 
 def _digest(program: str) -> str:

@@ -16,7 +16,7 @@ class _Section(BaseModel):
 class _Read(_Section):
     """Where a number stands: the last match of `pattern`, whose one group it is; or a place in JSON.
 
-    It is looked for in what the run printed; with `file`, in a file that it wrote in its folder.
+    It is looked for in what the run printed (see `Figure`); with `file`, in a file that it wrote in its folder.
     """
 
     name: str

@@ -19,8 +19,10 @@ _SHOWN_CHARACTERS = 80
 class Figure:
     """A number called `name`: the last match of `pattern`, whose one group it is; or the value at `path` in JSON.
 
-    A path is of keys, and of places in lists: from 0, or from the end with -1. Without a `file`, the JSON is all that
-    the run printed, or else the last line of it that is JSON.
+    Without a `file`, a pattern is looked for in standard output, and where that has no match in standard error.
+
+    A path is of keys, and of places in lists: from 0, or from the end with -1. Without a `file`, the JSON is all of
+    standard output, or else the last line of it that is JSON.
     """
 
     name: str
@@ -42,16 +44,18 @@ class Figure:
         text = output.stdout if self.file is None else text_of(output.folder / self.file)
         if text is None:
             raise self._missing("the run left no such file")
-        return self._matched(text) if self.pattern is not None else self._at_path(text)
+        if self.pattern is None:
+            return self._at_path(text)
+        found = _last_match(self.pattern, text)
+        if found is None and self.file is None:
+            found = _last_match(self.pattern, output.stderr)
+        return self._matched(found)
 
-    def _matched(self, text: str) -> float:
-        assert self.pattern is not None
-        # One match is kept, not all: there may be millions.
-        last = deque(re.finditer(self.pattern, text, re.MULTILINE), maxlen=1)
-        value = number_of(last[0].group(1)) if last else None
+    def _matched(self, found: re.Match[str] | None) -> float:
+        value = number_of(found.group(1)) if found else None
         if value is None:
-            found = f"what matches {self.pattern!r} is no number: {last[0][0][:_SHOWN_CHARACTERS]!r}" if last else ""
-            raise self._missing(found or f"nothing matches {self.pattern!r}")
+            wrong = f"what matches {self.pattern!r} is no number: {found[0][:_SHOWN_CHARACTERS]!r}" if found else ""
+            raise self._missing(wrong or f"nothing matches {self.pattern!r}")
         return value
 
     def _at_path(self, text: str) -> float:
@@ -95,6 +99,12 @@ def number_of(found: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return value if abs(value) < float("inf") else None
+
+
+def _last_match(pattern: str, text: str) -> re.Match[str] | None:
+    # One match is kept, not all: there may be millions.
+    last = deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)
+    return last[0] if last else None
 
 
 def _document(text: str) -> tuple[Any] | None:

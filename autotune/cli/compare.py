@@ -1,5 +1,6 @@
 """`autotune confirm`, `ablate` and `scaling`: compare the winner with the default, take it apart, and scale it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -106,7 +107,7 @@ def ablate(
     reasons = [f"{effect.parameter}: {effect.why}" for effect in found.effects if effect.why]
     for line in (*reasons, *lines(drawn, metric)):
         output().print(line, markup=False)
-    output().print(_conclusion(found), markup=False)
+    output().print(conclusion(found), markup=False)
     if not drawn:
         return
     path = picture or place.runs / "ablation.png"
@@ -210,12 +211,20 @@ def _note(effect: OptionEffect) -> str:
     return "does nothing" if effect.does_nothing else ""
 
 
-def _conclusion(found: Ablation) -> str:
+def conclusion(found: Ablation) -> str:
+    """Say what taking the winner apart comes to."""
     said = f"{found.confidence:.0%} intervals, {found.rounds} interleaved rounds; above 1: the option makes it faster"
     if not found.dropped or found.simplified is None:
         return f"{said}\nevery option of the winner, trial {found.winner}, matters"
     dropped = ", ".join(found.dropped)
     if not found.accepted:
-        return f"{said}\neach of {dropped} alone does nothing, but without all of them the winner is slower: they stay"
+        return f"{said}\n{_kept(found.dropped)}"
     gain = f", {_interval(found.over_default)} over the default" if found.over_default else ""
-    return f"{said}\ndropped, since they do nothing: {dropped}\nsimplified: {shown(found.simplified)}{gain}"
+    why = "it does" if len(found.dropped) == 1 else "they do"
+    return f"{said}\ndropped, since {why} nothing: {dropped}\nsimplified: {shown(found.simplified)}{gain}"
+
+
+def _kept(options: Sequence[str]) -> str:
+    if len(options) == 1:
+        return f"{options[0]} seems to do nothing, but without it the winner is slower: it stays"
+    return f"each of {', '.join(options)} alone does nothing, but without all of them the winner is slower: they stay"

@@ -47,10 +47,10 @@ def ledger(found: "Ledger") -> Chart | None:
     if found.pays_after is not None:
         text += (
             f" It is paid for after {counted(found.pays_after, 'production run')} like these, each of which saves "
-            f"{found.saved_per_run:.3g} core-seconds."
+            f"{found.difference} core-seconds."
         )
     elif found.saved_per_run is not None:
-        text += " It is never paid for: the winner costs as many core-seconds as the default."
+        text += f" It is never paid for: {found.no_gain}."
     cells = tuple((what[role], name.removeprefix("not spent "), float(f"{value:.6g}")) for role, name, value in rows)
     return Chart("ledger", "What it cost", text, (panel,), Table(("", "for", "core-seconds"), cells))
 

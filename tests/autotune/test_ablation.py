@@ -5,6 +5,7 @@ import pytest
 
 from autotune.ablation import Ablation, ablate
 from autotune.bars import WIDTH, bars, lines
+from autotune.cli.compare import conclusion
 from autotune.confirm import confirm
 from autotune.errors import CannotRunHereError
 from autotune.pictures import FORMATS, draw_bars
@@ -110,6 +111,18 @@ def test_what_the_program_says_to_be_the_same_is_not_run(store, tmp_path):
     ran = [configuration for _, configuration in executor.launched]
     assert {**DEFAULT, "malloc": "keep"} not in ran
     assert {name: value for name, value in WINNER.items() if name != "malloc"} not in ran
+
+
+@pytest.mark.parametrize(
+    ("dropped", "words"),
+    [
+        (("malloc",), "malloc seems to do nothing, but without it the winner is slower: it stays"),
+        (("malloc", "bind"), "each of malloc, bind alone does nothing, but without all of them the winner is slower"),
+    ],
+)
+def test_what_stays_is_said_of_one_option_and_of_several(dropped, words):
+    found = Ablation(1, 0.95, 6, (), dropped=dropped, simplified={"np": 4}, over_winner=(0.8, 0.7, 0.9))
+    assert words in conclusion(found)
 
 
 def test_many_dropped_options_do_not_make_a_name_too_long(store, tmp_path):

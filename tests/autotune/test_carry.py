@@ -7,11 +7,12 @@ from autotune.carry import SERIES, carry, stored_carried
 from autotune.confirm import confirm
 from autotune.outcome import Outcome
 from autotune.prepare import Workload
+from autotune.search.store import StudyStore
 from autotune.summary import run_to_use, summarise
 from objectives.base import Answer, FailureKind, Plan
 from spaces import Integer, Space
 from tests.autotune.contests import DEFAULT, SIMPLE, SPACE, STUDY, add, bench, new_store, noisy, timed
-from tests.autotune.fakes import SECONDS, PaperExecutor, PaperObjective, failed, took
+from tests.autotune.fakes import SECONDS, PaperExecutor, PaperObjective, definition, failed, took
 
 
 @pytest.fixture
@@ -52,6 +53,14 @@ def test_what_was_interrupted_goes_on_and_what_is_done_is_not_repeated(store, tm
     carry(store, bench(tmp_path, third), STUDY, [workload()])
     assert third.launched == []
     assert len(first.launched) + len(second.launched) == 2 * len(stored_carried(store)[0].verdict.pairs)
+
+
+def test_a_verdict_there_has_the_confidence_of_the_newest_session(store, tmp_path):
+    carry(store, bench(tmp_path, PaperExecutor(noisy())), STUDY, [workload()])
+    url = f"sqlite:///{tmp_path / 'autotune.db'}"
+    continued = StudyStore.create(url, "paper", definition(SPACE, study={"verdict": {"confidence": 0.75}}))
+    (found,) = stored_carried(continued)
+    assert "75% interval" in found.sentence(SECONDS)
 
 
 def test_another_problem_of_the_same_name_is_measured_anew(store, tmp_path):

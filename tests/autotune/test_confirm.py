@@ -1,12 +1,14 @@
 import pytest
 
-from autotune.confirm import changes, confirm
+from autotune.confirm import changes, confirm, pairs_wanted
 from autotune.cores import CorePool
 from autotune.errors import CannotRunHereError
+from autotune.search.store import StudyStore
+from autotune.studyfile import VerdictSection
 from autotune.summary import summarise
 from objectives.base import FailureKind
-from tests.autotune.contests import DEFAULT, SIMPLE, STUDY, WINNER, add, bench, new_store, noisy, timed
-from tests.autotune.fakes import SECONDS, ListDisplay, PaperExecutor, failed, took
+from tests.autotune.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, bench, new_store, noisy, timed
+from tests.autotune.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, took
 
 
 @pytest.fixture
@@ -94,6 +96,37 @@ def test_a_better_trial_found_since_is_compared_anew(store, tmp_path):
     add(store, (SIMPLE, 0.8))
     assert summarise(store).verdict_sentence() is None
     assert confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY).winner == 2
+
+
+def test_a_winner_that_wins_again_is_confirmed_by_the_pairs_it_has(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    first = confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    add(store, ({"np": 7}, 0.5))
+    executor = PaperExecutor(noisy())
+    again = confirm(store, bench(tmp_path, executor), STUDY)
+    assert (again.winner, again.pairs) == (first.winner, first.pairs)
+    assert len(executor.launched) == 3 * 3, "only the candidates had to run"
+    assert summarise(store).present_verdict == again
+
+
+def test_a_few_pairs_of_an_interrupted_comparison_are_no_verdict(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    for at_most in (4, 2):
+        with pytest.raises(KeyboardInterrupt):
+            confirm(store, bench(tmp_path, PaperExecutor(noisy(), at_most=at_most)), STUDY)
+        assert summarise(store).present_verdict is None
+
+
+def test_a_verdict_is_said_with_the_confidence_of_the_newest_session(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    before = confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    study = STUDY.model_copy(update={"verdict": VerdictSection(confidence=0.75, pairs=3, precision=0.2)})
+    assert pairs_wanted(before, study.verdict, SECONDS) == 3
+    url = f"sqlite:///{tmp_path / 'autotune.db'}"
+    continued = StudyStore.create(url, "paper", definition(SPACE, study=study.model_dump(mode="json")))
+    now = summarise(continued).present_verdict
+    assert (now.confidence, now.asked, now.pairs) == (0.75, 0.2, before.pairs)
+    assert "75% interval" in now.sentence(SECONDS)
 
 
 def test_there_is_nothing_to_confirm_when_the_default_is_best(store, tmp_path):

@@ -114,7 +114,20 @@ def test_cores_are_part_of_the_price():
     found = book(ran(10, cores=2), ran(5, trial=1, cores=8), winner=1)
     assert found.saved_per_run == -20.0
     assert found.pays_after is None
-    assert "never paid for" in found.text()
+    assert "never paid for: the winner costs 20 core-seconds more a run than the default" in found.text()
+
+
+def test_a_winner_that_costs_the_same_is_said_to():
+    assert (
+        "never paid for: the winner costs as many core-seconds as the" in book(ran(9), ran(9, trial=1), winner=1).text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("saved", "words"), [(0.0123, "0.0123"), (1.26, "1.26"), (99.96, "100"), (123.4, "123"), (54321.0, "54,321")]
+)
+def test_what_a_run_saves_has_digits_enough(saved, words):
+    assert Ledger(first_runs=100.0, saved_per_run=saved).text().endswith(f"each of which saves {words} core-seconds")
 
 
 def test_without_a_winner_nothing_is_said_of_paying():

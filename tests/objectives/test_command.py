@@ -72,6 +72,18 @@ def test_the_last_match_of_a_figure_counts():
     assert (measurement.answer.value, measurement.answer.tolerance) == (0.25, 1e-6)
 
 
+def test_figures_are_looked_for_in_standard_error_where_standard_output_has_none():
+    measurement = objective().measure(output("solve: 2 s\ndone\n", "solve: 9 s\nrate: 6\nrate: 7\nnorm = 0.5\n"))
+    assert measurement.metrics == {"solve_s": 2.0, "rate": 7.0}
+    assert measurement.answer.value == 0.5
+
+
+def test_json_is_looked_for_in_standard_output_only():
+    found = objective(metrics=[{"name": "x", "json": "a"}], answer=None, success=[])
+    with pytest.raises(InvalidResult, match="no x in the output"):
+        found.measure(output("nothing\n", '{"a": 1}\n'))
+
+
 def test_progress():
     read = objective().progress_reader()
     assert [p.step for line in GOOD.splitlines() if (p := read(line))] == [1, 2]
@@ -152,6 +164,26 @@ def test_a_rebuilt_program_is_another_one(tmp_path, monkeypatch):
     second = identity("solve")
     assert {key for key in first | second if first.get(key) != second.get(key)} == {"program"}
     assert "program" not in identity("{variant}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"environment": {"TILE": "{tile}"}}, "environment"),
+        ({"environment": {}}, "environment"),
+        ({"metrics": [{**FULL["metrics"][0], "pattern": r"took: (\d+)"}, FULL["metrics"][1]]}, "figures"),
+        ({"metrics": [{**FULL["metrics"][0], "direction": "maximize"}, FULL["metrics"][1]]}, "figures"),
+        ({"metrics": [{**FULL["metrics"][0], "file": "log"}, FULL["metrics"][1]]}, "figures"),
+        ({"success": [], "failure": ["x"], "progress": None, "answer": None}, None),
+    ],
+)
+def test_what_changes_what_is_measured_is_another_identity(changes, key):
+    def identity(**changed):
+        return plan({**FULL, **changed}, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).identity
+
+    before, after = identity(), identity(**changes)
+    assert {name for name in before | after if before.get(name) != after.get(name)} == ({key} if key else set())
+    assert {"environment", "figures"} <= after.keys(), "a stored study without them is one from before they were"
 
 
 def test_placeholders():
