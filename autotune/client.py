@@ -142,7 +142,7 @@ class Client:
         Raises:
             ServiceError: 410: the study is finished.
         """
-        found = self._call("POST", _path(name, "ask"), {"lease_s": lease_s, "wait_s": wait_s})
+        found = self._call("POST", _path(name, "ask"), {"lease_s": lease_s, "wait_s": wait_s}, wait_s=wait_s)
         return None if found is None else Leased(**found)
 
     def tell(self, name: str, lease: str, **result: Json) -> Json:
@@ -174,12 +174,18 @@ class Client:
         finally:
             connection.close()
 
-    def _call(self, method: str, path: str, body: Json = None) -> Json:
-        """Send a request; a busy service is asked again."""
+    def _call(self, method: str, path: str, body: Json = None, wait_s: float = 0.0) -> Json:
+        """Send a request, which the service may keep for `wait_s` seconds; a busy service is asked again."""
+        self._wait_for(self._timeout_s + wait_s)
         content = None if body is None else json.dumps(body).encode()
         headers = self._headers | ({} if content is None else {"Content-Type": "application/json"})
         for left in reversed(range(_TRIES)):
-            status, pause_s, text = self._sent(method, self._root + path, content, headers)
+            try:
+                status, pause_s, text = self._sent(method, self._root + path, content, headers)
+            except BaseException:
+                # An answer that comes later must not be taken for that to the next request.
+                self._connection.close()
+                raise
             if status in _BUSY and left:
                 time.sleep(pause_s)
                 continue
@@ -187,6 +193,11 @@ class Client:
                 raise _refusal(status, text)
             return None if status == _NOTHING else json.loads(text)
         raise AssertionError  # the last try returns or raises
+
+    def _wait_for(self, seconds: float) -> None:
+        self._connection.timeout = seconds
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(seconds)
 
     def _sent(
         self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
@@ -200,11 +211,16 @@ class Client:
             self._connection.close()
             self._connection.request(method, path, content, dict(headers))
             answer = self._connection.getresponse()
-        return answer.status, float(answer.headers.get("Retry-After", "1")), answer.read()
+        return answer.status, _pause_s(answer.headers.get("Retry-After", "")), answer.read()
 
 
 def _path(name: str, *rest: str) -> str:
     return "/".join(("/studies", quote(name, safe=""), *rest))
+
+
+def _pause_s(text: str) -> float:
+    """Return the seconds to wait; a proxy may send a date instead, which says nothing here."""
+    return float(text) if text.isdigit() else 1.0
 
 
 def _refusal(status: int, text: bytes) -> ServiceError:

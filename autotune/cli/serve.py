@@ -62,7 +62,13 @@ def serve(
     else:
         _say(address, settings)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_PATIENCE_S
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # With them whoever is on this host could name the connection of somebody else as their own.
+        proxy_headers=False,
+        timeout_graceful_shutdown=_PATIENCE_S,
     )
     uvicorn.Server(config).run(sockets=[listening])
 
@@ -125,8 +131,9 @@ def _listening(host: str, port: int) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)
         found.listen(_BACKLOG)
-    except OSError as error:
-        msg = f"cannot listen at {host} port {port}: {error.strerror or error}; --host and --port choose another"
+    except (OSError, UnicodeError) as error:  # a name that cannot be one, too
+        why = getattr(error, "strerror", None) or error
+        msg = f"cannot listen at {host} port {port}: {why}; --host and --port choose another"
         raise CannotRunHereError(msg) from error
     return found
 

@@ -39,6 +39,11 @@ class Shelf:
             self._storage: RDBStorage = opened(url, SqlRunLog.create_table)
 
     @property
+    def url(self) -> str:
+        """Where it is."""
+        return self._url
+
+    @property
     def _engine(self) -> Engine:
         return self._storage.engine
 

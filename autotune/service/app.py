@@ -84,14 +84,18 @@ def create_app(settings: Settings) -> FastAPI:
 
 async def _supervise(supervisor: Supervisor, opened: OpenStudies) -> None:
     """Carry out what is wanted, once a second."""
+    trouble = ""
     while True:
         try:
             for line in await run_in_threadpool(supervisor.tick):
                 _log.info("%s", line)
             await run_in_threadpool(opened.tick)
-        except Exception:  # noqa: BLE001  what it was is logged
-            # The disk or the storage may be away for a while.
-            _log.exception("looking after the studies failed; trying again")
+            trouble = ""
+        except Exception as error:  # noqa: BLE001  what it was is logged
+            # The disk or the storage may be away for a while; that is said once.
+            if str(error) != trouble:
+                _log.exception("looking after the studies failed; trying again")
+            trouble = str(error)
         await asyncio.sleep(_TICK_S)
 
 

@@ -56,7 +56,11 @@ class Catalogue:
 
     def find(self, name: str) -> Entry | None:
         """Return the study of that name; None if there is none, or it has errors."""
-        return next((entry for entry in self.entries() if entry.name == name), None)
+        file = self._files().get(name)
+        try:
+            return None if file is None else Entry(name, file, studyfile.load(file))
+        except StudyFileError:
+            return None
 
     def _files(self) -> Mapping[str, Path]:
         if self.folder is None:

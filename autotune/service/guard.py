@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from autotune.errors import StorageError
 from autotune.service.peers import is_own
 from autotune.service.problems import problem
 from autotune.service.settings import Limits, Settings
@@ -20,7 +21,10 @@ _ANYBODY = ("/", "/health")
 _PAGE = "/page/"
 _CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_EVENTS = "/events"
+# What a proxy adds: who is at the other end of its connection is then somebody else.
+_PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+# Those that wait for something to happen, and take no time meanwhile.
+_WAITING = ("/events", "/ask")
 _ADDRESSES = 4096
 _SECURITY = (
     (
@@ -111,27 +115,37 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Refusal | None:
         headers = Headers(scope=scope)
-        host = headers.get("host", "")
-        if self._settings.loopback and host.rpartition(":")[0] not in _LOCAL_NAMES and host not in _LOCAL_NAMES:
+        host = headers.get("host", "").lower()
+        local = {*_LOCAL_NAMES, self._settings.host.lower()}
+        if self._settings.loopback and host.rpartition(":")[0] not in local and host not in local:
             # A page of another site whose name leads here (DNS rebinding).
             return Refusal(400, f"Host {host!r} is not this service, which is at localhost", {})
         origin = headers.get("origin")
-        if origin is not None and scope["method"] not in _CHANGES_NOTHING and origin.partition("://")[2] != host:
+        if (
+            origin is not None
+            and scope["method"] not in _CHANGES_NOTHING
+            and origin.partition("://")[2].lower() != host
+        ):
             return Refusal(403, f"a page of {origin} may not change anything here", {})
         if scope["path"] in _ANYBODY or scope["path"].startswith(_PAGE):
             return None
-        return self._stranger(scope, headers.get("authorization"))
+        return self._stranger(scope, headers)
 
-    def _stranger(self, scope: Scope, shown: str | None) -> Refusal | None:
+    def _stranger(self, scope: Scope, headers: Headers) -> Refusal | None:
         """Refuse who shows no token, or a wrong one; but this user needs none on this host."""
+        shown = headers.get("authorization")
         scheme, _, token = (shown or "").partition(" ")
-        owner = self._tokens.owner(token.strip()) if scheme.lower() == "bearer" else None
+        try:
+            owner = self._tokens.owner(token.strip()) if scheme.lower() == "bearer" else None
+        except StorageError as error:
+            return Refusal(503, str(error), {"Retry-After": "5"})
         if owner is not None:
             scope.setdefault("state", {})["by"] = owner
             return None
         peer, here = scope.get("client"), scope.get("server")
         if shown is None:
-            if self._settings.loopback and peer and here and is_own(tuple(peer), tuple(here)):
+            direct = self._settings.loopback and not any(name in headers for name in _PROXIED)
+            if direct and peer and here and is_own(tuple(peer), tuple(here)):
                 scope.setdefault("state", {})["by"] = "this user"
                 return None
             ask = "send a token: Authorization: Bearer TOKEN (its operator makes one with `autotune token NAME`)"
@@ -157,7 +171,7 @@ class Limiter:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        follows = scope["path"].endswith(_EVENTS)
+        follows = scope["path"].endswith(_WAITING)
         refused = self._refusal(scope, follows=follows)
         if refused is not None:
             await refused(scope, receive, send)
@@ -179,7 +193,7 @@ class Limiter:
             return problem(429, f"more than {self._limits.rate_per_s:g} requests a second", _after(wait_s))
         most = self._limits.followers if follows else self._limits.at_once
         if self._now[follows] >= most:
-            what = "followers" if follows else "requests at once"
+            what = "who follow or ask" if follows else "requests at once"
             return problem(503, f"there are {most} {what} already", _after(1.0))
         return None
 

@@ -71,6 +71,7 @@ class Hub:
     async def run(self) -> None:
         """Look for news for as long as somebody follows."""
         loop = asyncio.get_running_loop()
+        trouble = ""
         while True:
             if not self._topics:
                 await self._arrived.wait()
@@ -78,9 +79,12 @@ class Hub:
             begun = loop.time()
             try:
                 await self._tell_all()
-            except Exception:  # noqa: BLE001  what it was is logged
+                trouble = ""
+            except Exception as error:  # noqa: BLE001  what it was is logged
                 # The storage may be away for a while: who follows is told when it is back.
-                _log.exception("following the studies failed; trying again")
+                if str(error) != trouble:  # once: it may be away for days
+                    _log.exception("following the studies failed; trying again")
+                trouble = str(error)
             pause_s = max(_TICK_S, (loop.time() - begun) * (1.0 / _SHARE - 1.0))
             await asyncio.sleep(_LEAST_S)
             with contextlib.suppress(TimeoutError):

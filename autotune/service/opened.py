@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from autotune import studyfile
 from autotune.asktell import AskTell, FinishedError
-from autotune.errors import AutotuneError, StorageError
+from autotune.errors import AutotuneError, BusyError, StorageError
 from autotune.livestatus import running_row
 from autotune.service.problems import ProblemError
 from autotune.supervision import NotAllowedError, Order, StateName, StudyState, Wish
@@ -28,15 +28,21 @@ _ALLOWED: Mapping[str, frozenset[StateName]] = {
     "resume": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED}),
     "delete": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED, StateName.FINISHED}),
 }
+# Without a session they have one soon: a service that was restarted opens them one after the other.
+_TO_BE_OPENED = frozenset({StateName.OPEN, StateName.PAUSED, StateName.FAILED})
 
 
 @dataclass
 class _Opened:
-    """A study, and its session while it has one; `failure` is why it has none, and is to have one."""
+    """A study, and its session while it has one; `failure` is why it has none, and is to have one.
+
+    Then `away` tells that it may have one later without any change: the storage is away, or somebody has the study.
+    """
 
     order: Order
     session: AskTell | None = None
     failure: str = ""
+    away: bool = False
     again_at: float = 0.0
 
 
@@ -79,6 +85,8 @@ class OpenStudies:
                 if known.order.model_dump(exclude=same) == order.model_dump(exclude=same):
                     return
                 raise NotAllowedError(order.name, "another order", StateName.OPEN, _ALLOWED["resume"])
+            if known is not None:
+                self._leave(known)  # while it is paused it holds the study
             opened = _Opened(order)
             self._enter(opened)
             self._write(order)
@@ -119,6 +127,9 @@ class OpenStudies:
             if one is None:
                 raise ProblemError(404, f"no study {name!r} is open for asking; POST /studies opens one")
             state = _state(one)
+            if one.session is None and state.state in _TO_BE_OPENED and (one.away or not one.failure):
+                said = one.failure or "it is being opened"
+                raise ProblemError(503, f"study {name!r}: {said}", retry_after_s=5 if one.failure else 1)
             if one.session is None or (asks and state.state is StateName.PAUSED):
                 said = f": {state.message}" if state.message else ""
                 raise ProblemError(409, f"study {name!r} is {state.state.value}{said}; POST /studies/{name}/resume")
@@ -137,6 +148,9 @@ class OpenStudies:
         """Open what is to be open and is not: after a restart of the service, or when the storage is back."""
         with self._lock:
             for one in self._known.values():
+                if one.session is not None and isinstance(one.session.ended, StorageError):
+                    one.failure, one.away = str(one.session.ended), True
+                    self._leave(one)
                 if one.order.wish is not Wish.STOP and one.session is None and monotonic() >= one.again_at:
                     with suppress(AutotuneError):
                         self._enter(one)
@@ -149,7 +163,7 @@ class OpenStudies:
             one.session = AskTell.open(study, self._url, order.name, file=order.file, say=_said_of(order.name))
             one.failure = ""
         except AutotuneError as error:
-            one.failure = str(error)
+            one.failure, one.away = str(error), isinstance(error, BusyError | StorageError)
             raise
 
     def _leave(self, one: _Opened) -> None:

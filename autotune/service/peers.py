@@ -35,7 +35,8 @@ def user_of(table: Path, local: str, remote: str) -> int | None:
     for line in lines[1:]:
         columns = line.split()
         if columns[1] == local and columns[2] == remote:
-            return int(columns[7])
+            # Of a socket that was closed, which has no inode, many kernels tell user 0, whoever had it.
+            return int(columns[7]) if columns[9] != "0" else None
     return None
 
 

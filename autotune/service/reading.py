@@ -25,6 +25,7 @@ _KEPT = 64
 # search needs the processor, too.
 _LONG_S = 0.5
 _SERVES = 4.0
+_KEPT_BRIEFS = 4096
 
 
 @dataclass
@@ -50,10 +51,19 @@ class Reading:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
         self._charts = lru_cache(maxsize=_KEPT)(self._drawn)
+        # The list needs all studies: with no more of them than summaries, each look would read all anew.
+        self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._in_short)
 
     def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
         charts = charts_of(self.summary(name, version), stored_brackets(self._keep(name).store))
         return {chart.name: chart for chart in charts}
+
+    def _in_short(self, name: str, version: int) -> Mapping[str, Any]:
+        return brief_of(self.summary(name, version))
+
+    def brief(self, name: str, version: int) -> Mapping[str, Any]:
+        """Return what storage knows of a study in short, at that version or later; raises what `summary` does."""
+        return self._briefs(name, version)
 
     def summary(self, name: str, version: int) -> Summary:
         """Return how a study stands, at that version or later.
@@ -65,7 +75,7 @@ class Reading:
         with kept.lock:
             begun = monotonic()
             if kept.summary is None or kept.version != version:
-                kept.summary, kept.version = summarise(kept.store), version
+                kept.summary, kept.version = self._read(name, kept.store), version
                 took_s = monotonic() - begun
                 kept.until = monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
             return kept.summary
@@ -101,6 +111,13 @@ class Reading:
     def _served(self, name: str, newest: int) -> int:
         kept = self._kept.get(name)
         return newest if kept is None or kept.version is None or monotonic() >= kept.until else kept.version
+
+    def _read(self, name: str, store: StudyStore) -> Summary:
+        try:
+            return summarise(store)
+        except (KeyError, TypeError, ValueError) as error:
+            msg = f"study {name!r} is not as this version of autotune stores one: {type(error).__name__} {error}"
+            raise StorageError(msg) from error
 
     def version(self, name: str) -> int | None:
         """Return the version of a study; None if there is none."""

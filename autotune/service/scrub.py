@@ -9,7 +9,9 @@ _Value = TypeVar("_Value")
 
 # A slash that begins a word, and a folder and what is in it: `/usr/bin/pw.x`; but neither `/tmp`, which tells nothing,
 # nor `s/m` or `https://host/page`, nor the interpreter of a script, without which it is none.
-_PATH = re.compile(r"(?<![\w./~-])(?<!#!)(?:~|file://)?(?!//)(?:/+[^\s/:;,'\"<>|()\[\]{}=]+){2,}/?")
+# In the address of a SQLite file, sqlite:////home/..., the fourth slash begins it, and in `-I/usr/include` an option.
+_BEGINS = r"(?:(?<=:///)|(?<=\s-[A-Za-z])|(?<![\w./~-])(?<!#!))"
+_PATH = re.compile(_BEGINS + r"(?:~|file://)?(?!//)(?:/+[^\s/:;,'\"<>|()\[\]{}=]+){2,}/?")
 _SHOWN = "…/"
 
 

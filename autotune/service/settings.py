@@ -11,7 +11,7 @@ class Limits:
 
     `body_bytes` is the longest body; `body_s` how long it may take to arrive; `rate_per_s` and `burst` are of the
     requests of one address, `refused_per_s` of those with a wrong token; `at_once` of all requests in work, `followers`
-    of those who follow events.
+    of those who follow events, or wait for a run.
     """
 
     body_bytes: int = 64 * 1024

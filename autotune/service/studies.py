@@ -1,23 +1,25 @@
 """Studies: those in storage and those that were ordered here, and what may be done with each."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from autotune.durations import parse_duration_s
-from autotune.errors import AutotuneError, BusyError
+from autotune.errors import AutotuneError, BusyError, StorageError, StudyFileError
 from autotune.pictures import Chart
 from autotune.search.store import StudyStore
 from autotune.service.catalogue import Catalogue, Entry
+from autotune.service.held import held
 from autotune.service.hub import LIST, News
 from autotune.service.models import NewStudy, RunningRun, StudyBrief, StudyDetail
 from autotune.service.opened import OpenStudies
 from autotune.service.problems import ProblemError
-from autotune.service.reading import Reading, brief_of, detail_of
+from autotune.service.reading import Reading, detail_of
 from autotune.service.scrub import scrubbed, without_paths
 from autotune.summary import Summary
-from autotune.supervision import Order, StateName, StudyState, Supervisor
+from autotune.supervision import ALLOWED, NameTakenError, NotAllowedError, Order, StateName, StudyState, Supervisor
 
 _RESUMABLE_IDLE = "the catalogue has no study of which it could be gone on with"
 
@@ -87,7 +89,10 @@ class Studies:
             raise ProblemError(404, f"the catalogue has no study {new.study!r}; it has: {known}")
         order = _order(entry, new, by)
         look = self.look()
-        if order.name in look.versions and look.state(order.name).state is StateName.IDLE:
+        before = look.state(order.name)
+        if before.order is not None and before.order.study != entry.name:
+            raise NameTakenError(order.name, before.order.study)
+        if order.name in look.versions and before.state is StateName.IDLE:
             self._check_same(order.name, entry)
         if entry.ask_tell:
             self._opened.open(order)
@@ -128,10 +133,13 @@ class Studies:
         look = self._found(name)
         if name in look.open:
             self._opened.forget(name)
-        elif name in look.ordered:
-            self._supervisor.forget(name)
-        if name in look.versions:
-            self._reading.remove(name)
+        elif name in look.ordered and look.state(name).state not in ALLOWED["delete"]:
+            raise NotAllowedError(name, "delete", look.state(name).state, ALLOWED["delete"])
+        with held(self._reading.shelf.url, name) if name in look.versions else nullcontext():
+            if name in look.ordered:
+                self._supervisor.forget(name)
+            if name in look.versions:
+                self._reading.remove(name)
 
     def charts(self, name: str) -> Mapping[str, Chart]:
         """Return the charts that a study has, by name; a problem if there is none."""
@@ -163,7 +171,8 @@ class Studies:
                 data: Any = [self._brief(look, name).model_dump(mode="json") for name in look.names]
                 found[topic] = News(newest, "studies", data)
             elif topic in look.names:
-                found[topic] = News(newest, "study", self._detail(look, topic).model_dump(mode="json"))
+                with suppress(StorageError):  # one that cannot be read has no news, and must not keep those of others
+                    found[topic] = News(newest, "study", self._detail(look, topic).model_dump(mode="json"))
             else:
                 found[topic] = News(newest, "gone", {"name": topic})
         return found
@@ -211,7 +220,8 @@ class Studies:
 
     def _brief_fields(self, look: Look, name: str) -> dict[str, Any]:
         state = look.state(name)
-        entry = self._catalogue.find(state.order.study) if state.order is not None else None
+        version = look.versions.get(name)
+        entry = self._entry(state.order) if version is None else None
         fields: dict[str, Any] = {
             "objective": entry.study.objective if entry is not None else "",
             "metric": None,
@@ -222,16 +232,27 @@ class Studies:
             "machine": "",
             "replay": False,
         }
-        if name in look.versions:
-            fields |= brief_of(self._reading.summary(name, look.versions[name]))
+        unread = ""
+        if version is not None:
+            try:
+                fields |= self._reading.brief(name, version)
+            except StorageError as error:
+                unread = str(error)  # the others can be listed all the same
         if state.order is not None and isinstance(state.order.trials, int):
             fields["budget"] = state.order.trials
         return fields | {
             "name": name,
             "state": state.state.value,
-            "message": without_paths(state.message),
+            "message": without_paths("\n".join(filter(None, (state.message, unread)))),
             "ask_tell": name in look.open,
         }
+
+    def _entry(self, order: Order | None) -> Entry | None:
+        """Return what was ordered, if the catalogue still has it: it may be gone while the study goes on."""
+        try:
+            return self._catalogue.find(order.study) if order is not None else None
+        except StudyFileError:
+            return None
 
     def _detail(self, look: Look, name: str) -> StudyDetail:
         fields = self._brief_fields(look, name)

@@ -107,10 +107,15 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def _is_kept(found: object) -> bool:
+    words = [found.get("sha256"), found.get("made")] if isinstance(found, dict) else [None]
+    return all(isinstance(word, str) and word.isascii() for word in words)
+
+
 def _parsed(text: str) -> Mapping[str, Mapping[str, str]]:
     found = json.loads(text)
     rows = found.items() if isinstance(found, dict) else ()
-    if not isinstance(found, dict) or not all(isinstance(kept, dict) and "sha256" in kept for _, kept in rows):
+    if not isinstance(found, dict) or not all(_is_kept(kept) for _, kept in rows):
         msg = "it is not a list of tokens"
         raise ValueError(msg)
     return found

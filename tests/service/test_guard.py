@@ -68,6 +68,31 @@ def test_elsewhere_everybody_needs_one_this_user_too(tmp_path, own):
     assert ask(app_of(settings), base="http://192.0.2.1:8642", path="/health").status_code == 200
 
 
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Host"])
+def test_behind_a_proxy_of_this_user_nobody_is_this_user(settings, own, header):
+    assert ask(app_of(settings), headers={header: "127.0.0.1:40000"}).status_code == 401
+    token = TokenBook(settings.tokens).add("ada")
+    shown = {"Authorization": f"Bearer {token}", header: "192.0.2.7"}
+    assert ask(app_of(settings), headers=shown).text == "ada:"
+
+
+@pytest.mark.parametrize("content", ["{broken", "[]", '{"ada": 1}', '{"ada": {"sha256": 5, "made": "x"}}'])
+def test_a_broken_file_of_tokens_lets_nobody_in_but_this_user(settings, own, content):
+    settings.tokens.write_text(content)
+    answer = ask(app_of(settings), headers={"Authorization": "Bearer x"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert str(settings.folder) not in answer.text
+    assert "default-src" in answer.headers["content-security-policy"]
+    assert ask(app_of(settings)).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["127.0.0.2", "LocalHost", "localhost:", "[::1]:80"])
+def test_the_host_is_named_as_the_operator_did_or_as_this_host(tmp_path, own, name):
+    settings = Settings("sqlite:///x.db", tmp_path, host="127.0.0.2")
+    assert ask(app_of(settings), headers={"Host": name}).status_code == 200
+    assert ask(app_of(settings), headers={"Host": f"x{name}"}).status_code == 400
+
+
 @pytest.mark.parametrize("shown", ["Bearer nonsense", "Basic abc", "Bearer", "", "Bearer \u00e9"])
 def test_a_wrong_token_is_refused_even_from_this_user(settings, own, shown):
     TokenBook(settings.tokens).add("ada")
@@ -143,7 +168,7 @@ def test_who_asks_too_often_is_told_when_to_come_again(settings, own):
     assert int(answers[-1].headers["retry-after"]) > 100
 
 
-def test_too_many_at_once_are_sent_away_and_followers_count_apart(settings, own):
+def test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart(settings, own):
     @asynccontextmanager
     async def open_app(limits):
         here, done = asyncio.Event(), asyncio.Event()
@@ -164,7 +189,7 @@ def test_too_many_at_once_are_sent_away_and_followers_count_apart(settings, own)
             await here.wait()
             assert (await client.get("/quick")).status_code == 503
             here.clear()
-            follower = asyncio.create_task(client.get("/studies/x/events"))
+            follower = asyncio.create_task(client.post("/studies/x/ask"))
             await here.wait()
             assert (await client.get("/events")).status_code == 503
             done.set()

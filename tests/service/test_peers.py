@@ -28,6 +28,12 @@ def test_the_user_of_the_other_end_is_found_and_not_our_own(tmp_path):
         assert is_own(("127.0.0.1", 0xB3F2), ("127.0.0.1", 0x21C2), {4: table})
 
 
+def test_a_connection_that_was_closed_is_nobodys(tmp_path):
+    table = tmp_path / "tcp"
+    table.write_text(TABLE.replace("1717        0 13", "   0        0 0").replace("21C2 01 0", "21C2 04 0"))
+    assert user_of(table, "0100007F:B3F2", "0100007F:21C2") is None
+
+
 def test_where_the_kernel_tells_nothing_nobody_is_known(tmp_path):
     assert not is_own(("127.0.0.1", 1), ("127.0.0.1", 2), {4: tmp_path / "missing"})
     assert not is_own(("192.0.2.7", 1), ("192.0.2.1", 2))

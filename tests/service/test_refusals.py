@@ -83,7 +83,7 @@ ELSEWHERE = {
     "a body that does not arrive within 20 s": test_guard.test_a_body_that_does_not_come_is_not_waited_for,
     "more than 200 requests a second from one address": test_guard.test_who_asks_too_often_is_told_when_to_come_again,
     "more than 128 requests at once, or 1000 followers": (
-        test_guard.test_too_many_at_once_are_sent_away_and_followers_count_apart
+        test_guard.test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart
     ),
 }
 

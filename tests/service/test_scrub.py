@@ -23,6 +23,9 @@ from autotune.service.scrub import scrubbed, without_paths
         ("PATH=/opt/a/bin:/home/jo/bin", "PATH=…/bin:…/bin"),
         ("#!/bin/bash\ncd /home/jo/x", "#!/bin/bash\ncd …/x"),
         ('run="${SLURM_SUBMIT_DIR:-$PWD}"/autotune-mine', 'run="${SLURM_SUBMIT_DIR:-$PWD}"/autotune-mine'),
+        ("no study in sqlite:////home/jo/autotune.db", "no study in sqlite:///…/autotune.db"),
+        ("sqlite:///autotune.db", "sqlite:///autotune.db"),
+        ("mpicc -I/home/jo/include -O2", "mpicc -I…/include -O2"),
         ("a folder: /srv/runs/", "a folder: …/runs"),
     ],
 )

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 
 import pytest
@@ -58,7 +59,7 @@ def test_a_study_is_started_followed_and_finished(service, client):
 def test_pause_lets_the_run_end_and_resume_goes_on(service, client):
     client.start("sleepy", name="paused", seed=2)
     while not client.study("paused")["trials"]:
-        pass
+        time.sleep(0.02)
     assert client.pause("paused")["state"] in {"pausing", "paused"}
     paused = service.until("paused", "paused")
     assert 0 < paused["trials"] < 6
@@ -77,7 +78,7 @@ def test_stop_ends_the_run_and_a_stopped_study_is_deleted(service, client):
     client.start("sleepy", name="stopped", trials=30)
     service.until("stopped", "running")
     while not client.study("stopped")["trials"]:
-        pass
+        time.sleep(0.02)
     status, detail = refused(client.delete, "stopped")
     assert status == 409
     assert "delete needs one that is" in detail
@@ -87,7 +88,7 @@ def test_stop_ends_the_run_and_a_stopped_study_is_deleted(service, client):
     follower = threading.Thread(target=lambda: gone.extend(client.follow("stopped")))
     follower.start()
     while not gone:
-        pass
+        time.sleep(0.02)
     client.delete("stopped")
     follower.join(60)
     assert not follower.is_alive()
@@ -181,7 +182,7 @@ def test_killed_in_the_middle_the_studies_go_on_and_are_picked_up(tmp_path):
         client.start("outside", name="asked")
         leased = client.ask("asked", wait_s=10)
         while not client.study("going")["trials"]:
-            pass
+            time.sleep(0.02)
         service.kill()
         client.close()
         service.start(service.port)
