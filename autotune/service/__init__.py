@@ -1,1 +1,1 @@
-"""The service: studies of a storage, for browsers and programs."""
+"""The service: studies over HTTP, and the page. Nothing outside of it, but the command `serve`, needs FastAPI."""

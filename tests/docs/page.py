@@ -18,9 +18,11 @@ REASONS = ("needs a cluster", "needs root", "needs a server", "needs the network
 SHELLS = ("sh", "console")
 # What a block that is only indented may begin with, for its lines to be commands.
 _PROGRAMS = re.compile(
-    r"(?:[A-Z_]+=\S+ )*(?:autotune|\./\S+|curl|python3?|pip|createuser|createdb|sbatch|timeout|kill)\s"
+    r"(?:[A-Z_]+=\S+ )*(?:autotune|\./\S+|curl|optuna-dashboard|python3?|pip|createuser|createdb|sbatch|timeout|kill)\s"
 )
 _OURS = ("autotune", "cd")
+# What a study that ships needs.
+_NEEDED = {"qe": "pw.x", "flags": "gcc"}
 _NOT_RUN = re.compile(r"<!-- not run: (.+?) -->")
 _AFTER = re.compile(r"<!-- after: (.+?) -->")
 _EXIT_CODE = re.compile(r"#.*\bexit code (\d+)")
@@ -43,6 +45,10 @@ class Block:
     @property
     def is_shell(self) -> bool:
         return self.language in SHELLS or (not self.language and bool(_PROGRAMS.match(f"{self.lines[0]} ")))
+
+    @property
+    def is_python(self) -> bool:
+        return self.language == "python"
 
     @property
     def commands(self) -> "list[Command]":
@@ -109,7 +115,8 @@ class Page:
     def missing(self) -> list[str]:
         """The programs beside ours that its commands need and this machine does not have."""
         named = {word for command in self.commands if not command.exempt for word in command.words.split()[:1]}
-        named |= {"pw.x"} if any(re.search(r"\bqe\b", one.words) for one in self.commands if not one.exempt) else set()
+        text = "".join(block.text for block in self.blocks if not block.exempt and (block.is_shell or block.is_python))
+        named |= {program for study, program in _NEEDED.items() if re.search(rf"\b{study}\b", text)}
         return sorted(name for name in named if name not in _OURS and "/" not in name and shutil.which(name) is None)
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,11 @@ from tests.test_docs import QUICK
 
 _SHIM = f'#!/bin/sh\nexec {sys.executable} -m autotune "$@"\n'
 _STUDY = r"((?:^|&& )(?:autotune|\./run) study \S+)"
+# A page says the port that the service has unless told otherwise; somebody may be using that.
+_PORT = "8642"
+_SERVE = r"(\bautotune serve\b)"
+# What an answer says is no error to curl unless it is told so.
+_CURL = 'fail-with-body\nsilent\nshow-error\nnoproxy = "*"\n'
 _READY_S = 60.0
 _END_S = 60.0
 
@@ -37,7 +43,10 @@ class Player:
             "PYTHONPATH": os.fspath(ROOT),
             "XDG_CONFIG_HOME": os.fspath(folder / ".config"),
             "COLUMNS": "120",
+            "CURL_HOME": os.fspath(programs),
         }
+        (programs / ".curlrc").write_text(_CURL, encoding="utf-8")
+        self.port = _free_port()
         self.said: dict[str, str] = {}
         """What each command printed."""
 
@@ -49,14 +58,15 @@ class Player:
                     target = self.folder / block.attributes["file"]
                     target.parent.mkdir(parents=True, exist_ok=True)
                     target.write_text(block.text, encoding="utf-8")
-                elif block.language == "python" and not block.exempt:
-                    self.run([sys.executable, "-c", block.text], f"{page.name}:{block.place}")
+                elif block.is_python and not block.exempt:
+                    text = block.text.replace(_PORT, self.port)
+                    self.run([sys.executable, "-c", text], f"{page.name}:{block.place}")
                 for command in block.commands:
                     if not command.exempt:
                         self._play(command, f"{page.name}:{command.place}: {command.line}", started)
 
     def _play(self, command: Command, where: str, started: list[subprocess.Popen[bytes]]) -> None:
-        line = shortened(command.words)
+        line = re.sub(_SERVE, rf"\1 --port {self.port}", shortened(command.words).replace(_PORT, self.port))
         if line.endswith("&"):
             started.append(self._start(line.removesuffix("&"), len(started), where))
             return
@@ -109,6 +119,12 @@ class Player:
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
+
+
+def _free_port() -> str:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
 
 
 def shortened(line: str) -> str:

@@ -20,7 +20,8 @@ from pydantic.fields import FieldInfo
 from autotune import errors, studyfile
 from autotune.cli.app import app
 from autotune.errors import AutotuneError, ExitCode
-from objectives.command import CommandOptions
+from objectives.commandoptions import CommandOptions
+from objectives.external import ExternalOptions
 from objectives.qe.options import QeOptions
 from objectives.replay.options import ReplayOptions
 from objectives.training.ddp import DdpOptions
@@ -41,6 +42,7 @@ OBJECTIVES: dict[str, type[BaseModel]] = {
     "dna": DnaOptions,
     "ddp": DdpOptions,
     "replay": ReplayOptions,
+    "external": ExternalOptions,
 }
 _GENERATED = f"<!-- generated from the code by `{REGENERATE}`: do not edit -->\n"
 
@@ -54,13 +56,22 @@ API = {
     "autotune.studyfile": ("load", "find", "parse"),
     "autotune.predicting": ("question", "target_of", "predict"),
     "autotune.performance.gather": ("measurements",),
-    "autotune.search.store": ("suggest", "ask"),
+    "autotune.client": ("Client", "Leased", "ServiceError"),
+    "autotune.asktell": ("AskTell", "Asked", "Told", "Answer"),
+    "autotune.search.suggest": ("suggest", "ask"),
     "spaces": ("Space", "space_from_tables", "parameters_from_tables", "constraints_from_tables"),
 }
 """What may be called from Python; anything else may change without a word."""
 _METHODS = {
-    "Space": ("size", "default", "sample", "contains", "violations", "nearest", "neighbours", "encode", "to_dict")
+    "Space": ("size", "default", "sample", "contains", "violations", "nearest", "neighbours", "encode", "to_dict"),
+    "Client": (
+        *("catalogue", "studies", "start", "study", "follow", "pause", "resume", "stop", "delete", "trials"),
+        *("verdict", "predict", "ask", "tell", "renew", "close"),
+    ),
+    "AskTell": ("open", "ask", "tell", "renew", "close", "ended", "status"),
 }
+# Made by a method of theirs, never by their name.
+_OPENED = ("AskTell",)
 
 
 def pages() -> dict[str, str]:
@@ -143,12 +154,18 @@ def _type(annotation: Any) -> str:
     if origin is Literal:
         return " or ".join(f"`{json.dumps(one)}`" for one in inner)
     if origin is list:
-        return "list of tables" if _is_model(inner[0]) else f"list of {_type(inner[0])}s"
+        return "list of tables" if _is_model(inner[0]) else f"list of {_many(_type(inner[0]))}"
     if origin is dict or _is_model(annotation):
         return "table"
     if inner:
         return " or ".join(_type(one) for one in inner if one is not type(None))
     return _TYPES[annotation]
+
+
+def _many(one: str) -> str:
+    if one.startswith("list of "):
+        return one.replace("list", "lists", 1)
+    return " or ".join(f"{word}s" for word in one.split(" or "))
 
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", Any: "value", object: "value"}
@@ -183,6 +200,11 @@ def nested(field: FieldInfo) -> type[BaseModel] | None:
     return None
 
 
+def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a table by the names that a file has for them."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def sections() -> Iterator[tuple[str, type[BaseModel]]]:
     """Yield every table of a study file with its model."""
     yield "top level", studyfile.StudyFile
@@ -204,7 +226,7 @@ def _keys() -> str:
     for title, model in sections():
         rows = [
             (f"`{key}`", _type(field.annotation), _limits(field), _WHEN_LOADED.get((title, key)) or _default(field))
-            for key, field in model.model_fields.items()
+            for key, field in keys_of(model).items()
         ]
         parts.append(f"## {title}\n\n{_table(('key', 'type', 'limits', 'default'), rows)}")
     rows = [(f"`{kind}`", ", ".join(f"`{key}`" for key in (*_COMMON, *own))) for kind, own in _OWN_KEYS.items()]
@@ -243,9 +265,11 @@ def _python() -> str:
 
 def _member(module: ModuleType, name: str) -> str:
     found = getattr(module, name)
-    text = f"### `{name}{_signature(found)}`\n\n{_prose(found)}\n"
+    made = "" if name in _OPENED else _signature(found)
+    text = f"### `{name}{made}`\n\n{_prose(found)}\n"
     for method in _METHODS.get(name, ()):
-        one = inspect.getattr_static(found, method)
+        static = inspect.getattr_static(found, method)
+        one = static.__func__ if isinstance(static, classmethod) else static
         shown = method if not inspect.isfunction(one) else f"{method}{_signature(one)}"
         text += f"\n- `{shown}`: {_prose(one).partition(chr(10) * 2)[0]}"
     return text + "\n"
@@ -254,11 +278,19 @@ def _member(module: ModuleType, name: str) -> str:
 def _signature(found: Any) -> str:
     names = []
     for parameter in inspect.signature(found).parameters.values():
-        if parameter.name == "self" or parameter.name.startswith("_"):
+        if parameter.name in {"self", "cls"} or parameter.name.startswith("_"):
             continue
         shown = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "") + parameter.name
-        names.append(shown if parameter.default is parameter.empty else f"{shown}={parameter.default!r}")
+        names.append(shown if parameter.default is parameter.empty else f"{shown}={_value_shown(parameter.default)}")
     return f"({', '.join(names)})"
+
+
+def _value_shown(value: Any) -> str:
+    """Return a default as it is written; a function has no short form that is always the same."""
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    shown = repr(value)
+    return "..." if callable(value) or shown.startswith("<") else shown
 
 
 def _prose(found: Any) -> str:

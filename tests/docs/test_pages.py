@@ -9,11 +9,11 @@ import pytest
 
 from tests.docs.page import PAGES, REASONS, Page
 from tests.docs.player import Player, files, shortened
-from tests.test_docs import COMMANDS, IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS, README_RUN
+from tests.test_docs import COMMANDS, IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS, README_RUN, SERVE
 from tests.test_docs_clusters import CANCEL, DRY, PILOT
 
 ELSEWHERE = {
-    "README.md": {*README_RUN, *(f"autotune {words}" for words in (*COMMANDS, *DRY, *PILOT, CANCEL))},
+    "README.md": {*README_RUN, *(f"autotune {words}" for words in (*COMMANDS, *DRY, *PILOT, CANCEL, SERVE))},
     "docs/clusters.md": {f"autotune {words}" for words in (*DRY, *PILOT, CANCEL)},
     "docs/import.md": {f"autotune {words}" for words in IMPORT_COMMANDS},
     "docs/machines.md": {f"autotune {words}" for words in MACHINE_COMMANDS},
@@ -80,6 +80,31 @@ def test_the_tutorial_ends_with_a_script_that_runs(played):
     assert "verdict: " in said["autotune best squeeze"]
     assert "#SBATCH --nodes=1" in said["autotune best squeeze --script slurm"]
     assert "KiB = 0." in said["./press.sh"]
+
+
+@pytest.mark.timeout(1200)  # of a whole page, beside other work
+def test_the_guide_to_ones_own_program_reads_a_figure_and_an_answer(played):
+    said = played("docs/own-program.md").said["autotune check ./table.toml --run"]
+    assert "work: 163 steps" in said
+    assert "sum: 55" in said
+
+
+@pytest.mark.timeout(1200)  # of a whole page, beside other work
+def test_what_the_page_on_the_service_asks_for_is_answered(played):
+    said = played("docs/service.md").said
+    names = {study["name"] for study in json.loads(said["curl localhost:8642/studies"])}
+    assert {"squeeze", "monday"} <= names
+    follow = "curl -N --max-time 2 localhost:8642/studies/squeeze/events"
+    assert "event: study\n" in said[follow]
+
+
+@pytest.mark.timeout(1200)  # of a whole page, beside other work
+def test_what_the_page_on_ask_and_tell_asks_for_is_answered(played):
+    said = played("docs/ask-tell.md").said
+    asked = json.loads(next(text for words, text in said.items() if "/ask " in words))
+    example = json.loads(next(one for one in Page.read("docs/ask-tell.md").blocks if one.language == "json").text)
+    assert set(asked) == set(example)
+    assert "verdict: " in said["autotune best mine"]
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
