@@ -59,8 +59,9 @@ class Bench:
     go on side by side: more than one only where each has nodes of its own. `company` are the other coordinators of the
     study, where there may be some, or where jobs outlive theirs: those of a `scheduler`, of which `find_job` returns
     the one that was submitted last in the folder of a run, and which `end_jobs` ends. After a `pause` was asked for no
-    run starts. Where somebody else makes the runs, `asked` tells how many may go on with as many of them in flight as
-    it is given, and `made_with` what a run that ended was made with.
+    run starts. `stored` tells how many runs of a trial are in storage. Where somebody else makes the runs, `asked`
+    tells how many may go on with as many of them in flight as it is given, and `made_with` what a run that ended was
+    made with.
     """
 
     objective: Objective
@@ -82,6 +83,7 @@ class Bench:
     scheduler: str = ""
     find_job: Callable[[Path], str | None] = lambda _: None
     end_jobs: Callable[[Sequence[str]], None] = lambda _: None
+    stored: Callable[[int], int] = lambda _: 0
     pause: Pause = field(default_factory=Pause)
     asked: Callable[[int], int] | None = None
     made_with: Callable[["Launched", Outcome], Mapping[str, Any]] = lambda launched, _: launched.job
@@ -161,11 +163,13 @@ class Bench:
             assert self.company is not None
             self.company.release(place)
 
-    def start(self, task: Task, purpose: Purpose) -> Launched | None:
+    def start(self, task: Task, purpose: Purpose, known: int | None = None) -> Launched | None:
         """Start a prepared task on cores of its own; None while there are not enough, or if it would end too late.
 
+        It is a run of a trial of which so many runs were `known` when it was decided on.
+
         Raises:
-            TakenError: another coordinator has started this run.
+            TakenError: another coordinator has started this run, or made it meanwhile.
         """
         adopted = self._adopted.pop(task.job.name, None)
         if adopted is not None:
@@ -185,7 +189,7 @@ class Bench:
         launched = Launched(placed, purpose, describe_job(placed.job, self.flavour), datetime.now(UTC).isoformat())
         if self.company is not None:
             leased = Leased.of(placed, purpose, launched.job, launched.started, self.scheduler)
-            if not self.company.take(placed.job.name, leased.to_dict()):
+            if not self._taken(placed.job.name, leased, known):
                 self.pool.give_back(resources)
                 msg = f"run {placed.job.name} is being made by another process that works on the study; try again later"
                 raise TakenError(msg)
@@ -193,6 +197,17 @@ class Bench:
         if self.company is not None:
             self.company.beat()
         return launched
+
+    def _taken(self, place: str, leased: Leased, known: int | None) -> bool:
+        """Take a run; False if another coordinator has it, or had it: it may have stored it and given it up since."""
+        assert self.company is not None
+        if not self.company.take(place, leased.to_dict()):
+            return False
+        trial = leased.purpose.trial
+        if known is None or trial is None or self.company.alone or self.stored(trial) <= known:
+            return True
+        self.company.release(place)
+        return False
 
     def release(self, launched: Launched) -> None:
         """Give up a run that will not be made again now."""

@@ -28,6 +28,12 @@ class Ready:
     purpose: Purpose
     lost: Curve = ()
 
+    @property
+    def known(self) -> int | None:
+        """How many runs of its trial were known when it was decided on; None for a run of a comparison."""
+        trial = self.step.trial
+        return None if self.purpose.series else len(trial.runs) + len(trial.earlier)
+
 
 @dataclass
 class Flight:

@@ -145,7 +145,7 @@ class StudyRunner:
         if (first := self._flights.first_waiting) is None:
             return False
         try:
-            launched = self._bench.start(first.task, first.purpose)
+            launched = self._bench.start(first.task, first.purpose, first.known)
         except TakenError:
             self._flights.drop_first()
             self._meet(now=True)

@@ -222,6 +222,7 @@ def _bench(opened: _Opened) -> Iterator[Bench]:
             slowest_s=_slowest_s(opened.store),
             company=company,
             scheduler=place.queue.site.scheduler if place.queue is not None else "",
+            stored=opened.store.count_runs,
             find_job=place.queue.submitted if place.queue is not None else lambda _: None,
             end_jobs=place.queue.end if place.queue is not None else lambda _: None,
         )

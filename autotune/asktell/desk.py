@@ -79,8 +79,6 @@ class Desk:
         """Put a request into the queue, from any thread."""
         self._requests.put(request)
 
-    # What the session needs of it.
-
     def serve(self, bench: Bench) -> None:
         """Make the runs of a bench."""
         bench.asked, bench.made_with, bench.end_jobs = self.workers, self.made_with, self.forget
@@ -88,7 +86,8 @@ class Desk:
     def company(self, book: LeaseBook, holder: str, alone: bool) -> DeskCompany:
         """Return the coordinators of the study, to whom leases have tickets."""
         self._write = book.take
-        return DeskCompany(book, holder, alone, take_run=self.take, left=self.leave_to_come)
+        back, come = self.give_back, self.leave_to_come
+        return DeskCompany(book, holder, alone, take_run=self.take, give_run_back=back, left=come)
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
         """Take note of what was told before this session, and how the trials stand by it."""
@@ -132,6 +131,11 @@ class Desk:
             self._askers.popleft()
         self._started[place] = record, asker
         return True
+
+    def give_back(self, place: str) -> None:
+        """Let who would have got a run ask on: somebody else has made it."""
+        if place in self._started and (asker := self._started.pop(place)[1]) is not None:
+            self._askers.appendleft(asker)
 
     def made_with(self, launched: Launched, outcome: Outcome) -> Mapping[str, Any]:
         """Return what a run was made with, as far as it was told."""

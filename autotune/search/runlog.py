@@ -36,8 +36,8 @@ class RunLog(Protocol):
     def runs(self) -> list[Run]:
         """Return every run."""
 
-    def count(self) -> int:
-        """Return how many runs there are."""
+    def count(self, trial: int | None = None) -> int:
+        """Return how many runs there are; of a `trial` those of tuning."""
 
     def leases(self, holder: str) -> LeaseBook:
         """Return the leases of the study in the hands of `holder`."""
@@ -62,9 +62,9 @@ class MemoryRunLog:
         """Return every run."""
         return list(self._runs)
 
-    def count(self) -> int:
-        """Return how many runs there are."""
-        return len(self._runs)
+    def count(self, trial: int | None = None) -> int:
+        """Return how many runs there are; of a `trial` those of tuning."""
+        return sum(trial is None or (run.trial == trial and not run.series) for run in self._runs)
 
     def leases(self, holder: str) -> MemoryLeaseBook:
         """Return leases that nobody else sees."""
@@ -116,9 +116,11 @@ class SqlRunLog:
         with self._engine.connect() as connection:
             return [_run(row) for row in connection.execute(wanted).mappings()]
 
-    def count(self) -> int:
-        """Return how many runs there are."""
+    def count(self, trial: int | None = None) -> int:
+        """Return how many runs there are; of a `trial` those of tuning."""
         wanted = select(func.count()).select_from(_RUNS).where(_RUNS.c.study == self._study)
+        if trial is not None:
+            wanted = wanted.where(_RUNS.c.trial == trial, _RUNS.c.series == "")
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)
 

@@ -189,6 +189,11 @@ class StudyStore:
         self._runs = len(found)
         return found
 
+    def count_runs(self, trial: int) -> int:
+        """Return how many runs of tuning a trial has, whoever made them."""
+        with storage_errors(self._url):
+            return self._log.count(trial)
+
     def trials(self) -> list[TrialRecord]:
         """Return every trial that was proposed, by number, with those of its runs that count."""
         runs: dict[int, list[Run]] = defaultdict(list)
