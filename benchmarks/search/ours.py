@@ -11,9 +11,9 @@ import optuna
 from optuna.trial import TrialState
 
 import autotune
-from autotune.search import store
 from autotune.search.proposer import SpaceExhaustedError
 from autotune.search.sampler import ValidSetSampler
+from autotune.search.suggest import ask
 from benchmarks.search.problem import Problem
 from benchmarks.search.recording import BudgetSpentError, Recording
 
@@ -29,7 +29,7 @@ def ours(problem: Problem, recording: Recording, seed: int) -> str:
     study = optuna.create_study(sampler=ValidSetSampler(problem.space, seed=seed))
     with contextlib.suppress(SpaceExhaustedError):
         while not recording.over:
-            trial = store.ask(study, problem.space)
+            trial = ask(study, problem.space)
             value = recording.evaluate(problem.space.indices([trial.params])[0].tolist())
             if value is None:
                 study.tell(trial, state=TrialState.FAIL)
