@@ -8,7 +8,7 @@ from autotune.agenda import WARM_UP, WARM_UP_LIMIT_S, Agenda, Step
 from autotune.bench import Bench, TakenError
 from autotune.brackets import brackets_of
 from autotune.checkpoints import Checkpoints
-from autotune.display import Status, shown
+from autotune.display import Status
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.flights import Flight, Flights, Ready
 from autotune.front import second_metric
@@ -102,9 +102,10 @@ class StudyRunner:
         if self._budget.timeout_s is not None:
             self._ends_at = self._clock() + self._budget.timeout_s
         while True:
-            others = self._meet()
+            self._meet()
+            others = bool(self._elsewhere)
             while len(self._flights) < self._workers() and self._launch_next():
-                pass
+                others = others or bool(self._elsewhere)
             self._bench.check_time(idle=not self._flights)
             if not self._flights and not others and self._workers():
                 self._store_settled()  # what waited for trials that did not come
@@ -117,10 +118,14 @@ class StudyRunner:
         return self._standings.trials
 
     @property
+    def _elsewhere(self) -> Set[int]:
+        """The trials of which another coordinator has a run in flight, after which more may follow."""
+        return self._bench.company.busy if self._bench.company is not None else frozenset()
+
+    @property
     def _busy(self) -> Set[int]:
         """The trials of which a run is in flight, here or elsewhere."""
-        elsewhere = self._bench.company.busy if self._bench.company is not None else None
-        return self._flights.busy | elsewhere if elsewhere else self._flights.busy
+        return self._flights.busy | self._elsewhere
 
     def merge(self, trials: Iterable[TrialRecord]) -> None:
         """Take note of trials as they are in storage, whoever made their runs; not of those that have a run here."""
@@ -154,16 +159,13 @@ class StudyRunner:
             self._flights.launch(launched, self._bench.objective)
         return launched is not None
 
-    def _meet(self, *, now: bool = False) -> bool:
-        """See what other coordinators have done; whether one has a run in flight, of which more may follow."""
+    def _meet(self, *, now: bool = False) -> None:
+        """See what other coordinators have done."""
         company = self._bench.company
-        if company is None:
-            return False
-        if company.look(when_due=not now):
+        if company is not None and company.look(when_due=not now):
             self._read_anew(surely=bool(company.others))
             self._go_on()
             self._store_settled()
-        return bool(company.busy)
 
     def _read_anew(self, *, surely: bool = False) -> None:
         """Take note of what others have stored, if they have; `surely` also of what shows in no number."""
@@ -233,25 +235,13 @@ class StudyRunner:
             if self._has_enough():
                 self._ending = Ending.PAYS_NO_MORE
                 return False
-        proposed = None if exhausted else self._store.ask(self._space, self._observations(), self._shows_nothing())
+        shows_nothing = self._sameness.judge(self._bench.display.line)
+        proposed = None if exhausted else self._store.ask(self._space, self._observations(), shows_nothing)
         if proposed is None:
             self._ending = Ending.EXHAUSTED
             return False
         self._note(proposed)
         return True
-
-    def _shows_nothing(self) -> Callable[[Configuration], bool] | None:
-        """Return what tells whether a configuration would show nothing new; None where that is not known of any."""
-        sameness = self._sameness
-
-        def tell(configuration: Configuration) -> bool:
-            twin = sameness.twin(configuration)
-            if twin is not None:
-                text = f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}"
-                self._bench.display.line(text)
-            return twin is not None
-
-        return tell if sameness.inert or sameness.alike else None
 
     def _observations(self) -> Mapping[int, Observation]:
         if self._unobserved:

@@ -2,9 +2,10 @@
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from autotune.display import shown
 from autotune.records import TrialRecord
 from objectives.base import Alike
 from spaces import Configuration
@@ -75,6 +76,20 @@ class Sameness:
                 if self.alike(reduced, self._reduced(trial.configuration), _details(trial)):
                     return trial
         return self._trials[first] if first is not None else None
+
+    def judge(self, say: Callable[[str], None]) -> Callable[[Configuration], bool] | None:
+        """Return what tells whether a configuration would show nothing new, and says so of those that would not.
+
+        None where that is not known of any.
+        """
+
+        def judge(configuration: Configuration) -> bool:
+            twin = self.twin(configuration)
+            if twin is not None:
+                say(f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}")
+            return twin is not None
+
+        return judge if self._inert or self.alike else None
 
     def _count(self, trial: TrialRecord, by: int) -> None:
         unused = {name for outcome in trial.outcomes for name in outcome.unused}
