@@ -25,7 +25,7 @@ from autotune.studyfile import StudyFile
 from autotune.telling import Telling, why_nothing_worked
 from autotune.trial import Task
 from objectives.base import Answer
-from spaces import Configuration, Space
+from spaces import Space
 
 _TICK_S = 0.25
 # That many runs in a row without a working machine under them: it is the machine.

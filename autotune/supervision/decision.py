@@ -7,9 +7,6 @@ from enum import Enum, StrEnum
 from autotune.errors import ExitCode
 from autotune.supervision.order import Wish
 
-GIVEN_UP_AFTER = 5
-"""So many processes of a study in a row that died without a finished trial: another one would die as well."""
-
 
 class StateName(StrEnum):
     """How a study stands. `OPEN` and `IDLE` are those that no supervisor looks after."""
@@ -44,6 +41,14 @@ class Fate(Enum):
     OUT_OF_TIME = "its time was over"
     FAILED = "it cannot go on as it is"
     DIED = "it can go on"
+    AWAY = "it can go on when its storage is back"
+
+
+GIVEN_UP_AFTER: Mapping[Fate, int] = {Fate.DIED: 5, Fate.AWAY: 30}
+"""So many processes of a study in a row that ended so without a finished trial: another one would end as well.
+
+A database server that is brought to a newer version is back within half an hour.
+"""
 
 
 _FATES: Mapping[int | None, Fate] = {
@@ -51,7 +56,7 @@ _FATES: Mapping[int | None, Fate] = {
     ExitCode.USAGE: Fate.FAILED,
     ExitCode.CANNOT_RUN_HERE: Fate.FAILED,
     ExitCode.NOTHING_WORKED: Fate.FAILED,
-    ExitCode.STORAGE: Fate.FAILED,
+    ExitCode.STORAGE: Fate.AWAY,
     ExitCode.BUSY: Fate.FAILED,
     ExitCode.UNFINISHED: Fate.OUT_OF_TIME,
     ExitCode.PAUSED: Fate.PAUSED,
@@ -71,6 +76,11 @@ class Ended:
     def fate(self) -> Fate:
         """What that means. A process that was interrupted, by nobody here, died: the host was shut down, say."""
         return Fate.FAILED if self.error else _FATES.get(self.code, Fate.DIED)
+
+    @property
+    def lets_go_on(self) -> bool:
+        """Whether the study can go on, sooner or later, with another process."""
+        return self.fate in GIVEN_UP_AFTER
 
 
 @dataclass(frozen=True)
@@ -122,12 +132,14 @@ def _of_ended(wish: Wish, reality: Reality) -> Decision:
     fate = (reality.ended.fate if reality.ended else Fate.DIED) if reality.current else None
     if fate is Fate.FINISHED:
         return Decision(StateName.FINISHED)
-    if fate is Fate.FAILED or (fate is Fate.DIED and wish is Wish.RUN and reality.deaths >= GIVEN_UP_AFTER):
+    limit = GIVEN_UP_AFTER.get(fate) if fate is not None else None
+    given_up = limit is not None and reality.deaths >= limit
+    if fate is Fate.FAILED or (given_up and wish is Wish.RUN):
         return Decision(StateName.FAILED)
     if wish is Wish.PAUSE or fate is Fate.PAUSED:
         return Decision(StateName.STOPPED if wish is Wish.STOP else StateName.PAUSED)
     if wish is Wish.STOP or fate is Fate.OUT_OF_TIME:
         return Decision(StateName.STOPPED)
-    if fate is Fate.DIED and reality.too_soon:
+    if limit is not None and reality.too_soon:
         return Decision(StateName.WAITING)
     return Decision(StateName.RUNNING, Action.START)

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from autotune.livestatus import WAITING
-from autotune.supervision.decision import Action, Decision, Fate, Reality, StateName, decide
+from autotune.supervision.decision import Action, Decision, Reality, StateName, decide
 from autotune.supervision.order import Order, Wish
 from autotune.supervision.studyfolder import Process, StudyFolder
 from autotune.supervision.words import in_words
@@ -76,7 +76,7 @@ def look(found: StudyFolder, memory: Memory, now: float, pause_s: float) -> View
         status = found.status()
         ended = found.end(process)
         current = process.serial >= order.serial
-        died = current and (ended is None or ended.fate is Fate.DIED)
+        died = current and (ended is None or ended.lets_go_on)
         deaths = _deaths(process, status) if died else 0
         too_soon = died and now < memory.next_start(process, deaths, pause_s)
         reality = Reality(current=current, ended=ended, deaths=deaths, too_soon=too_soon)

@@ -11,7 +11,6 @@ from tests.autotune.fakes import PaperExecutor, bowl
 from tests.autotune.test_company import Clock
 from tests.autotune.test_runner import session
 
-
 # What storage has of a run whose coordinator starts its program itself.
 LEFT = Leased(
     Purpose({"np": 8}, 0),

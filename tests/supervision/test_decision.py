@@ -4,7 +4,7 @@ import signal
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from autotune.errors import ExitCode
@@ -26,7 +26,7 @@ realities = st.builds(
     overdue=st.booleans(),
     current=st.booleans(),
     ended=st.none() | ends,
-    deaths=st.integers(0, 2 * GIVEN_UP_AFTER),
+    deaths=st.integers(0, 2 * max(GIVEN_UP_AFTER.values())),
     too_soon=st.booleans(),
 )
 
@@ -74,13 +74,19 @@ def test_a_wish_is_carried_out_when_nothing_runs_any_more_unless_the_study_ended
         assert own or decide(wish, reality).state is state
 
 
-deaths = st.none() | st.builds(Ended, code=st.sampled_from([1, 130, 137])) | st.builds(Ended, signal=st.integers(1, 64))
+deaths = (
+    st.none() | st.builds(Ended, code=st.sampled_from([1, 5, 130, 137])) | st.builds(Ended, signal=st.integers(1, 64))
+)
 
 
-@given(deaths, st.integers(1, 2 * GIVEN_UP_AFTER))
+@given(deaths, st.integers(1, 100))
+@example(Ended(code=5), 29)
+@example(Ended(code=5), 30)
+@example(None, 4)
+@example(None, 5)
 def test_a_study_that_dies_again_and_again_is_given_up_and_no_sooner(ended, count):
     found = decide(Wish.RUN, Reality(current=True, ended=ended, deaths=count))
-    given_up = count >= GIVEN_UP_AFTER
+    given_up = count >= (30 if ended == Ended(code=5) else 5)
     assert found == (Decision(StateName.FAILED) if given_up else Decision(StateName.RUNNING, Action.START))
 
 

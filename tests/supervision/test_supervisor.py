@@ -22,8 +22,10 @@ from autotune.supervision import (
     starting,
     warden,
 )
-from autotune.supervision.decision import GIVEN_UP_AFTER
+from autotune.supervision.decision import GIVEN_UP_AFTER, Fate
 from tests.supervision.services import server, until
+
+DEATHS = GIVEN_UP_AFTER[Fate.DIED]
 
 
 @pytest.fixture
@@ -111,7 +113,6 @@ def test_the_same_order_again_changes_nothing_and_another_one_has_to_wait(servic
         (2, "failed", "its study file or an option is wrong"),
         (3, "failed", "cannot run on this machine"),
         (4, "failed", "no configuration has worked"),
-        (5, "failed", "cannot be read or written"),
         (6, "failed", "somebody else holds"),
         (7, "stopped", "the time that it was given is over"),
         (8, "paused", "paused by somebody else"),
@@ -134,18 +135,28 @@ def test_one_that_dies_again_and_again_is_given_up_with_its_last_words(service, 
     supervisor.submit(service.order(does=does))
     service.ticks_until(supervisor, "failed")
     found = supervisor.state("mine")
-    assert f"{said}, {GIVEN_UP_AFTER} times in a row without a finished trial\nstudy " in found.message
+    assert f"{said}, {DEATHS} times in a row without a finished trial\nstudy " in found.message
     assert supervisor.tick() == []
-    assert len(service.starts()) == GIVEN_UP_AFTER
+    assert len(service.starts()) == DEATHS
     # Who has mended what was wrong has five deaths again.
     supervisor.resume("mine")
     service.ticks_until(supervisor, "failed")
-    assert len(service.starts()) == 2 * GIVEN_UP_AFTER
+    assert len(service.starts()) == 2 * DEATHS
+
+
+def test_one_whose_storage_is_away_is_started_until_it_is_back(service, supervisor):
+    supervisor.submit(service.order(does="exit 5"))
+    service.ticks_while(supervisor, lambda: len(service.starts()) <= DEATHS)
+    found = supervisor.state("mine")
+    assert found.state in {"waiting", "running"}
+    service.tell("run")
+    service.ticks_until(supervisor, "running")
+    ready(service)
 
 
 def test_deaths_after_a_finished_trial_are_not_counted_together(service, supervisor):
     supervisor.submit(service.order(does="advance die 9"))
-    service.ticks_while(supervisor, lambda: len(service.starts()) <= 2 * GIVEN_UP_AFTER)
+    service.ticks_while(supervisor, lambda: len(service.starts()) <= 2 * DEATHS)
     service.tell("die 9")
     service.ticks_until(supervisor, "failed")
 
