@@ -162,7 +162,8 @@ def main() -> None:
             client.stop(_STUDY)
         print(f"{given.followers} followers, {given.clients} programs, {given.seconds:g} s, {given.storage}")
         report(heard, StudyStore.read(storage_url(storage), _STUDY), given.followers, given.seconds)
-        mebibytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    # Only of processes that have ended.
+    mebibytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"largest process of the service: {mebibytes:.0f} MiB")
 
 

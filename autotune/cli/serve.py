@@ -21,6 +21,8 @@ FolderOption = Annotated[
 ]
 
 _BACKLOG = 512
+# Longer than clients and proxies keep a connection without use (often 60 s): else a request may meet its closing.
+_IDLE_S = 75
 # Who follows events never leaves by himself.
 _PATIENCE_S = 2
 
@@ -68,6 +70,7 @@ def serve(
         server_header=False,
         # With them whoever is on this host could name the connection of somebody else as their own.
         proxy_headers=False,
+        timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_PATIENCE_S,
     )
     uvicorn.Server(config).run(sockets=[listening])

@@ -1,5 +1,6 @@
 """The service as its users see it: studies are started, followed, paused, stopped, resumed, deleted; it is killed."""
 
+import http.client
 import subprocess
 import sys
 import threading
@@ -196,6 +197,16 @@ def test_killed_in_the_middle_the_studies_go_on_and_are_picked_up(tmp_path):
         assert {run.session["pid"] for run in store.runs() if "pid" in run.session} <= {
             store.runs()[0].session.get("pid")
         }
+
+
+def test_a_connection_that_was_idle_for_a_while_serves_again(service):
+    """Clients and proxies that keep connections for up to a minute would else lose requests now and then."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port)
+    for pause_s in (0.0, 6.0):  # uvicorn's own limit is five
+        time.sleep(pause_s)
+        connection.request("GET", "/health")
+        assert connection.getresponse().read()
+    connection.close()
 
 
 def test_a_second_service_on_the_same_folder_is_refused(service):
