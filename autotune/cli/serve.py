@@ -23,7 +23,7 @@ FolderOption = Annotated[
 _BACKLOG = 512
 # Longer than clients and proxies keep a connection without use (often 60 s): else a request may meet its closing.
 _IDLE_S = 75
-# Who follows events never leaves by himself.
+# How long the answers that are being sent may take when the service ends.
 _PATIENCE_S = 2
 
 
@@ -47,6 +47,7 @@ def serve(
 
     from autotune.service.app import create_app  # noqa: PLC0415
     from autotune.service.catalogue import Catalogue  # noqa: PLC0415
+    from autotune.service.server import Server  # noqa: PLC0415
     from autotune.service.settings import Settings  # noqa: PLC0415
 
     url = storage_url(storage)
@@ -73,7 +74,7 @@ def serve(
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_PATIENCE_S,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    Server(config, app.state.let_go).run(sockets=[listening])
 
 
 def token(

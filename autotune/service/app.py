@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; what it holds is taken when it starts, and given up when it ends.
 
+    Its `state.let_go` ends what would never end by itself: who follows, and who waits for something to measure.
+
     Raises:
         StorageError: the storage, or the service's folder, cannot be used.
         BusyError: another service has the folder.
@@ -40,19 +42,23 @@ def create_app(settings: Settings) -> FastAPI:
     all_studies = Studies(catalogue, reading, supervisor, opened)
     hub = Hub(all_studies.news)
 
+    tasks: list[asyncio.Task[None]] = []
+
+    async def let_go() -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        hub.close()
+        await run_in_threadpool(opened.close)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
-        tasks = [asyncio.create_task(hub.run()), asyncio.create_task(_supervise(supervisor, opened))]
+        tasks.extend([asyncio.create_task(hub.run()), asyncio.create_task(_supervise(supervisor, opened))])
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with suppress(asyncio.CancelledError):
-                    await task
-            opened.close()
+            await let_go()
             supervisor.close()
 
     app = Described(
@@ -63,6 +69,7 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
+    app.state.let_go = let_go
     app.include_router(studies.routes(all_studies, catalogue))
     app.include_router(found.routes(all_studies))
     app.include_router(live.routes(all_studies, hub))

@@ -50,6 +50,9 @@ class _Topic:
 
     def tell(self, news: News) -> None:
         self.stamp, self.last, self.number = news.stamp, news.encoded(), self.number + 1
+        self.wake()
+
+    def wake(self) -> None:
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -62,6 +65,7 @@ class Hub:
         self._look = look
         self._topics: dict[str, _Topic] = {}
         self._arrived = asyncio.Event()
+        self._closed = False
 
     @property
     def followers(self) -> int:
@@ -90,6 +94,12 @@ class Hub:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._arrived.wait(), pause_s)
 
+    def close(self) -> None:
+        """Let all go who follow, and whoever comes later."""
+        self._closed = True
+        for topic in self._topics.values():
+            topic.wake()
+
     async def follow(self, topic: str) -> AsyncIterator[bytes]:
         """Provide the news of a topic as they come, the present state first."""
         if topic not in self._topics:
@@ -99,7 +109,7 @@ class Hub:
         found.followers += 1
         seen = 0
         try:
-            while True:
+            while not self._closed:
                 if found.number > seen:
                     seen = found.number
                     yield found.last

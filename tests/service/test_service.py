@@ -11,7 +11,7 @@ import pytest
 
 from autotune.client import Client, ServiceError
 from autotune.search.store import StudyStore
-from tests.service.serving import serving
+from tests.service.serving import Service, serving
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +207,43 @@ def test_a_connection_that_was_idle_for_a_while_serves_again(service):
         connection.request("GET", "/health")
         assert connection.getresponse().read()
     connection.close()
+
+
+def test_who_follows_or_waits_is_let_go_when_the_service_ends(tmp_path):
+    service = Service(tmp_path).start()
+    ends = {}
+
+    def ask():
+        connection = http.client.HTTPConnection("127.0.0.1", service.port)
+        kind = {"Content-Type": "application/json"}
+        connection.request("POST", "/studies/outside/ask", '{"wait_s": 10}', kind)
+        with connection.getresponse() as answer:
+            ends["ask"] = (answer.status, answer.read())
+        connection.close()
+
+    def follow():
+        with service.client() as client:
+            ends["follow"] = [study["state"] for study in client.follow("outside")]
+
+    threads = [threading.Thread(target=one) for one in (ask, follow)]
+    try:
+        with service.client() as client:
+            client.start("outside")
+            service.until("outside", "open")
+            assert client.ask("outside")  # the default: until it is told, others wait
+        for thread in threads:
+            thread.start()
+        time.sleep(1.0)
+    finally:
+        status = service.stop()
+    assert status >= 0  # no signal's
+    for thread in threads:
+        thread.join(60)
+    assert ends["ask"][0] == 503
+    assert b"can be told when it is open again" in ends["ask"][1]
+    assert ends["follow"][-1] == "open"
+    assert "Traceback" not in service.log
+    assert "ERROR" not in service.log
 
 
 def test_a_second_service_on_the_same_folder_is_refused(service):
