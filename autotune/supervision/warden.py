@@ -91,9 +91,16 @@ def bound_log(folder: str, most_bytes: int) -> None:
         if os.stat(log).st_size <= most_bytes:
             return
         with contextlib.suppress(OSError):  # on a full disk there is no older part
-            shutil.copy(log, os.path.join(folder, OLDER_LOG))
-        # Whoever writes appends: the next line is the first.
+            _copy(log, os.path.join(folder, OLDER_LOG))
+        # Whoever writes appends: the next line is the first. What is written just now, after the copy, is lost.
         os.truncate(log, 0)
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file to its end, with what is written to it meanwhile; only its user may read the copy."""
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as writing, open(source, "rb") as reading:
+        shutil.copyfileobj(reading, writing)
 
 
 class Warden:
