@@ -1,15 +1,20 @@
 """What holds for every test: none depends on how fast the machine is, or on how the tests were started."""
 
+import functools
 import itertools
 import signal
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Pool, event
+from xdist.scheduler import LoadFileScheduling
 
 from tests import postgres
 from tests.realslurm import RealSlurm, why_not
+
+ROOT = Path(__file__).parent.parent
 
 # Started in the background of a script they would hand on that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -18,6 +23,27 @@ settings.register_profile("any-machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any-machine")
 
 _NUMBERS = itertools.count()
+
+
+class Files(LoadFileScheduling):
+    """Which tests go on side by side (`pytest -n 2`): those of different files, and of one that takes cores at a time.
+
+    A study takes the cores of this machine for itself, and a second one is refused or waits.
+    """
+
+    def _split_scope(self, nodeid):
+        file = super()._split_scope(nodeid)
+        return "cores" if _takes_cores(file) else file
+
+
+@functools.cache
+def _takes_cores(file):
+    return "pytest.mark.cores" in (ROOT / file).read_text(encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return Files(config, log)
 
 
 @contextmanager

@@ -19,6 +19,8 @@ from autotune.performance.imports.mapping import MappingFile, MetricSection, Wor
 from autotune.search.library import Library
 from spaces.functions import FUNCTIONS
 
+pytestmark = pytest.mark.cores
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
@@ -91,6 +93,8 @@ def test_a_command_of_the_readme(folder, command):
     words = shlex.split(command)
     if words[0] == "init":
         words.insert(1, "--force")
+    if words[0] == "ablate":
+        words += ["--rounds", "3"]
     if "--input" in words:
         words += [*QUICK, "--trials", "1"]
     ended = autotune(folder, words)

@@ -4,6 +4,8 @@ import pytest
 
 from tests.autotune.chaos import TARGETS, ChaosStudy, kill_once, nothing_left
 
+pytestmark = pytest.mark.cores
+
 INSTANTS = 2
 
 

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from autotune.cli.app import app
 
+pytestmark = pytest.mark.cores
+
 PYTHON = sys.executable
 GOOD = f"""
 objective = "command"

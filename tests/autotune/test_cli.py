@@ -12,6 +12,8 @@ import pytest
 
 from tests import warm
 
+pytestmark = pytest.mark.cores
+
 STUDY = """
 objective = "command"
 description = "a command that is fastest at x = 7"

@@ -13,7 +13,7 @@ import pytest
 from autotune.machine import this_machine
 from launchers.detect import detect
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cores, pytest.mark.real, pytest.mark.timeout(900)]
 
 GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: apt-get install gcc")
 HPCC = pytest.mark.skipif(

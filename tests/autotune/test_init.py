@@ -22,6 +22,8 @@ from autotune.studytext import study_text
 from launchers.local import LocalLauncher
 from objectives.base import Context
 
+pytestmark = pytest.mark.cores
+
 GOLDEN = Path(__file__).parent / "golden"
 COMMANDS = {
     "ranks-and-threads": "OMP_NUM_THREADS=2 LEVEL=fast mpirun -np 4 /bin/echo -n 100 --tol=0.5 'a{b}'",

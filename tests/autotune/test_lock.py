@@ -15,6 +15,8 @@ from autotune.errors import BusyError
 from autotune.lock import Holder, IfHeld, StudyLock
 from tests.autotune.test_cli import autotune, held
 
+pytestmark = pytest.mark.cores
+
 HOLD = """
 import pathlib, signal, sys, time
 from autotune.lock import IfHeld, StudyLock

@@ -32,6 +32,8 @@ from tests.autotune.fakes import (
 from tests.autotune.test_cli import autotune
 from tests.autotune.test_lock import tuning
 
+pytestmark = pytest.mark.cores
+
 
 class Pausing(PaperExecutor):
     """Asks for the pause when so many runs were started."""

@@ -24,6 +24,8 @@ from tests.autotune.fakes import definition, small_space, took
 from tests.autotune.test_cli import autotune, held
 from tests.autotune.test_library import THREE
 
+pytestmark = pytest.mark.cores
+
 SPACE = small_space()
 
 

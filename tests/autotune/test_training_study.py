@@ -10,7 +10,7 @@ from tests.autotune.chaos import kill_once, nothing_left
 from tests.autotune.quicktraining import TrainingStudy
 from tests.warm import autotune
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cores, pytest.mark.real, pytest.mark.timeout(900)]
 INSTANTS = 2
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.autotune.test_cli import STUDY, autotune
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.cores, pytest.mark.timeout(400)]
 
 NAPS = STUDY.replace('"awk", "BEGIN', '"sh", "-c", "sleep 0.4; echo {x} >> launches.log; echo took {x}", "BEGIN')
 

@@ -11,6 +11,7 @@ import pytest
 from tests.warm import autotune
 
 pytestmark = [
+    pytest.mark.cores,
     pytest.mark.real,
     pytest.mark.timeout(600),
     pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest here: apt-get install ucx-utils"),

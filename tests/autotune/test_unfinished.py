@@ -20,6 +20,8 @@ from launchers import Usage
 from launchers.local import LocalLauncher
 from tests.autotune.fakes import ListDisplay, PaperExecutor
 
+pytestmark = pytest.mark.cores
+
 STUDY = f"""
 objective = "command"
 [options]

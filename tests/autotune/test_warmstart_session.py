@@ -9,6 +9,8 @@ from autotune.search.library import Library
 from objectives.base import Metric
 from tests.autotune.test_cli import STUDY, autotune
 
+pytestmark = pytest.mark.cores
+
 TOOK = Metric("took_s", "s")
 
 

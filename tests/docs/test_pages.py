@@ -12,6 +12,8 @@ from tests.docs.player import Player, files, shortened
 from tests.test_docs import COMMANDS, IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS, README_RUN, SERVE
 from tests.test_docs_clusters import CANCEL, DRY, PILOT
 
+pytestmark = pytest.mark.cores
+
 ELSEWHERE = {
     "README.md": {*README_RUN, *(f"autotune {words}" for words in (*COMMANDS, *DRY, *PILOT, CANCEL, SERVE))},
     "docs/clusters.md": {f"autotune {words}" for words in (*DRY, *PILOT, CANCEL)},

@@ -13,6 +13,8 @@ from autotune.client import Client, ServiceError
 from autotune.search.store import StudyStore
 from tests.service.serving import Service, serving
 
+pytestmark = pytest.mark.cores
+
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):

@@ -8,6 +8,8 @@ from playwright.sync_api import expect
 from tests.service.page.conftest import PATIENCE_MS
 from tests.service.serving import serving
 
+pytestmark = pytest.mark.cores
+
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
