@@ -21,10 +21,6 @@ FolderOption = Annotated[
 ]
 
 _BACKLOG = 512
-# Longer than clients and proxies keep a connection without use (often 60 s): else a request may meet its closing.
-_IDLE_S = 75
-# How long the answers that are being sent may take when the service ends.
-_PATIENCE_S = 2
 
 
 def serve(
@@ -43,11 +39,9 @@ def serve(
     as_json: AsJson = False,
 ) -> None:
     """Serve studies to browsers and programs: start, follow, predict, ask, tell. Ctrl-C leaves the studies running."""
-    import uvicorn  # noqa: PLC0415  with FastAPI and Optuna it takes a while to import
-
-    from autotune.service.app import create_app  # noqa: PLC0415
+    from autotune.service.app import create_app  # noqa: PLC0415  with FastAPI and Optuna it takes a while to import
     from autotune.service.catalogue import Catalogue  # noqa: PLC0415
-    from autotune.service.server import Server  # noqa: PLC0415
+    from autotune.service.server import run  # noqa: PLC0415
     from autotune.service.settings import Settings  # noqa: PLC0415
 
     url = storage_url(storage)
@@ -64,17 +58,7 @@ def serve(
         print_json({"url": address, "storage": shown(url), "folder": str(settings.folder)})
     else:
         _say(address, settings)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        # With them whoever is on this host could name the connection of somebody else as their own.
-        proxy_headers=False,
-        timeout_keep_alive=_IDLE_S,
-        timeout_graceful_shutdown=_PATIENCE_S,
-    )
-    Server(config, app.state.let_go).run(sockets=[listening])
+    run(app, listening)
 
 
 def token(

@@ -5,8 +5,13 @@ import socket
 from collections.abc import Awaitable, Callable
 
 import uvicorn
+from fastapi import FastAPI
 
 _LOOK_S = 0.1
+# Longer than clients and proxies keep a connection without use (often 60 s): else a request may meet its closing.
+_IDLE_S = 75
+# How long the answers that are being sent may take when the service ends.
+_PATIENCE_S = 2
 
 
 class Server(uvicorn.Server):
@@ -23,3 +28,18 @@ class Server(uvicorn.Server):
         while not going.done() and not self.force_exit:
             await asyncio.wait({going}, timeout=_LOOK_S)
         await super().shutdown(sockets)
+
+
+def run(app: FastAPI, listening: socket.socket) -> None:
+    """Serve what `create_app` made to whoever connects, until a signal says that it is to end."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # With them whoever is on this host could name the connection of somebody else as their own.
+        proxy_headers=False,
+        timeout_keep_alive=_IDLE_S,
+        timeout_graceful_shutdown=_PATIENCE_S,
+    )
+    Server(config, app.state.let_go).run(sockets=[listening])
