@@ -69,13 +69,17 @@ def autotune(folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Return a folder after the README's first command, with fewer trials."""
+    """Return a folder after the README's first command, with fewer trials and, for time, a smaller problem."""
     folder = tmp_path_factory.mktemp("docs")
     (folder / "myprogram").write_text("#!/bin/sh\nexec sleep 0.0$(($2 + 1))\n", encoding="utf-8")
     (folder / "myprogram").chmod(0o755)
     assert autotune(folder, ["init", "--", "./myprogram", "--threads", "4"]).returncode == 0
-    (folder / "my.in").write_bytes((ROOT / "studies" / "inputs" / "tio2.in").read_bytes())
-    ended = autotune(folder, ["study", "qe", "--trials", "3", *QUICK])
+    tio2 = (ROOT / "studies" / "inputs" / "tio2.in").read_text(encoding="utf-8")
+    for whole, less in (("ecutwfc = 25", "ecutwfc = 12"), ("ecutrho = 200", "ecutrho = 60"), ("3 3 4 0", "2 2 2 0")):
+        assert whole in tio2
+        tio2 = tio2.replace(whole, less)
+    (folder / "my.in").write_text(tio2, encoding="utf-8")
+    ended = autotune(folder, ["study", "qe", "--input", "my.in", "--name", "qe", "--trials", "3", *QUICK])
     assert ended.returncode == 0, ended.stderr
     assert "(the default configuration)" in ended.stderr
     assert "trial 2: " in ended.stderr
