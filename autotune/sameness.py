@@ -83,13 +83,13 @@ class Sameness:
         None where that is not known of any.
         """
 
-        def judge(configuration: Configuration) -> bool:
+        def shows_nothing(configuration: Configuration) -> bool:
             twin = self.twin(configuration)
             if twin is not None:
                 say(f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}")
             return twin is not None
 
-        return judge if self._inert or self.alike else None
+        return shows_nothing if self._inert or self.alike else None
 
     def _count(self, trial: TrialRecord, by: int) -> None:
         unused = {name for outcome in trial.outcomes for name in outcome.unused}

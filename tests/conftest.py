@@ -4,7 +4,6 @@ import functools
 import itertools
 import signal
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,8 +12,6 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests import postgres
 from tests.realslurm import RealSlurm, why_not
-
-ROOT = Path(__file__).parent.parent
 
 # Started in the background of a script they would hand on that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -33,12 +30,12 @@ class Files(LoadFileScheduling):
 
     def _split_scope(self, nodeid):
         file = super()._split_scope(nodeid)
-        return "cores" if _takes_cores(file) else file
+        return "cores" if _takes_cores(self.config.rootpath / file) else file
 
 
 @functools.cache
 def _takes_cores(file):
-    return "pytest.mark.cores" in (ROOT / file).read_text(encoding="utf-8")
+    return "pytest.mark.cores" in file.read_text(encoding="utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)
