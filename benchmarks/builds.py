@@ -24,14 +24,14 @@ import numpy as np
 import optuna
 from optuna.trial import TrialState
 
-from autotune.performance.gather import study_measurements
-from autotune.performance.measured import Measured, Setting
+from autotune.performance.measurements.dataset import study_measurements
 from autotune.performance.model import PerformanceModel
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore, study_names
+from autotune.performance.warm_start import PROPOSALS, guide
+from autotune.records.measurement import Measured, Setting
+from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.suggest import ask
-from autotune.storage_url import storage_url
-from autotune.warmstart import PROPOSALS, guide
+from autotune.storage.address import storage_url
+from autotune.storage.study_store import StudyStore, study_names
 from spaces import Space
 
 NEAR = 1.05

@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 import optuna
 
-from autotune.bench import Bench
-from autotune.cores import CorePool
-from autotune.records import Run
-from autotune.runner import StudyRunner
+from autotune.coordination.run_manager import Bench
+from autotune.execution.core_pool import CorePool
+from autotune.records.study import Run
 from autotune.search.distributions import distributions_of
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.study_store import StudyStore
+from autotune.tuning.tuner import StudyRunner
 from spaces import Constraint, Integer, Space
 from tests.autotune.fakes import ListDisplay, PaperExecutor, PaperObjective, definition, study_file, took
 

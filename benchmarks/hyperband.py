@@ -24,13 +24,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from autotune.bench import Bench
-from autotune.cores import CorePool
-from autotune.legs import Leg
-from autotune.runner import StudyRunner
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
-from autotune.standings import Standings
+from autotune.coordination.run_manager import Bench
+from autotune.execution.core_pool import CorePool
+from autotune.execution.segments import Leg
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from autotune.tuning.tuner import StudyRunner
 from objectives.training.torch import PROGRAMS
 from spaces import Configuration, Float, Integer, Space
 from tests.autotune.fakes import ListDisplay, definition

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.outcome import Outcome
+from autotune.records.outcome import Outcome
 from objectives.base import FailureKind
 from objectives.replay.t1 import read_t1
 from spaces import Choice, Configuration, Constraint, Integer, Parameter, Space

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
 
-from autotune.performance.measured import Measured, Setting
 from autotune.performance.model import PerformanceModel
+from autotune.records.measurement import Measured, Setting
 from benchmarks.proposing import SPACE, value_of
 from objectives.base import Metric
 

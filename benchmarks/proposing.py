@@ -20,7 +20,7 @@ import optuna
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from autotune import __version__
-from autotune.search.samplers import sampler_of
+from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask
 from autotune.studyfile import SamplerSection
 from spaces import Choice, Constraint, Integer, Space

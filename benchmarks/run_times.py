@@ -19,17 +19,17 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestRegressor
 
-from autotune.performance.boosting import ROUNDS, Trees
-from autotune.performance.cases import Cases
-from autotune.performance.features import Features, FloatArray
-from autotune.performance.linear import LogLinear
-from autotune.performance.measured import Measured, Setting
-from autotune.performance.novelty import inside, installation, novelty
-from autotune.performance.runtimes import RunTimes
-from autotune.performance.shipped import shipped
-from autotune.performance.table import Table
+from autotune.performance.measurements.shipped import shipped
+from autotune.performance.regression.boosting import ROUNDS, Trees
+from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.features import Features, FloatArray
+from autotune.performance.regression.linear import LogLinear
+from autotune.performance.regression.table import Table
+from autotune.performance.run_times.model import RunTimes
+from autotune.performance.run_times.novelty import inside, installation, novelty
+from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
-from spaces.parameter import Value
+from spaces.parameters.parameter import Value
 
 WALL = Metric("wall_s", "s", "minimize", "time")
 _CORES = {"hlrn": 96, "cluster": 20}

@@ -31,15 +31,15 @@ from pathlib import Path
 import numpy as np
 import optuna
 
-from autotune.bench import Bench
-from autotune.cores import CorePool
-from autotune.jobs import JobExecutor
-from autotune.outcome import Outcome
-from autotune.runner import StudyRunner
-from autotune.search.samplers import sampler_of
-from autotune.search.store import StudyStore
+from autotune.coordination.run_manager import Bench
+from autotune.execution.batch_executor import JobExecutor
+from autotune.execution.core_pool import CorePool
+from autotune.execution.task import Task
+from autotune.records.outcome import Outcome
+from autotune.search.registry import sampler_of
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import RepeatsSection, SamplerSection
-from autotune.trial import Task
+from autotune.tuning.tuner import StudyRunner
 from benchmarks.coordinator import SPACE as SMALL
 from benchmarks.paperslurm import PaperSlurm
 from launchers import Job, Usage

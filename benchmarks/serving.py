@@ -24,8 +24,8 @@ from pathlib import Path
 import httpx
 
 from autotune.client import Client
-from autotune.search.store import StudyStore
-from autotune.storage_url import storage_url
+from autotune.storage.address import storage_url
+from autotune.storage.study_store import StudyStore
 from tests import postgres
 from tests.service.serving import serving
 

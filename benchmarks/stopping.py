@@ -7,7 +7,7 @@ every fifth trial the prospect is compared with what the search gained in its ne
 the median of its recorded runs, so that nothing but the search's own doubt is measured here; what matters is a gain of
 1 %. Searches and looks are kept in --out: the same command goes on, --limit ends it after so many seconds.
 
-The constant of `autotune.search.prospect` was fitted on the tables FITTED alone; the others check it.
+The constant of `autotune.search.expected_gain` was fitted on the tables FITTED alone; the others check it.
 """
 
 import argparse
@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.study import StudyDirection
 
-from autotune.search.observation import Observation
-from autotune.search.proposer import History
-from autotune.search.prospect import AHEAD, DOUBT, prospect_of
-from autotune.search.sampler import ValidSetSampler
+from autotune.search.base import History
+from autotune.search.expected_gain import AHEAD, DOUBT, prospect_of
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.observation import Observation
 from benchmarks.measured_tables import load_syr2k, load_tables
 from benchmarks.search.campaign import Limits, Task, open_tasks, run
 from benchmarks.search.cell import Cell, CellFile

@@ -27,11 +27,11 @@ from optuna.trial import TrialState
 
 from autotune.machines.catalogue import find_machine
 from autotune.performance.baselines import BASELINES
-from autotune.performance.measured import Measured, Setting
 from autotune.performance.model import Fields
-from autotune.performance.sources import sources
-from autotune.performance.transfer import Transfer, transfer
-from autotune.search.sampler import ValidSetSampler
+from autotune.performance.transfer.model import Transfer, transfer
+from autotune.performance.transfer.sources import sources
+from autotune.records.measurement import Measured, Setting
+from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.suggest import ask
 from benchmarks.measured_tables import load_tables
 from benchmarks.search.problem import Problem

@@ -28,13 +28,13 @@ from scipy.stats import binomtest
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from autotune import __version__
-from autotune.outcome import Outcome
-from autotune.records import Run
-from autotune.search.observation import Observation
-from autotune.search.store import StudyStore
-from autotune.standings import Standings
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Verdict
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import RepeatsSection, VerdictSection
-from autotune.verdict import Verdict
 from benchmarks.measured_tables import MeasuredTable, load_tables
 from launchers import Usage
 from spaces import Configuration, Integer, Space

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from spaces.domain import NO_VALUE, Domain, FloatArray, scaled
-from spaces.errors import SpaceError, did_you_mean
 from spaces.explain import plain
-from spaces.node import Array
-from spaces.parameter import Choice, Configuration, Flag, Value, describe_domain, index_of, is_number
-from spaces.valid import Indices
+from spaces.expressions.node import Array
+from spaces.parameters.errors import SpaceError, did_you_mean
+from spaces.parameters.parameter import Choice, Configuration, Flag, Value, describe_domain, index_of, is_number
+from spaces.valid_set.domain import NO_VALUE, Domain, FloatArray, scaled
+from spaces.valid_set.valid_set import Indices
 
 
 def feature_names(domains: Sequence[Domain]) -> tuple[str, ...]:

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from spaces.compiled import Compiled
-from spaces.domain import NO_VALUE, Domain
-from spaces.errors import did_you_mean
-from spaces.node import Array
-from spaces.parameter import Configuration, Value, describe_domain, index_of
-from spaces.rule import ConstraintRule, ExistenceRule
+from spaces.expressions.node import Array
+from spaces.parameters.errors import did_you_mean
+from spaces.parameters.parameter import Configuration, Value, describe_domain, index_of
+from spaces.valid_set.compiled import Compiled
+from spaces.valid_set.domain import NO_VALUE, Domain
+from spaces.valid_set.rule import ConstraintRule, ExistenceRule
 
 
 def violations(space: Compiled, configuration: Configuration, facts: Mapping[str, Value]) -> list[str]:

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spaces.constraint import Constraint
-from spaces.parameter import Choice, Float, Integer, Parameter, Value
+from spaces.parameters.constraint import Constraint
+from spaces.parameters.parameter import Choice, Float, Integer, Parameter, Value
 
 DIAGONALIZATIONS = ("david", "cg", "ppcg", "paro")
 MIXING_MODES = ("plain", "TF", "local-TF")

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from spaces.constraint import Constraint
-from spaces.errors import SpaceError
-from spaces.listed import Listed
-from spaces.parameter import Choice, Flag, Float, Integer, Parameter, Value
+from spaces.parameters.constraint import Constraint
+from spaces.parameters.errors import SpaceError
+from spaces.parameters.listed import Listed
+from spaces.parameters.parameter import Choice, Flag, Float, Integer, Parameter, Value
 
 _KINDS: dict[str, Callable[..., Parameter]] = {
     "integer": Integer,

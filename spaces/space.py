@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from spaces import encoding, serialised
-from spaces.compiled import Compiled, compiled
-from spaces.conflict import minimal_conflict
-from spaces.constraint import Constraint
-from spaces.errors import SpaceError
 from spaces.explain import described, violations
-from spaces.neighbourhood import Neighbourhood
-from spaces.node import Array
-from spaces.parameter import Configuration, Parameter, Value, index_of
-from spaces.particles import MORE, PARTICLES, RUNS, NoneFoundError, Particles
-from spaces.quantities import column_of
-from spaces.rule import ConstraintRule
+from spaces.expressions.node import Array
+from spaces.expressions.quantities import column_of
+from spaces.parameters.constraint import Constraint
+from spaces.parameters.errors import SpaceError
+from spaces.parameters.parameter import Configuration, Parameter, Value, index_of
 from spaces.traits import Traits
-from spaces.valid import LISTABLE_ROWS, EmptyError, Indices, ValidSet, valid_set
+from spaces.valid_set.compiled import Compiled, compiled
+from spaces.valid_set.conflict import minimal_conflict
+from spaces.valid_set.neighbourhood import Neighbourhood
+from spaces.valid_set.particles import MORE, PARTICLES, RUNS, NoneFoundError, Particles
+from spaces.valid_set.rule import ConstraintRule
+from spaces.valid_set.valid_set import LISTABLE_ROWS, EmptyError, Indices, ValidSet, valid_set
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class Count:
 class Space:
     """Parameters, constraints over them, and facts (numbers and words that do not change) that both may use.
 
-    The valid set is constructed, not filtered, when it is first needed (`spaces.diagram`); equal spaces
+    The valid set is constructed, not filtered, when it is first needed (`spaces.valid_set.diagram`); equal spaces
     sample alike from equal generators. A configuration is valid if every parameter that exists has a value of
     its domain (or is unset, where that is allowed), none other has one, and every constraint holds. A
     constraint does not apply where it mentions, outside `is_set(...)`, a parameter without a value; what
@@ -226,7 +226,7 @@ class Space:
         return encoding.decoded(self._ready.domains, np.asarray(indices))
 
     def columns(self, indices: Indices) -> dict[str, Array]:
-        """Return the values of value indexes (n, p) as a column for each parameter, (n,): see `spaces.quantities`."""
+        """Return the values of value indexes (n, p) as a column for each parameter, (n,)."""
         rows = np.asarray(indices)
         return {
             domain.parameter.name: column_of([*domain.values, None])[rows[:, domain.position]]

@@ -21,10 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spaces.constant import constant_value
-from spaces.constraint import Constraint
-from spaces.errors import ExpressionError, SpaceError, did_you_mean
-from spaces.parameter import DEFAULT_POINTS, Choice, Flag, Float, Integer, Parameter, Value
+from spaces.expressions.constant import constant_value
+from spaces.parameters.constraint import Constraint
+from spaces.parameters.errors import ExpressionError, SpaceError, did_you_mean
+from spaces.parameters.parameter import DEFAULT_POINTS, Choice, Flag, Float, Integer, Parameter, Value
 from spaces.space import Space
 
 _COMMON = ("type", "default", "optional", "when", "help")

@@ -13,13 +13,13 @@ from typing import Self
 
 import numpy as np
 
-from spaces.domain import MIDDLE, Domain, FloatArray
-from spaces.evaluate import values_of
-from spaces.node import Node
-from spaces.parameter import Choice, Integer
-from spaces.quantities import computed
-from spaces.rule import ConstraintRule, Rule
-from spaces.valid import Indices
+from spaces.expressions.evaluate import values_of
+from spaces.expressions.node import Node
+from spaces.expressions.quantities import computed
+from spaces.parameters.parameter import Choice, Integer
+from spaces.valid_set.domain import MIDDLE, Domain, FloatArray
+from spaces.valid_set.rule import ConstraintRule, Rule
+from spaces.valid_set.valid_set import Indices
 
 _BY_LOGARITHM = 4.0
 # A quantity is computed for every candidate; beyond that many they repeat each other.

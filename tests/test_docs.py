@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from autotune.cli.app import app
 from autotune.machines.description import load, sections
 from autotune.machines.facts import fact_name
-from autotune.performance.imports.mapping import MappingFile, MetricSection, WorkloadSection
-from autotune.search.library import Library
-from spaces.functions import FUNCTIONS
+from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection
+from autotune.storage.measurement_store import Library
+from spaces.expressions.functions import FUNCTIONS
 
 pytestmark = pytest.mark.cores
 

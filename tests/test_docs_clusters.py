@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from autotune.batch.site_file import SiteFile, find_cluster
 from autotune.cli.app import app
-from autotune.sitefile import SiteFile, find_cluster
 from tests.test_docs import QUICK, README, ROOT, autotune
 
 CLUSTERS = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")

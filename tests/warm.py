@@ -22,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
-_IMPORTED = ("autotune.cli", "autotune.session", "autotune.cluster")
+_IMPORTED = ("autotune.cli", "autotune.tuning.session", "autotune.execution.ray_executor")
 _MOST_BYTES = 2**17
 # Threads do not live on in a forked process.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

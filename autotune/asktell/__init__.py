@@ -5,10 +5,10 @@ with AskTell.open(studyfile.load(Path("mine.toml")), "sqlite:////home/me/autotun
         study.tell(asked.lease, Told(value=seconds_of(asked.configuration)))
 """
 
-from autotune.asktell.asked import Answer, Asked
 from autotune.asktell.asktell import AskTell
 from autotune.asktell.errors import ClosedError, FinishedError, LeaseConflictError, LeaseGoneError, ToldError
-from autotune.asktell.told import Told
+from autotune.asktell.lease import Answer, Asked
+from autotune.asktell.report import Told
 
 __all__ = [
     "Answer",

@@ -11,19 +11,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from autotune.asktell.answers import Answers
-from autotune.asktell.asked import Answer, Asked
-from autotune.asktell.desk import Desk
 from autotune.asktell.errors import ClosedError, FinishedError, ToldError
+from autotune.asktell.lease import Answer, Asked
+from autotune.asktell.replies import Answers
+from autotune.asktell.report import Told
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
-from autotune.asktell.told import Told
-from autotune.display import Status
+from autotune.asktell.work_queue import Desk
+from autotune.coordination.session_settings import Place
+from autotune.display.console import Status
 from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
-from autotune.lock import IfHeld
-from autotune.machine import this_machine
-from autotune.place import Place
-from autotune.standings import Standings
-from autotune.storage_url import sqlite_path
+from autotune.machines.this_machine import this_machine
+from autotune.statistics.standings import Standings
+from autotune.storage.address import sqlite_path
+from autotune.storage.study_lock import IfHeld
 from autotune.studyfile import StudyFile
 from launchers.local import local_launcher
 
@@ -198,7 +198,7 @@ class AskTell:
     def _session(self) -> Exception:
         """Run the session to its end; return why it ended."""
         # Optuna takes a second to import: what is wrong before is said at once.
-        from autotune.session import run_study  # noqa: PLC0415
+        from autotune.tuning.session import run_study  # noqa: PLC0415
 
         try:
             # Nobody runs in the folders of runs; the executor of every study has some.

@@ -4,8 +4,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from autotune.asktell.asked import Answer, Asked
-from autotune.asktell.told import Told
+from autotune.asktell.lease import Answer, Asked
+from autotune.asktell.report import Told
 
 _Result = TypeVar("_Result")
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, StudyName, errors, output, print_json
 from autotune.errors import CannotRunHereError
-from autotune.storage_url import storage_url
+from autotune.storage.address import storage_url
 
 
 def cancel(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
@@ -13,7 +13,7 @@ def cancel(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson 
 
     Exit code 3: there are jobs that could not be cancelled; the same command tries again.
     """
-    from autotune.cancelling import cancel_jobs  # noqa: PLC0415  Optuna takes a second to import
+    from autotune.coordination.cancel_jobs import cancel_jobs  # noqa: PLC0415  Optuna takes a second to import
 
     done = cancel_jobs(storage_url(storage), name, lambda text: errors().print(text, markup=False))
     if as_json:

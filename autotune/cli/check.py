@@ -7,15 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from autotune import studyfile
-from autotune.checkup import Checkup
-from autotune.checkup import check as examined
 from autotune.cli.common import AsJson, errors, output, print_json
 from autotune.cli.study import SetOption, StudyArgument
 from autotune.cli.where import CoresOption, restrict
-from autotune.display import shown
+from autotune.display.console import shown
 from autotune.errors import ExitCode
-from autotune.firstrun import FirstRun, Reading, first_run
-from autotune.machine import this_machine
+from autotune.machines.this_machine import this_machine
+from autotune.planning.check import Checkup
+from autotune.planning.check import check as examined
+from autotune.planning.trial_run import FirstRun, Reading, first_run
 from launchers.local import local_launcher
 
 
@@ -37,7 +37,7 @@ def check(
     found = examined(path, changes or (), machine, launcher)
     tried = None
     if run and found.plan is not None and found.space is not None and found.job is not None and not found.missing:
-        from autotune.cores import CoreClaim  # noqa: PLC0415
+        from autotune.execution.core_pool import CoreClaim  # noqa: PLC0415
 
         claim = CoreClaim.claim(machine.cpus)
         try:

@@ -10,14 +10,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from autotune import storage_url
-from autotune.display import Display, display_for
+from autotune.display.console import Display, display_for
+from autotune.display.status_file import StatusDisplay
 from autotune.durations import parse_duration_s
 from autotune.errors import ExitCode, is_interrupt
-from autotune.livestatus import StatusDisplay
-from autotune.lock import IfHeld
-from autotune.pausing import stop_at_sigterm
+from autotune.execution.signals import stop_at_sigterm
 from autotune.pictures import FORMATS
+from autotune.storage import address
+from autotune.storage.study_lock import IfHeld
 
 Storage = Annotated[
     str,
@@ -40,7 +40,7 @@ TakeOverOption = Annotated[
 ]
 StudyName = Annotated[str, typer.Argument(help="The study's name; `autotune list` shows them.")]
 
-DEFAULT_STORAGE = storage_url.DEFAULT
+DEFAULT_STORAGE = address.DEFAULT
 
 
 class ScriptFormat(StrEnum):
@@ -128,8 +128,8 @@ def write_script(text: str, target: Path | None, mode: int = 0o755) -> None:
 
 def known_storages(storage: str, also: Sequence[str] = ()) -> list[str]:
     """Return the addresses of storages to learn from; where nothing was stored yet, the default one is none."""
-    found = [storage_url.storage_url(one) for one in (storage, *also)]
-    path = storage_url.sqlite_path(found[0])
+    found = [address.storage_url(one) for one in (storage, *also)]
+    path = address.sqlite_path(found[0])
     return found[1:] if storage == DEFAULT_STORAGE and path is not None and not path.exists() else found
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Column, Table
 
-from autotune.ablation import Ablation, OptionEffect
-from autotune.bars import bars, lines
 from autotune.cli.common import (
     DEFAULT_STORAGE,
     LEFT,
@@ -26,17 +24,19 @@ from autotune.cli.common import (
     print_json,
 )
 from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
-from autotune.display import shown, written
-from autotune.lock import IfHeld
-from autotune.pausing import pausable
+from autotune.comparison.ablation import Ablation, OptionEffect
+from autotune.display.console import shown, written
+from autotune.execution.signals import pausable
 from autotune.pictures import draw_bars
-from autotune.storage_url import storage_url
+from autotune.pictures.ablation_bars import bars, lines
+from autotune.storage.address import storage_url
+from autotune.storage.study_lock import IfHeld
 from autotune.studyfile import StudyFile, parse
 
 if TYPE_CHECKING:
-    from autotune.place import Place
-    from autotune.scaling import Point
-    from autotune.verdict import Interval
+    from autotune.comparison.scaling import Point
+    from autotune.coordination.session_settings import Place
+    from autotune.statistics.verdict import Interval
 
 RunsOption = Annotated[
     Path | None, typer.Option("--runs", help="Folder for the runs' folders, if not beside the storage.")
@@ -58,7 +58,7 @@ def confirm(
     as_json: AsJson = False,
 ) -> None:
     """Compare the best few of a study with its default in fresh interleaved runs; earlier ones count."""
-    from autotune.session import confirm_study  # noqa: PLC0415  Ray and Optuna take a second to import
+    from autotune.tuning.session import confirm_study  # noqa: PLC0415  Ray and Optuna take a second to import
 
     asked = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
     given = {key: value for key, value in asked.items() if value is not None}
@@ -89,8 +89,8 @@ def ablate(
 ) -> None:
     """Take the winner apart: what each changed option is worth alone, and in the winner; drop those that do nothing."""
     # Ray and Optuna take a second to import
-    from autotune.search.store import StudyStore  # noqa: PLC0415
-    from autotune.session import ablate_study  # noqa: PLC0415
+    from autotune.storage.study_store import StudyStore  # noqa: PLC0415
+    from autotune.tuning.session import ablate_study  # noqa: PLC0415
 
     study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
     with pausable() as pause, displayed(_when_stopped(place)) as display:
@@ -126,7 +126,7 @@ def scaling(
     as_json: AsJson = False,
 ) -> None:
     """Run the winner with one process, two, and so on: tables of strong and weak scaling."""
-    from autotune.session import scale_study  # noqa: PLC0415  Ray and Optuna take a second to import
+    from autotune.tuning.session import scale_study  # noqa: PLC0415  Ray and Optuna take a second to import
 
     study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {})
     with pausable() as pause, displayed(_when_stopped(place)) as display:
@@ -164,8 +164,8 @@ def _when_stopped(place: "Place") -> str:
 def _stored(
     name: str, storage: str, runs: Path | None, cores: str | None, held: IfHeld, verdict: dict[str, Any]
 ) -> "tuple[StudyFile, Place]":
-    from autotune.place import Place, default_runs  # noqa: PLC0415
-    from autotune.session import stored_study  # noqa: PLC0415
+    from autotune.coordination.session_settings import Place, default_runs  # noqa: PLC0415
+    from autotune.tuning.session import stored_study  # noqa: PLC0415
 
     url = storage_url(storage)
     table = stored_study(url, name).model_dump(mode="json")

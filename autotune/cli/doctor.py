@@ -12,7 +12,7 @@ from rich.table import Table
 
 from autotune.cli.common import AsJson, output, print_json
 from autotune.errors import ExitCode
-from autotune.machine import this_machine
+from autotune.machines.this_machine import this_machine
 from objectives.qe import blas as blas_libraries
 
 _LIBRARIES = ("optuna", "ray", "numpy", "scipy", "pandas", "pydantic")

@@ -6,8 +6,8 @@ import typer
 
 from autotune.cli.common import DEFAULT_STORAGE, Storage, StudyName, print_json
 from autotune.errors import NothingWorkedError
-from autotune.recordings import as_csv, exported
-from autotune.storage_url import storage_url
+from autotune.results.export import as_csv, exported
+from autotune.storage.address import storage_url
 
 
 def export(
@@ -19,7 +19,7 @@ def export(
     ] = False,
 ) -> None:
     """Print every measurement of a study: a row for each run, with its parameters, metrics, time, failure or bound."""
-    from autotune.search.store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
+    from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
 
     if as_json and csv:
         msg = "give either --csv or --json"

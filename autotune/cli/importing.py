@@ -8,7 +8,7 @@ import typer
 
 from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, errors, output, print_json
 from autotune.errors import ImportFileError
-from autotune.storage_url import shown, storage_url
+from autotune.storage.address import shown, storage_url
 
 _SHIPPED = "ships with autotune"
 
@@ -69,9 +69,9 @@ def _import(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    from autotune.performance.imports.files import read_any  # noqa: PLC0415  pydantic and numpy take a while
-    from autotune.performance.places import described, place  # noqa: PLC0415
-    from autotune.search.library import Added, Library  # noqa: PLC0415
+    from autotune.performance.measurements.files import read_any  # noqa: PLC0415  pydantic and numpy take a while
+    from autotune.performance.measurements.machine_names import described, place  # noqa: PLC0415
+    from autotune.storage.measurement_store import Added, Library  # noqa: PLC0415
 
     found = read_any(path, mapping, given, place)
     machines = dict.fromkeys(one.setting.machine for one in found.measured)
@@ -99,9 +99,9 @@ def _import(
 
 
 def _list(storage: str, *, as_json: bool) -> None:
-    from autotune.performance.shipped import shipped  # noqa: PLC0415
-    from autotune.search.library import Library  # noqa: PLC0415
-    from autotune.storage_url import sqlite_path  # noqa: PLC0415
+    from autotune.performance.measurements.shipped import shipped  # noqa: PLC0415
+    from autotune.storage.address import sqlite_path  # noqa: PLC0415
+    from autotune.storage.measurement_store import Library  # noqa: PLC0415
 
     url = storage_url(storage)
     path = sqlite_path(url)
@@ -121,7 +121,7 @@ def _list(storage: str, *, as_json: bool) -> None:
 
 
 def _remove(storage: str, source: str, *, as_json: bool) -> None:
-    from autotune.search.library import Library  # noqa: PLC0415
+    from autotune.storage.measurement_store import Library  # noqa: PLC0415
 
     url = storage_url(storage)
     known = [row.source for row in Library.read(url).sources()]

@@ -9,7 +9,7 @@ from typer.core import TyperCommand
 
 from autotune.cli.common import errors, output
 from autotune.errors import StudyFileError
-from autotune.studytext import harmless, study_text
+from autotune.planning.template import harmless, study_text
 
 _COMMAND = "autotune.command"
 _STDOUT = "-"

@@ -11,12 +11,12 @@ from rich.table import Table
 
 from autotune.cli.common import AsJson, displayed, output, print_json
 from autotune.errors import StorageError
-from autotune.machine import this_machine
 from autotune.machines.catalogue import THIS, find_machine, machine_files
 from autotune.machines.description import MachineDescription, MachineError, load
 from autotune.machines.detect import describe, with_figures
 from autotune.machines.identity import figures_file
 from autotune.machines.shown import shown_lines
+from autotune.machines.this_machine import this_machine
 from autotune.studyfile import NAME
 
 

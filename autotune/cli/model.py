@@ -17,8 +17,8 @@ from autotune.studyfile import suggestion
 
 if TYPE_CHECKING:
     from autotune.performance.accuracy import By, Choice, Held, Times
-    from autotune.performance.measured import Measured
     from autotune.pictures import Point
+    from autotune.records.measurement import Measured
 
 _BY: tuple["By", ...] = ("machine", "workload")
 
@@ -39,7 +39,7 @@ def model(
     as_json: AsJson = False,
 ) -> None:
     """Show what was measured of each program, or how well a program's model predicts what it has not seen."""
-    from autotune.performance.gather import measurements  # noqa: PLC0415  Optuna takes a second to import
+    from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415  Optuna takes a second to import
 
     known = measurements(known_storages(storage, also or ()))
     if program is None:

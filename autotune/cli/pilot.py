@@ -13,13 +13,13 @@ from typing import Annotated, Any, Self
 import typer
 
 from autotune import studyfile
+from autotune.batch.pilot_job import FORMATS, PilotJob
+from autotune.batch.site_file import find_cluster
 from autotune.cli.common import duration_s, output, write_script
 from autotune.cli.study import StudyArgument, check, study
 from autotune.cli.where import SiteOption, cores_of
 from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.pilot import FORMATS, PilotJob
-from autotune.sitefile import find_cluster
-from autotune.storage_url import shown
+from autotune.storage.address import shown
 from launchers.schedulers import pbs, slurm
 
 

@@ -19,12 +19,12 @@ from autotune.cli.common import (
     write_script,
 )
 from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
-from autotune.display import shown
+from autotune.display.console import shown
 from autotune.errors import CannotRunHereError
 
 if TYPE_CHECKING:
-    from autotune.performance.prediction import Interval, Prediction
-    from autotune.predicting import Question, Target
+    from autotune.performance.predict import Question, Target
+    from autotune.performance.regression.prediction import Interval, Prediction
 
 MachineOption = Annotated[
     str,
@@ -57,9 +57,9 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict the best configurations on a machine, from what was measured on others; nothing is run there."""
-    from autotune.performance.gather import measurements  # noqa: PLC0415  Optuna and XGBoost take a second to import
-    from autotune.predicting import predict as predicted  # noqa: PLC0415
-    from autotune.predicting import question, restricted, target_of  # noqa: PLC0415
+    from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415  Optuna and XGBoost take a second to import
+    from autotune.performance.predict import predict as predicted  # noqa: PLC0415
+    from autotune.performance.predict import question, restricted, target_of  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415
 
     chosen = choose(name, changes, input_file)
@@ -107,8 +107,8 @@ def _cell(interval: "Interval | None") -> str:
 
 
 def _script(asked: "Question", place: "Target", found: "Prediction", form: ScriptFormat, scratch: Path) -> str:
-    from autotune.jobscript import FORMATS, JobScript  # noqa: PLC0415
-    from autotune.trial import describe_job  # noqa: PLC0415
+    from autotune.batch.job_script import FORMATS, JobScript  # noqa: PLC0415
+    from autotune.execution.task import describe_job  # noqa: PLC0415
     from launchers import Usage  # noqa: PLC0415
     from launchers.detect import detect  # noqa: PLC0415
     from launchers.mpi import script_flavour  # noqa: PLC0415

@@ -18,23 +18,23 @@ from autotune.cli.common import (
     write_script,
 )
 from autotune.cli.where import SiteOption
-from autotune.display import quantity, shown
+from autotune.display.console import quantity, shown
 from autotune.errors import NothingWorkedError
-from autotune.records import Run, State, TrialRecord
-from autotune.rows import state_of, trial_row
-from autotune.standings import Standings
-from autotune.storage_url import storage_url
-from autotune.summary import Summary, summarise
+from autotune.records.study import Run, State, TrialRecord
+from autotune.results.summary import Summary, summarise
+from autotune.results.trial_rows import state_of, trial_row
+from autotune.statistics.standings import Standings
+from autotune.storage.address import storage_url
 from objectives.base import Metric
 
 if TYPE_CHECKING:
-    from autotune.search.store import StudyStore
+    from autotune.storage.study_store import StudyStore
     from launchers.site import Site
 
 
 def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """List the studies in a storage."""
-    from autotune.search.store import StudyStore, study_names  # noqa: PLC0415  importing Optuna takes a while
+    from autotune.storage.study_store import StudyStore, study_names  # noqa: PLC0415  importing Optuna takes a while
 
     url = storage_url(storage)
     summaries = [summarise(store) for store in map(partial(StudyStore.read_if_ours, url), study_names(url)) if store]
@@ -75,7 +75,7 @@ def best(
         msg = f"study {name!r} has no valid measurement yet"
         raise NothingWorkedError(msg)
     if script is not None:
-        from autotune.winnerscript import script_of  # noqa: PLC0415  needs what only this output needs
+        from autotune.batch.winner_script import script_of  # noqa: PLC0415  needs what only this output needs
 
         write_script(script_of(store, summary, script.value, _site(site, summary, script)), target)
     elif as_json:
@@ -138,7 +138,7 @@ def _run_row(run: Run, target: Metric) -> list[str]:
 
 
 def _store(name: str, storage: str) -> "StudyStore":
-    from autotune.search.store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
+    from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
 
     return StudyStore.read(storage_url(storage), name)
 
@@ -196,7 +196,7 @@ def _value_of(trial: TrialRecord, standings: Standings) -> str:
 
 def _site(name: str | None, summary: Summary, form: ScriptFormat) -> "Site | None":
     """Return the site of a job script: the one that is asked for, or the one that the study was made for."""
-    from autotune.sitefile import find_cluster  # noqa: PLC0415  needs what only job scripts need
+    from autotune.batch.site_file import find_cluster  # noqa: PLC0415  needs what only job scripts need
 
     launcher = summary.definition.study.get("launcher", {})
     if name is None and launcher.get("kind") != form.value:

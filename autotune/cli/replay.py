@@ -12,14 +12,14 @@ from autotune import studyfile
 from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, displayed, errors, output, print_json
 from autotune.cli.study import SetOption
 from autotune.errors import StudyFileError
-from autotune.machine import this_machine
-from autotune.records import REPLAY, REPLAY_NOTICE
-from autotune.storage_url import sqlite_path, storage_url
+from autotune.machines.this_machine import this_machine
+from autotune.records.study import REPLAY, REPLAY_NOTICE
+from autotune.storage.address import sqlite_path, storage_url
 from autotune.studyfile import StudyFile
 
 if TYPE_CHECKING:
-    from autotune.prepare import Prepared
-    from autotune.replaying import BudgetRow
+    from autotune.planning.prepare import Prepared
+    from autotune.tuning.replay import BudgetRow
 
 _BUDGETS = "10,20,50,100"
 _STORAGES = frozenset({".db", ".sqlite", ".sqlite3"})
@@ -43,8 +43,8 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Replay the tuning of recorded measurements many times: what would a smaller budget have found?"""
-    from autotune.prepare import prepare  # noqa: PLC0415  Optuna takes a second to import
-    from autotune.replaying import budget_rows, table_of  # noqa: PLC0415
+    from autotune.planning.prepare import prepare  # noqa: PLC0415  Optuna takes a second to import
+    from autotune.tuning.replay import budget_rows, table_of  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415
 
     numbers = _numbers(budgets)
@@ -131,7 +131,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     """Return how a stored study was tuned: its sampler and its repeats."""
     if "study" not in options:
         return {}
-    from autotune.search.store import StudyStore  # noqa: PLC0415
+    from autotune.storage.study_store import StudyStore  # noqa: PLC0415
 
     stored = StudyStore.read(storage_url(options["table"]), options["study"]).definition.study
     return {key: stored[key] for key in ("sampler", "repeats") if key in stored}
@@ -139,7 +139,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 
 def _partial(prepared: "Prepared") -> list[str]:
     """Say it plainly where only a part of a space was measured."""
-    from autotune.replaying import table_of  # noqa: PLC0415
+    from autotune.tuning.replay import table_of  # noqa: PLC0415
 
     whole = prepared.plan.space_size
     recorded = len(table_of(prepared).recordings)

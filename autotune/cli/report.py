@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.common import DEFAULT_STORAGE, Storage, StudyName, errors
-from autotune.storage_url import storage_url
+from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
     from autotune.report import Report
@@ -46,7 +46,7 @@ def report(
 ) -> None:
     """Write a report of a study: verdict, figures, pictures, job script, how and with what it was measured."""
     from autotune.report import report_of  # noqa: PLC0415  importing Optuna takes a while
-    from autotune.search.store import StudyStore  # noqa: PLC0415
+    from autotune.storage.study_store import StudyStore  # noqa: PLC0415
 
     found = report_of(StudyStore.read(storage_url(storage), name))
     drawn = _draw(found, png) if png is not None else {}

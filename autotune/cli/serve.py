@@ -10,7 +10,7 @@ from rich.table import Table
 
 from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, errors, output, print_json
 from autotune.errors import AutotuneError, CannotRunHereError
-from autotune.storage_url import shown, state_folder, storage_url
+from autotune.storage.address import shown, state_folder, storage_url
 
 if TYPE_CHECKING:
     from autotune.service.settings import Settings

@@ -11,9 +11,9 @@ from rich.table import Table
 from autotune.cli.common import AsJson, errors, output, print_json
 from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
 from autotune.cli.where import CoresOption, restrict
-from autotune.display import shown, written
+from autotune.display.console import shown, written
 from autotune.errors import StudyFileError
-from autotune.machine import this_machine
+from autotune.machines.this_machine import this_machine
 from spaces import Configuration, Space
 
 
@@ -35,7 +35,7 @@ def space(
     as_json: AsJson = False,
 ) -> None:
     """Show the space of a study: its size, parameters, constraints, a sample; or check one configuration."""
-    from autotune.prepare import prepare  # noqa: PLC0415
+    from autotune.planning.prepare import prepare  # noqa: PLC0415
     from launchers.local import local_launcher  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as scratch:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, output, print_json
-from autotune.storage_url import shown, storage_url
+from autotune.storage.address import shown, storage_url
 
 if TYPE_CHECKING:
-    from autotune.search.contents import Contents
+    from autotune.storage.contents import Contents
 
 
 class Action(StrEnum):
@@ -28,9 +28,9 @@ def storage(
     as_json: AsJson = False,
 ) -> None:
     """Show what a storage holds, and which version it is of."""
-    from autotune.search.contents import contents  # noqa: PLC0415  importing Optuna takes a while
-    from autotune.search.schema import VERSION  # noqa: PLC0415
-    from autotune.search.upgrade import upgrade  # noqa: PLC0415
+    from autotune.storage.contents import contents  # noqa: PLC0415  importing Optuna takes a while
+    from autotune.storage.schema import VERSION  # noqa: PLC0415
+    from autotune.storage.upgrade import upgrade  # noqa: PLC0415
 
     url = storage_url(storage)
     if action is None:

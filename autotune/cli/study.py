@@ -13,7 +13,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from autotune import allocation, studyfile
+from autotune import studyfile
+from autotune.batch import allocation
+from autotune.batch.site_file import lasting
 from autotune.cli.common import (
     DEFAULT_STORAGE,
     LEFT,
@@ -39,17 +41,16 @@ from autotune.cli.where import (
     cluster_of,
     machine_and_launcher,
 )
-from autotune.deadline import Deadline, parse_end
-from autotune.display import Display, shown
+from autotune.coordination.deadline import Deadline, parse_end
+from autotune.display.console import Display, shown
 from autotune.errors import StudyFileError
-from autotune.lock import IfHeld
-from autotune.machine import Machine
-from autotune.pausing import pausable
-from autotune.raynode import host_and_port
-from autotune.records import EXTERNAL, REPLAY, REPLAY_NOTICE
-from autotune.sitefile import lasting
-from autotune.storage_url import shown as without_password
-from autotune.storage_url import storage_url
+from autotune.execution.ray_node import host_and_port
+from autotune.execution.signals import pausable
+from autotune.machines.this_machine import Machine
+from autotune.records.study import EXTERNAL, REPLAY, REPLAY_NOTICE
+from autotune.storage.address import shown as without_password
+from autotune.storage.address import storage_url
+from autotune.storage.study_lock import IfHeld
 from autotune.studyfile import StudyFile
 from launchers.batch import BatchLauncher
 from launchers.local import LocalLauncher, local_launcher
@@ -189,8 +190,8 @@ def study(
         return
     check_commands(cluster)
     # Ray and Optuna take a second to import: what is wrong above is said before.
-    from autotune.place import Place, default_runs  # noqa: PLC0415
-    from autotune.session import run_study  # noqa: PLC0415
+    from autotune.coordination.session_settings import Place, default_runs  # noqa: PLC0415
+    from autotune.tuning.session import run_study  # noqa: PLC0415
 
     url = storage_url(storage)
     place = Place(
@@ -352,9 +353,9 @@ def choose(
 
 
 def _dry_run(chosen: StudyFile, machine: Machine, starter: LocalLauncher | BatchLauncher) -> None:
-    from autotune.prepare import prepare  # noqa: PLC0415
+    from autotune.planning.prepare import prepare  # noqa: PLC0415
     from autotune.search.preview import preview  # noqa: PLC0415
-    from autotune.search.samplers import check_sampler  # noqa: PLC0415
+    from autotune.search.registry import check_sampler  # noqa: PLC0415
     from objectives.base import Context  # noqa: PLC0415
 
     check_sampler(chosen.sampler)

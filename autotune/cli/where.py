@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from autotune.batch.site_file import Cluster, find_cluster
 from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.machine import Machine, this_machine
 from autotune.machines.facts import Facts
-from autotune.sitefile import Cluster, find_cluster
+from autotune.machines.this_machine import Machine, this_machine
 from autotune.studyfile import StudyFile
 from launchers.batch import BatchLauncher
 from launchers.cpus import parse_cpu_list

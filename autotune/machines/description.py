@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from autotune.errors import AutotuneError
-from autotune.machines import tomltext
 from autotune.machines.facts import Facts, flat_facts
 from autotune.studyfile import NAME, suggestion
+from autotune.tomlfiles import write as tomltext
 
 Count = Annotated[int, Field(ge=1)]
 Bytes = Annotated[int, Field(ge=1)]

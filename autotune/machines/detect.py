@@ -9,7 +9,6 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from autotune.machine import Machine, read_or_empty, this_machine
 from autotune.machines.description import (
     Cpu,
     Disk,
@@ -26,6 +25,7 @@ from autotune.machines.identity import figures_file
 from autotune.machines.network import find_network
 from autotune.machines.part import for_cores
 from autotune.machines.software import find_scheduler, find_software
+from autotune.machines.this_machine import Machine, read_or_empty, this_machine
 from launchers.cpus import parse_cpu_list
 
 _VENDORS = {"AuthenticAMD": "amd", "GenuineIntel": "intel", "HygonGenuine": "hygon", "0x41": "arm", "0x46": "fujitsu"}

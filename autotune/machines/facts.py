@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from spaces.parameter import Value
+from spaces.parameters.parameter import Value
 
 Facts = dict[str, Value]
 

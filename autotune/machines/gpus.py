@@ -6,8 +6,8 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from autotune.machine import read_or_empty
 from autotune.machines.description import Gpu
+from autotune.machines.this_machine import read_or_empty
 
 _PATIENCE_S = 10.0
 # Older drivers know nothing of compute_cap, and then answer nothing at all.

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from autotune.machine import read_or_empty
 from autotune.machines.description import Network
+from autotune.machines.this_machine import read_or_empty
 
 # `200 Gb/sec (4X HDR)`
 _RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec(?: \(\d+X (\w+)\))?")

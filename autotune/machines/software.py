@@ -8,8 +8,8 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from autotune.machine import read_or_empty
 from autotune.machines.description import Software
+from autotune.machines.this_machine import read_or_empty
 from launchers.detect import detect
 from objectives.qe.blas import LIBRARY, system_blas
 

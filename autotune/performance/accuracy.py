@@ -11,12 +11,12 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from autotune.performance.baselines import BASELINES
-from autotune.performance.cases import Cases
-from autotune.performance.features import FloatArray
-from autotune.performance.measured import Measured, Setting
 from autotune.performance.model import PerformanceModel
-from autotune.performance.runtimes import RunTimes
-from autotune.performance.tabled import in_terms_of, tabled
+from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.features import FloatArray
+from autotune.performance.run_times.model import RunTimes
+from autotune.performance.table_space import in_terms_of, tabled
+from autotune.records.measurement import Measured, Setting
 from spaces import Configuration, Space
 
 By = Literal["machine", "workload"]

@@ -9,15 +9,15 @@ import numpy as np
 import xgboost
 from sklearn.ensemble import RandomForestRegressor
 
-from autotune.performance.cases import Cases
-from autotune.performance.features import Features, FloatArray
-from autotune.performance.linear import LogLinear
-from autotune.performance.measured import Measured, Setting
-from autotune.performance.similarity import squared_distances
-from autotune.performance.sources import sources
-from autotune.performance.table import Table
+from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.features import Features, FloatArray
+from autotune.performance.regression.linear import LogLinear
+from autotune.performance.regression.similarity import squared_distances
+from autotune.performance.regression.table import Table
+from autotune.performance.transfer.sources import sources
+from autotune.records.measurement import Measured, Setting
 from spaces import Space
-from spaces.valid import Indices
+from spaces.valid_set.valid_set import Indices
 
 Baseline = Callable[[Sequence[Measured], Space, Indices, Setting], FloatArray | None]
 """Scores, (n,), of value indexes (n, p) in a setting; None where it cannot say anything."""

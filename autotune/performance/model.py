@@ -11,16 +11,16 @@ from math import exp
 
 import numpy as np
 
-from autotune.performance.cases import Cases
-from autotune.performance.features import FloatArray
-from autotune.performance.measured import Measured, Setting
-from autotune.performance.prediction import Interval, Prediction, Proposal
-from autotune.performance.runtimes import RunTimes
-from autotune.performance.sources import Source, sources
-from autotune.performance.transfer import Transfer, transfer
+from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.prediction import Interval, Prediction, Proposal
+from autotune.performance.run_times.model import RunTimes
+from autotune.performance.transfer.model import Transfer, transfer
+from autotune.performance.transfer.sources import Source, sources
+from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
 from spaces import Space
-from spaces.valid import Indices
+from spaces.valid_set.valid_set import Indices
 
 # All of a valid set up to this size is looked at; of a larger one a sample, and what was measured of it.
 _LISTED = 200_000

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from autotune.pictures.ablated import ablation
+from autotune.pictures.ablation import ablation
 from autotune.pictures.chart import Chart
+from autotune.pictures.counts import failures, ledger
 from autotune.pictures.curves import curves
 from autotune.pictures.predictions import Measured, predicted, started_with
 from autotune.pictures.progress import progress
 from autotune.pictures.slices import parallel, slices
-from autotune.pictures.tallies import failures, ledger
 from autotune.pictures.tradeoff import tradeoff
 
 if TYPE_CHECKING:
-    from autotune.hyperband import Bracket
-    from autotune.performance.prediction import Prediction
-    from autotune.summary import Summary
+    from autotune.performance.regression.prediction import Prediction
+    from autotune.results.summary import Summary
+    from autotune.scheduling.hyperband import Bracket
 
 NAMES = ("progress", "tradeoff", "curves", "ablation", "slices", "parallel", "predicted", "failures", "ledger")
 """The names of all charts, in the order in which a study shows those that it has."""
@@ -29,7 +29,7 @@ def charts_of(
 ) -> list[Chart]:
     """Return the charts that a study has, in the order of `NAMES`.
 
-    `brackets` are Hyperband's (`autotune.brackets.stored_brackets`). With a `prediction` the chart `predicted` is of
+    `brackets` are Hyperband's (`autotune.scheduling.stored_brackets`). With a `prediction` the chart `predicted` is of
     that, beside `measured` values and those of the study; otherwise of what a warm start expected, if there was one.
     """
     standings = summary.standings

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from autotune.display import quantity
-from autotune.legs import Curve, curve_of
+from autotune.display.console import quantity
+from autotune.execution.segments import Curve, curve_of
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.thinning import thinned, told
-from autotune.pictures.words import axis_of, better, counted, listed, said
-from autotune.records import State, TrialRecord
+from autotune.pictures.downsampling import thinned, told
+from autotune.pictures.labels import axis_of, better, counted, listed, said
+from autotune.records.study import State, TrialRecord
 
 if TYPE_CHECKING:
-    from autotune.hyperband import Bracket
-    from autotune.summary import Summary
+    from autotune.results.summary import Summary
+    from autotune.scheduling.hyperband import Bracket
 
 _LINES = 200
 _STEPS = 120

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from autotune.bars import Bar
 from autotune.errors import CannotRunHereError
-from autotune.pictures.ablated import barred
+from autotune.pictures.ablation import barred
+from autotune.pictures.ablation_bars import Bar
 from autotune.pictures.chart import Chart
-from autotune.pictures.figure import to_matplotlib
+from autotune.pictures.matplotlib import to_matplotlib
 from autotune.pictures.palette import DARK
 from autotune.pictures.predictions import Point, calibration
 from objectives.base import Metric

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autotune.display import quantity, shown
+from autotune.display.console import quantity, shown
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.words import axis_of, better, is_wide, listed
+from autotune.pictures.labels import axis_of, better, is_wide, listed
 from spaces import Configuration
 
 if TYPE_CHECKING:
-    from autotune.performance.prediction import Interval, Prediction
-    from autotune.summary import Summary
+    from autotune.performance.regression.prediction import Interval, Prediction
+    from autotune.results.summary import Summary
 
 Measured = Sequence[tuple[Configuration, float]]
 """Configurations with their measured values, in the metric's unit."""

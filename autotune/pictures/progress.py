@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from math import exp, sqrt
 from typing import TYPE_CHECKING
 
-from autotune.display import quantity, shown
+from autotune.display.console import quantity, shown
 from autotune.pictures.chart import Axis, Band, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.thinning import thinned, told
-from autotune.pictures.words import axis_of, better, counted, said, times
-from autotune.records import State, TrialRecord
-from autotune.standings import Standings
+from autotune.pictures.downsampling import thinned, told
+from autotune.pictures.labels import axis_of, better, counted, said, times
+from autotune.records.study import State, TrialRecord
+from autotune.statistics.standings import Standings
 from objectives.base import FailureKind
 
 if TYPE_CHECKING:
-    from autotune.summary import Summary
+    from autotune.results.summary import Summary
 
 MOST = 600
 """How many trials are drawn at most."""

@@ -10,10 +10,10 @@ from math import log
 from statistics import fmean
 from typing import Any
 
-from autotune.display import written
+from autotune.display.console import written
 from autotune.pictures.chart import Axis
 from spaces import Choice, Configuration, Flag, Float, Integer
-from spaces.parameter import Parameter, Value, index_of
+from spaces.parameters.parameter import Parameter, Value, index_of
 
 UNSET = "unset"
 _FEW = 9

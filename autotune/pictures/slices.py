@@ -6,16 +6,16 @@ from functools import cached_property
 from math import log
 from typing import TYPE_CHECKING
 
-from autotune.display import quantity, shown, written
+from autotune.display.console import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table, Texts
+from autotune.pictures.downsampling import thinned, told
+from autotune.pictures.labels import axis_of, better, brief, counted, is_wide, said
 from autotune.pictures.scales import UNSET, Scale, scales_of, short, telling
-from autotune.pictures.thinning import thinned, told
-from autotune.pictures.words import axis_of, better, brief, counted, is_wide, said
-from autotune.records import TrialRecord
-from autotune.standings import Standings
+from autotune.records.study import TrialRecord
+from autotune.statistics.standings import Standings
 
 if TYPE_CHECKING:
-    from autotune.summary import Summary
+    from autotune.results.summary import Summary
 
 PANELS = 12
 """How many parameters are drawn at most: those that explain most."""

@@ -3,14 +3,14 @@
 from statistics import median
 from typing import TYPE_CHECKING
 
-from autotune.display import quantity, shown
-from autotune.front import second_metric
+from autotune.display.console import quantity, shown
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
-from autotune.pictures.thinning import thinned, told
-from autotune.pictures.words import axis_of, better, counted
+from autotune.pictures.downsampling import thinned, told
+from autotune.pictures.labels import axis_of, better, counted
+from autotune.results.pareto import second_metric
 
 if TYPE_CHECKING:
-    from autotune.summary import Summary
+    from autotune.results.summary import Summary
 
 _MOST = 600
 

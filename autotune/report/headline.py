@@ -3,10 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from autotune.front import second_metric
-from autotune.pictures.words import counted, listed, times
-from autotune.records import REPLAY_NOTICE, TrialRecord
-from autotune.summary import Summary
+from autotune.pictures.labels import counted, listed, times
+from autotune.records.study import REPLAY_NOTICE, TrialRecord
+from autotune.results.pareto import second_metric
+from autotune.results.summary import Summary
 
 Kind = Literal["gain", "no gain", "not yet", "nothing", "trade-off"]
 """What the verdict is: `nothing` worked or ran, `not yet` confirmed."""

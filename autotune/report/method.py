@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from autotune.pictures.words import counted
+from autotune.pictures.labels import counted
 from autotune.report.section import Part, Section, Words
+from autotune.results.summary import Summary
 from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StoppingSection, VerdictSection
-from autotune.summary import Summary
 
 
 def method(summary: Summary) -> Section:

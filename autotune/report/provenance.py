@@ -8,10 +8,10 @@ from typing import Any
 
 from autotune import __version__
 from autotune.pictures.chart import Cell, Table
-from autotune.pictures.words import counted
-from autotune.records import Run
+from autotune.pictures.labels import counted
+from autotune.records.study import Run
 from autotune.report.section import Code, Figures, Part, Section, Words
-from autotune.summary import Summary
+from autotune.results.summary import Summary
 
 _SERIES = {
     "": "tuning",

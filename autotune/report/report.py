@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune import __version__
-from autotune.brackets import stored_brackets
+from autotune.batch.job_script import FORMATS
+from autotune.batch.winner_script import script_of
 from autotune.errors import AutotuneError
-from autotune.jobscript import FORMATS
 from autotune.pictures.chart import Chart
 from autotune.pictures.charts import charts_of
 from autotune.report.headline import Headline, headline
@@ -15,9 +15,9 @@ from autotune.report.method import method
 from autotune.report.provenance import provenance
 from autotune.report.results import cost, figures, findings
 from autotune.report.section import Code, Part, Picture, Section, Words
-from autotune.search.store import StudyStore
-from autotune.summary import Summary, run_to_use, summarise
-from autotune.winnerscript import script_of
+from autotune.results.summary import Summary, run_to_use, summarise
+from autotune.scheduling.stored_brackets import stored_brackets
+from autotune.storage.study_store import StudyStore
 
 _OWN_PLACE = {"ablation": "ablation", "failures": "failures", "ledger": "cost", "tradeoff": "tradeoff"}
 

@@ -3,17 +3,17 @@
 from statistics import median
 from typing import Any
 
-from autotune.ablation import OptionEffect
-from autotune.confirm import changes
-from autotune.display import quantity, shown, written
-from autotune.front import second_metric
+from autotune.comparison.ablation import OptionEffect
+from autotune.comparison.confirm import changes
+from autotune.display.console import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Table
-from autotune.pictures.tallies import failed_as
-from autotune.pictures.words import counted
-from autotune.records import State, TrialRecord
+from autotune.pictures.counts import failed_as
+from autotune.pictures.labels import counted
+from autotune.records.study import State, TrialRecord
 from autotune.report.section import Figures, Part, Section, Words
-from autotune.summary import Summary
-from autotune.verdict import Interval
+from autotune.results.pareto import second_metric
+from autotune.results.summary import Summary
+from autotune.statistics.verdict import Interval
 from objectives.base import Metric
 
 _MESSAGES = 4

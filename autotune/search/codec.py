@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from autotune.search.proposer import Rows
+from autotune.search.base import Rows
 from spaces import Choice, Parameter, Space
-from spaces.domain import NO_VALUE
+from spaces.valid_set.domain import NO_VALUE
 
 
 class _Column(Protocol):

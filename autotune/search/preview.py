@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import optuna
 
-from autotune.search.proposer import SpaceExhaustedError
-from autotune.search.samplers import sampler_of
+from autotune.search.base import SpaceExhaustedError
+from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask
 from autotune.studyfile import SamplerSection
 from spaces import Configuration, Space

@@ -10,17 +10,17 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from autotune import __version__
-from autotune.search.shelf import Shelf
+from autotune.service.access import Guard, Limiter
+from autotune.service.asktell_studies import OpenStudies
 from autotune.service.catalogue import Catalogue
-from autotune.service.guard import Guard, Limiter
 from autotune.service.hub import Hub
 from autotune.service.models import Health
-from autotune.service.opened import OpenStudies
 from autotune.service.problems import Problem, handle_problems
-from autotune.service.reading import Reading
 from autotune.service.routes import asking, found, live, page, pictures, predicting, studies
 from autotune.service.settings import Settings
 from autotune.service.studies import Studies
+from autotune.service.summaries import Reading
+from autotune.storage.studies import Shelf
 from autotune.supervision import Supervisor
 
 _TICK_S = 1.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autotune import studyfile
 from autotune.errors import StudyFileError
-from autotune.records import EXTERNAL
+from autotune.records.study import EXTERNAL
 from autotune.studyfile import StudyFile
 
 

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from autotune.errors import AutotuneError, BusyError, CannotRunHereError, StorageError
-from autotune.service.scrub import scrubbed, without_paths
+from autotune.service.redact import scrubbed, without_paths
 
 MEDIA_TYPE = "application/problem+json"
 

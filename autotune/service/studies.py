@@ -9,16 +9,16 @@ from typing import Any
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, BusyError, StorageError, StudyFileError
 from autotune.pictures import Chart
-from autotune.search.store import StudyStore
+from autotune.results.summary import Summary
+from autotune.service.asktell_studies import OpenStudies
 from autotune.service.catalogue import Catalogue, Entry
-from autotune.service.held import held
+from autotune.service.exclusive import held
 from autotune.service.hub import LIST, News
 from autotune.service.models import NewStudy, RunningRun, StudyBrief, StudyDetail
-from autotune.service.opened import OpenStudies
 from autotune.service.problems import ProblemError
-from autotune.service.reading import Reading, detail_of
-from autotune.service.scrub import scrubbed, without_paths
-from autotune.summary import Summary
+from autotune.service.redact import scrubbed, without_paths
+from autotune.service.summaries import Reading, detail_of
+from autotune.storage.study_store import StudyStore
 from autotune.supervision import ALLOWED, NameTakenError, NotAllowedError, Order, StateName, StudyState, Supervisor
 
 _RESUMABLE_IDLE = "the catalogue has no study of which it could be gone on with"

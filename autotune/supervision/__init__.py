@@ -5,9 +5,9 @@ A user's wish is an `Order` on disk. A study runs under a small program, the war
 to know is in files, so that a service which was killed loses nothing.
 """
 
-from autotune.supervision.decision import StateName
-from autotune.supervision.order import Order, Wish
+from autotune.supervision.desired_state import Order, Wish
 from autotune.supervision.problems import BrokenOrderError, NameTakenError, NotAllowedError, UnknownStudyError
+from autotune.supervision.reconcile import StateName
 from autotune.supervision.supervisor import ALLOWED, Habits, StudyState, Supervisor
 
 __all__ = [

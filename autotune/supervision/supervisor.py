@@ -15,14 +15,14 @@ from typing import Any, Self
 
 from autotune.errors import StorageError
 from autotune.studyfile import NAME
-from autotune.supervision.decision import Action, StateName
-from autotune.supervision.hold import hold, prepared
-from autotune.supervision.order import Order, Wish
+from autotune.supervision.desired_state import Order, Wish
+from autotune.supervision.folder_lock import hold, prepared
+from autotune.supervision.observed_state import Memory, View, look, state_and_message
 from autotune.supervision.problems import BrokenOrderError, NameTakenError, NotAllowedError, UnknownStudyError
-from autotune.supervision.starting import Starter, StartError, send
-from autotune.supervision.studyfolder import StudyFolder
-from autotune.supervision.view import Memory, View, look, state_and_message
-from autotune.supervision.warden import bound_log, lives
+from autotune.supervision.reconcile import Action, StateName
+from autotune.supervision.shim import bound_log, lives
+from autotune.supervision.spawn import Starter, StartError, send
+from autotune.supervision.study_folder import StudyFolder
 
 ALLOWED: Mapping[str, frozenset[StateName]] = {
     "pause": frozenset({StateName.RUNNING, StateName.WAITING, StateName.PAUSING}),

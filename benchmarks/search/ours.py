@@ -11,8 +11,8 @@ import optuna
 from optuna.trial import TrialState
 
 import autotune
-from autotune.search.proposer import SpaceExhaustedError
-from autotune.search.sampler import ValidSetSampler
+from autotune.search.base import SpaceExhaustedError
+from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.suggest import ask
 from benchmarks.search.problem import Problem
 from benchmarks.search.recording import BudgetSpentError, Recording

@@ -12,8 +12,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from spaces import Choice, Flag, Float, Integer, Parameter, Value
-from spaces.functions import FUNCTIONS
-from spaces.parameter import index_of
+from spaces.expressions.functions import FUNCTIONS
+from spaces.parameters.parameter import index_of
 
 _MOST_POINTS = 1001
 

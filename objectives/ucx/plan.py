@@ -18,10 +18,9 @@ from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metri
 from objectives.ucx.options import Benchmark, UcxOptions
 from objectives.ucx.protocols import INFO, Protocols
 from spaces import Choice, Parameter, SpaceError
-from spaces import ucx as space
-from spaces.ucx import TLS
-from spaces.ucx_config import Variable, lanes, parse
-from spaces.ucx_transports import network_devices, tls_value
+from spaces.ucx.config import Variable, lanes, parse
+from spaces.ucx.selection import TLS, Selection, select, unknown_names
+from spaces.ucx.transports import network_devices, tls_value
 
 _LIMIT_S = 60.0
 # The folder of our programs holds names that are others', too.
@@ -105,7 +104,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         msg = f"{found.ucx_info} -c -f listed no variables; try it by hand"
         raise PlanError(msg)
     try:
-        selection = space.select(
+        selection = select(
             [variable for variable in variables if variable.name != TLS or not checked.transports],
             transports,
             patterns=checked.variables,
@@ -134,7 +133,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         installation=("ucx_version",),
         identity=_identity(objective, found),
         notes=_notes(found, transports, len(variables), selection),
-        unknown=lambda names: space.unknown_names((n for n in names if n.startswith("UCX_")), variables),
+        unknown=lambda names: unknown_names((n for n in names if n.startswith("UCX_")), variables),
         alike=protocols.alike,
     )
 
@@ -272,7 +271,7 @@ def _identity(objective: UcxObjective, found: _Installation) -> dict[str, str]:
     }
 
 
-def _notes(found: _Installation, transports: set[str], variables: int, selection: space.Selection) -> tuple[str, ...]:
+def _notes(found: _Installation, transports: set[str], variables: int, selection: Selection) -> tuple[str, ...]:
     what = {
         "merge": f"merge of distributed tables ({found.packages}) with {found.program}",
         "perftest": f"ucx_perftest at {found.program}",

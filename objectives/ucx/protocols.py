@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from spaces import Configuration
-from spaces.ucx_values import size_bytes
+from spaces.ucx.values import size_bytes
 
 CHOICE_ONLY = frozenset(
     {

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from autotune.bench import Bench
-from autotune.cores import CorePool
-from autotune.records import Run
-from autotune.search.observation import Observation
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
+from autotune.coordination.run_manager import Bench
+from autotune.execution.core_pool import CorePool
+from autotune.records.study import Run
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
 from spaces import Choice, Constraint, Flag, Integer, Space
 from tests.autotune.fakes import ListDisplay, PaperObjective, definition, study_file, took
 

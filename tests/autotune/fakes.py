@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable, Sequence
 
-from autotune.display import Status
-from autotune.outcome import Outcome
-from autotune.records import Definition
+from autotune.display.console import Status
+from autotune.execution.task import Task
+from autotune.records.outcome import Outcome
+from autotune.records.study import Definition
 from autotune.studyfile import RepeatsSection, StudyFile
-from autotune.trial import Task
 from launchers import Job, Resources, Usage
 from objectives.base import Context, FailureKind, Measurement, Metric, Output, Progress, ProgressReader
 from spaces import Choice, Configuration, Constraint, Integer, Space

@@ -2,7 +2,7 @@
 
 import math
 
-from autotune.performance.measured import Measured, Setting
+from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
 from spaces import Choice, Constraint, Integer, Space
 

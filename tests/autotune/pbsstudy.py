@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from autotune.records import State
-from autotune.search.store import StudyStore
+from autotune.records.study import State
+from autotune.storage.study_store import StudyStore
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.warm import autotune
 

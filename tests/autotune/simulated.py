@@ -11,17 +11,17 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from autotune import simulated
-from autotune.bench import Bench
-from autotune.confirm import confirm
-from autotune.cores import CorePool
-from autotune.outcome import Outcome
-from autotune.runner import Ending, StudyRunner
-from autotune.search.samplers import sampler_of
-from autotune.search.store import StudyStore
+from autotune.comparison.confirm import confirm
+from autotune.coordination.run_manager import Bench
+from autotune.execution import simulated_executor
+from autotune.execution.core_pool import CorePool
+from autotune.execution.task import Task
+from autotune.records.outcome import Outcome
+from autotune.search.registry import sampler_of
+from autotune.statistics.verdict import Verdict
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StudyFile, VerdictSection
-from autotune.trial import Task
-from autotune.verdict import Verdict
+from autotune.tuning.tuner import Ending, StudyRunner
 from objectives.base import RecordedRun
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.table import RecordedTable
@@ -37,7 +37,7 @@ def objective() -> ReplayObjective:
     return ReplayObjective(RecordedTable((), SECONDS, {}))
 
 
-class SimulatedExecutor(simulated.SimulatedExecutor):
+class SimulatedExecutor(simulated_executor.SimulatedExecutor):
     """The executor of a replay, with runs from a function; with `steps`, a run tells that many equal steps."""
 
     def __init__(self, value_of: ValueOf, seed: int, *, steps: int = 0) -> None:
@@ -56,7 +56,7 @@ def told(drawn: float | Outcome, steps: int = 0) -> RecordedRun:
 
 def run_for(task: Task, elapsed_s: float, steps: int = 0) -> Outcome:
     """Return how a run ends that takes `elapsed_s` if nothing stops it."""
-    return simulated.answered(task, told(elapsed_s, steps))
+    return simulated_executor.answered(task, told(elapsed_s, steps))
 
 
 @dataclass(frozen=True)

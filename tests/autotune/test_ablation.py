@@ -3,15 +3,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.ablation import Ablation, ablate
-from autotune.bars import WIDTH, bars, lines
 from autotune.cli.compare import conclusion
-from autotune.confirm import confirm
+from autotune.comparison.ablation import Ablation, ablate
+from autotune.comparison.confirm import confirm
 from autotune.errors import CannotRunHereError
 from autotune.pictures import FORMATS, draw_bars
-from autotune.records import Run
-from autotune.search.observation import Observation
-from autotune.summary import run_to_use, summarise
+from autotune.pictures.ablation_bars import WIDTH, bars, lines
+from autotune.records.study import Run
+from autotune.results.summary import run_to_use, summarise
+from autotune.storage.observation import Observation
 from objectives.base import Metric
 from tests.autotune.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, bench, new_store, noisy
 from tests.autotune.fakes import SECONDS, PaperExecutor, took

@@ -7,8 +7,8 @@ import pytest
 
 from autotune.performance.accuracy import left_out
 from autotune.performance.baselines import BASELINES
-from autotune.performance.measured import Measured
 from autotune.performance.model import PerformanceModel
+from autotune.records.measurement import Measured
 from tests.autotune.machines import FACTS, SPACE, efficiency, measured, setting
 
 # Enough configurations to transfer, and few enough to be quick.

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from optuna.samplers import BaseSampler
 from optuna.trial import TrialState
 
-from autotune.search.adapter import AdaptedSampler
 from autotune.search.codec import Codec
-from autotune.search.observation import BOUND, Observation
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.samplers import sampler_of
-from autotune.search.shadow import Inner
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.search.mirror_study import Inner
+from autotune.search.optuna_adapter import AdaptedSampler
+from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask
+from autotune.storage.observation import BOUND, Observation
 from autotune.studyfile import SamplerSection
 from spaces import Choice, Constraint, Flag, Float, Integer, Space
 

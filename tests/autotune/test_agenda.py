@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.agenda import WARM_UP, Agenda, Step
-from autotune.outcome import Outcome
-from autotune.records import Run, TrialRecord
-from autotune.standings import Standings
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run, TrialRecord
+from autotune.scheduling.repeats import WARM_UP, Agenda, Step
+from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
 from launchers import Usage
 from objectives.base import FailureKind, Metric

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.allocation import Allocation, ask_end, expand_counts, expand_hosts, find_end, pbs_end, read, slurm_end
+from autotune.batch.allocation import (
+    Allocation,
+    ask_end,
+    expand_counts,
+    expand_hosts,
+    find_end,
+    pbs_end,
+    read,
+    slurm_end,
+)
 
 NAME = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 ENDING = st.from_regex(r"(-[a-z]+)?", fullmatch=True)

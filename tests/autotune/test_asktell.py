@@ -17,9 +17,9 @@ from autotune.asktell import (
     ToldError,
 )
 from autotune.errors import BusyError, CannotRunHereError, NothingWorkedError, StorageError, StudyFileError
-from autotune.records import State
-from autotune.search.store import StudyStore
-from autotune.summary import summarise
+from autotune.records.study import State
+from autotune.results.summary import summarise
+from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from tests.autotune.asking import external, seconds, work
 from tests.autotune.test_cli import autotune

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, Told
-from autotune.search.store import StudyStore
+from autotune.storage.study_store import StudyStore
 from tests.autotune.asking import ONCE, external, seconds, work
 
 ASKS = """

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, Told
-from autotune.asktell.desk import MOST_LAPSED
-from autotune.search.store import StudyStore
+from autotune.asktell.work_queue import MOST_LAPSED
+from autotune.storage.study_store import StudyStore
 from tests.autotune.asking import external, seconds
 
 LEASE_S = 10.0

@@ -6,13 +6,13 @@ from itertools import count
 import pytest
 from typer.testing import CliRunner
 
-from autotune.cancelling import Cancelled, cancel_leased
 from autotune.cli.app import app
-from autotune.company import Company
+from autotune.coordination.cancel_jobs import Cancelled, cancel_leased
+from autotune.coordination.coordinators import Company
+from autotune.coordination.lease_record import Leased
 from autotune.errors import CannotRunHereError
-from autotune.leased import Leased
-from autotune.records import Purpose
-from autotune.search.leases import MemoryLeaseBook
+from autotune.records.study import Purpose
+from autotune.storage.leases import MemoryLeaseBook
 from launchers import Job
 from launchers.batch import BatchLauncher
 from launchers.commands import Answer
@@ -139,7 +139,7 @@ DONE = Cancelled(("slurm:1:/a",), ("slurm:2:/b", "slurm:3:/c"), ("slurm:4:/d",),
 @pytest.fixture
 def command(monkeypatch):
     def command(done: Cancelled, *words: str):
-        monkeypatch.setattr("autotune.cancelling.cancel_jobs", lambda *_: done)
+        monkeypatch.setattr("autotune.coordination.cancel_jobs.cancel_jobs", lambda *_: done)
         return CliRunner().invoke(app, ["cancel", "mine", *words])
 
     return command

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.capping import Cap, Pace, Watch, cap, limited, was_capped
+from autotune.execution.capping import Cap, Pace, Watch, cap, limited, was_capped
 from launchers import EndReason, Job, JobState, JobStatus
 from objectives.base import Metric, Progress
 

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from autotune.carry import SERIES, carry, stored_carried
-from autotune.confirm import confirm
-from autotune.outcome import Outcome
-from autotune.prepare import Workload
-from autotune.search.store import StudyStore
-from autotune.summary import run_to_use, summarise
+from autotune.comparison.confirm import confirm
+from autotune.comparison.other_workloads import SERIES, carry, stored_carried
+from autotune.planning.prepare import Workload
+from autotune.records.outcome import Outcome
+from autotune.results.summary import run_to_use, summarise
+from autotune.storage.study_store import StudyStore
 from objectives.base import Answer, FailureKind, Plan
 from spaces import Integer, Space
 from tests.autotune.contests import DEFAULT, SIMPLE, SPACE, STUDY, add, bench, new_store, noisy, timed

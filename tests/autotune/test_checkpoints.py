@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from autotune.checkpoints import Checkpoints
+from autotune.scheduling.checkpoints import Checkpoints
 from launchers import STDOUT
 from objectives.base import Metric
 from objectives.training.objective import TrainingObjective

@@ -7,7 +7,7 @@ import sys
 # In a process of its own: Ray leaves threads and processes behind until its process ends.
 PROGRAM = """
 import os
-from autotune.cluster import local_cluster
+from autotune.execution.ray_executor import local_cluster
 import ray
 
 def niceness():

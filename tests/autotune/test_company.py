@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from autotune.company import SILENT_S, Company, new_holder
-from autotune.search.leases import MemoryLeaseBook
+from autotune.coordination.coordinators import SILENT_S, Company, new_holder
+from autotune.storage.leases import MemoryLeaseBook
 
 
 class Clock:

@@ -1,11 +1,11 @@
 import pytest
 
-from autotune.confirm import changes, confirm, pairs_wanted
-from autotune.cores import CorePool
+from autotune.comparison.confirm import changes, confirm, pairs_wanted
 from autotune.errors import CannotRunHereError
-from autotune.search.store import StudyStore
+from autotune.execution.core_pool import CorePool
+from autotune.results.summary import summarise
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import VerdictSection
-from autotune.summary import summarise
 from objectives.base import FailureKind
 from tests.autotune.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, bench, new_store, noisy, timed
 from tests.autotune.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, took

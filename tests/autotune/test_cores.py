@@ -3,9 +3,9 @@ import sys
 
 import pytest
 
-from autotune.cores import CoreClaim, CorePool
 from autotune.errors import BusyError
-from autotune.lock import StudyLock
+from autotune.execution.core_pool import CoreClaim, CorePool
+from autotune.storage.study_lock import StudyLock
 from launchers import Resources
 
 
@@ -36,7 +36,7 @@ def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path):
 
 HOLD = """
 import sys, pathlib
-from autotune.lock import StudyLock
+from autotune.storage.study_lock import StudyLock
 lock = StudyLock.acquire(pathlib.Path(sys.argv[1]) / "qe.lock", "qe")
 print("held", flush=True)
 sys.stdin.read()

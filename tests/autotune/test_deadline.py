@@ -4,16 +4,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from autotune.bench import Bench
-from autotune.cores import CorePool
-from autotune.deadline import Deadline, expected_s, parse_end
+from autotune.comparison.blocks import Rounds, Side
+from autotune.coordination.deadline import Deadline, expected_s, parse_end
+from autotune.coordination.run_manager import Bench
 from autotune.errors import ExitCode, UnfinishedError
-from autotune.records import Purpose
-from autotune.rounds import Rounds, Side
-from autotune.runner import StudyRunner
-from autotune.search.samplers import sampler_of
-from autotune.search.store import StudyStore
-from autotune.standings import Standings
+from autotune.execution.core_pool import CorePool
+from autotune.records.study import Purpose
+from autotune.search.registry import sampler_of
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from autotune.tuning.tuner import StudyRunner
 from tests.autotune.fakes import ListDisplay, PaperExecutor, PaperObjective, bowl, definition, small_space, study_file
 
 HOUR_S = 3600.0

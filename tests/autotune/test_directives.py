@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.directives import refused
+from autotune.batch.reserved_directives import refused
 
 
 @pytest.mark.parametrize(

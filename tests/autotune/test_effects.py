@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.effects import Sample, fit
+from autotune.statistics.mixed_model import Sample, fit
 
 seeds = st.integers(0, 2**32 - 1)
 small = st.floats(-1, 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.machine import this_machine
+from autotune.machines.this_machine import this_machine
 from launchers.detect import detect
 
 pytestmark = [pytest.mark.cores, pytest.mark.real, pytest.mark.timeout(900)]

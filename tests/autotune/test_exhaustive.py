@@ -5,7 +5,7 @@ import optuna
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.search.exhaustive import ExhaustiveSampler, stride
+from autotune.search.exhaustive_sampler import ExhaustiveSampler, stride
 from autotune.search.suggest import ask
 from spaces import Constraint, Integer, Space
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.outcome import Outcome
-from autotune.trial import Task, run_task
+from autotune.execution.task import Task, run_task
+from autotune.records.outcome import Outcome
 from launchers import STDERR, STDOUT, LineReader
 from launchers.local import LocalLauncher
 from launchers.run import run

@@ -1,4 +1,4 @@
-from autotune.folders import fresh_folder
+from autotune.execution.run_folder import fresh_folder
 
 
 def test_who_still_writes_into_a_runs_folder_does_not_disturb_the_next(tmp_path):

@@ -4,20 +4,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.study import StudyDirection
 
-from autotune.bench import Bench
-from autotune.cores import CorePool
+from autotune.coordination.run_manager import Bench
 from autotune.errors import StudyFileError
-from autotune.front import front
-from autotune.machine import this_machine
-from autotune.outcome import Outcome
-from autotune.prepare import space_of
-from autotune.records import Run, TrialRecord
-from autotune.runner import StudyRunner
-from autotune.search.evidence import evidence_of
-from autotune.search.observation import Observation
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
-from autotune.summary import summarise
+from autotune.execution.core_pool import CorePool
+from autotune.machines.this_machine import this_machine
+from autotune.planning.prepare import space_of
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run, TrialRecord
+from autotune.results.pareto import front
+from autotune.results.summary import summarise
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.search.training_data import evidence_of
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
+from autotune.tuning.tuner import StudyRunner
 from objectives.base import Metric, Plan
 from spaces import Integer, Space
 from tests.autotune.fakes import SECONDS, ListDisplay, PaperExecutor, PaperObjective, definition, study_file

@@ -4,16 +4,16 @@ from statistics import median
 import pytest
 
 from autotune.errors import StorageError
-from autotune.performance import gather
-from autotune.performance.gather import measurements, setting_of, study_measurements
-from autotune.performance.measured import Measured, Setting
-from autotune.performance.places import described
-from autotune.performance.shipped import shipped
-from autotune.records import REPLAY, Run, TrialRecord
-from autotune.search.library import Library
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
-from autotune.standings import Standings
+from autotune.performance.measurements import dataset
+from autotune.performance.measurements.dataset import measurements, setting_of, study_measurements
+from autotune.performance.measurements.machine_names import described
+from autotune.performance.measurements.shipped import shipped
+from autotune.records.measurement import Measured, Setting
+from autotune.records.study import REPLAY, Run, TrialRecord
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.standings import Standings
+from autotune.storage.measurement_store import Library
+from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from tests.autotune.fakes import SECONDS, capped, definition, failed, small_space, took
 
@@ -105,7 +105,7 @@ def test_a_machine_with_a_description_has_its_name_and_the_facts_of_the_study_go
     def known(name, nodes=1):
         return ("gadi", {"cores": 48, "ghz": 2.9}) if name == "gadi-cpu-1" else None
 
-    monkeypatch.setattr(gather, "described", known)
+    monkeypatch.setattr(dataset, "described", known)
     whole = {"host": "gadi-cpu-1", "cores": 48, "cpu_model": "Xeon"}
     one = setting_of("x", definition(SPACE, machine=whole))
     assert (one.machine, one.machine_facts) == ("gadi", {"cores": 48, "ghz": 2.9})
@@ -163,7 +163,7 @@ def test_what_was_imported_and_what_ships_is_there_too(address):
 def test_a_machine_that_was_described_after_the_import_has_its_facts(address, monkeypatch):
     setting = Setting("paper", "cluster", "CeO2", SECONDS, {"nodes": 2}, source="a page")
     Library.create(address).add([Measured(setting, {"np": 4}, 3.0)])
-    monkeypatch.setattr(gather, "place", lambda machine, nodes: (machine, {"nodes": nodes, "cores_per_node": 48}))
+    monkeypatch.setattr(dataset, "place", lambda machine, nodes: (machine, {"nodes": nodes, "cores_per_node": 48}))
     (found,) = own([address])
     assert found.setting.machine_facts == {"nodes": 2, "cores_per_node": 48}
 

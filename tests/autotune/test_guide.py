@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from autotune.search.belief import model_of
-from autotune.search.evidence import evidence_of
-from autotune.search.guide import UNGUIDED, Leaning
-from autotune.search.observation import Observation
-from autotune.search.proposer import History
-from autotune.search.prospect import prospect_of
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.samplers import sampler_of
-from autotune.search.store import StudyStore
+from autotune.search.acquisition import model_of
+from autotune.search.base import History
+from autotune.search.expected_gain import prospect_of
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.search.prior_mean import UNGUIDED, Leaning
+from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask
+from autotune.search.training_data import evidence_of
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import SamplerSection
 from spaces import Integer, Space
 from tests.autotune.fakes import definition

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.hyperband import Bracket, Entry, Race, brackets, halving, planned
+from autotune.scheduling.hyperband import Bracket, Entry, Race, brackets, halving, planned
 
 budgets = st.tuples(st.integers(1, 400), st.integers(1, 20), st.integers(2, 10)).filter(lambda b: b[1] <= b[0])
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from autotune.cli.app import app
 from autotune.errors import ImportFileError, StorageError
-from autotune.search.library import Library
+from autotune.storage.measurement_store import Library
 
 OUTPUTS = Path(__file__).parent.parent / "objectives" / "outputs"
 ROWS = """

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import ImportFileError
-from autotune.performance.imports.files import read_any
-from autotune.performance.imports.pwscf import OutputFile, read_outputs
+from autotune.performance.measurements.files import read_any
+from autotune.performance.measurements.pwscf import OutputFile, read_outputs
 from objectives.qe.objective import METRICS
 from objectives.qe.output import parse
 from spaces.qe import QeFacts, parameters

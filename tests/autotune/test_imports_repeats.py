@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from autotune.performance.imports.repeats import Sample, aggregate, weighted_median
+from autotune.performance.measurements.repeats import Sample, aggregate, weighted_median
 from objectives.base import Metric
 
 TIME = Metric("wall_s", "s", kind="time")

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import ImportFileError
-from autotune.performance.imports.delimited import csv_table, read_table, row_table
-from autotune.performance.imports.files import read_any
-from autotune.performance.imports.mapping import check_mapping
-from autotune.recordings import as_csv
+from autotune.performance.measurements.delimited import csv_table, read_table, row_table
+from autotune.performance.measurements.files import read_any
+from autotune.performance.measurements.mapping import check_mapping
+from autotune.results.export import as_csv
 
 MAPPING = {
     "program": "qe",

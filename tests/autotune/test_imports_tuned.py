@@ -4,7 +4,7 @@ import json
 import pytest
 
 from autotune.errors import ImportFileError
-from autotune.performance.imports.files import read_any
+from autotune.performance.measurements.files import read_any
 
 CACHE = {
     "device_name": "A100",

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from autotune import studyfile
-from autotune.checkup import check
 from autotune.cli.app import app
-from autotune.machine import this_machine
-from autotune.proposal import proposal
-from autotune.studytext import study_text
+from autotune.machines.this_machine import this_machine
+from autotune.planning.check import check
+from autotune.planning.command_line import proposal
+from autotune.planning.template import study_text
 from launchers.local import LocalLauncher
 from objectives.base import Context
 

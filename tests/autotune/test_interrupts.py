@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from autotune.cli import main
 from autotune.cli.common import displayed
 from autotune.errors import AutotuneError, BusyError, ExitCode, StorageError, is_interrupt
-from autotune.search.connection import storage_errors
+from autotune.storage.connection import storage_errors
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune.capping import Cap
-from autotune.jobs import JobExecutor
-from autotune.trial import PREEMPTED, Task
+from autotune.execution.batch_executor import JobExecutor
+from autotune.execution.capping import Cap
+from autotune.execution.task import PREEMPTED, Task
 from launchers import STDOUT, EndReason, Job, JobState, JobStatus, LaunchError, Usage
 from launchers.batch import QueueFullError
 from launchers.site import Site

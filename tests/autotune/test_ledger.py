@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.ledger import Ledger, ledger
-from autotune.outcome import Outcome
-from autotune.records import Run, TrialRecord
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run, TrialRecord
+from autotune.results.cost import Ledger, ledger
 from launchers import Usage
 from objectives.base import FailureKind
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import StorageError
-from autotune.performance.measured import Measured, Setting
-from autotune.search.library import Added, Library, SourceRow
-from autotune.search.store import StudyStore, study_names
+from autotune.records.measurement import Measured, Setting
+from autotune.storage.measurement_store import Added, Library, SourceRow
+from autotune.storage.study_store import StudyStore, study_names
 from objectives.base import Metric
 from tests.autotune.fakes import definition, small_space
 
@@ -115,7 +115,7 @@ def test_a_storage_that_is_read_only_is_read_and_not_written(address):
 KILLED = """
 import os, signal, sys
 from sqlalchemy import event
-from autotune.search.library import Library
+from autotune.storage.measurement_store import Library
 from tests.autotune.test_library import THREE
 library = Library.create(sys.argv[1])
 

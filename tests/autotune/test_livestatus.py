@@ -7,9 +7,9 @@ from math import inf, nan
 
 import pytest
 
-from autotune.display import Running, Status
-from autotune.livestatus import StatusDisplay
-from autotune.standings import Standings
+from autotune.display.console import Running, Status
+from autotune.display.status_file import StatusDisplay
+from autotune.statistics.standings import Standings
 from objectives.base import Progress
 from tests.autotune.fakes import SECONDS, ListDisplay
 

@@ -12,14 +12,14 @@ from contextlib import contextmanager
 import pytest
 
 from autotune.errors import BusyError
-from autotune.lock import Holder, IfHeld, StudyLock
+from autotune.storage.study_lock import Holder, IfHeld, StudyLock
 from tests.autotune.test_cli import autotune, held
 
 pytestmark = pytest.mark.cores
 
 HOLD = """
 import pathlib, signal, sys, time
-from autotune.lock import IfHeld, StudyLock
+from autotune.storage.study_lock import IfHeld, StudyLock
 
 path, if_held, when_asked = sys.argv[1:]
 path = pathlib.Path(path)

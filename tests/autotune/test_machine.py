@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.machine import read_or_empty, this_machine
+from autotune.machines.this_machine import read_or_empty, this_machine
 from launchers.cpus import one_thread_per_core, parse_cpu_list
 
 

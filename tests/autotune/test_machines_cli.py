@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autotune.machine import this_machine
+from autotune.machines.this_machine import this_machine
 from tests import warm
 
 GOLDEN = """\

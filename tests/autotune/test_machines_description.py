@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.machine import this_machine
 from autotune.machines import description
 from autotune.machines.catalogue import find_machine, machine_files
 from autotune.machines.description import MachineDescription, MachineError, load, parse, sections
 from autotune.machines.facts import fact_name
-from autotune.machines.tomltext import written
+from autotune.machines.this_machine import this_machine
+from autotune.tomlfiles.write import written
 from spaces import Space, constraints_from_tables, parameters_from_tables
 
 SHIPPED = {

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.machine import Machine, this_machine
 from autotune.machines import gpus, software
 from autotune.machines.description import Gpu, MachineDescription, MachineError, MeasuredFigures
 from autotune.machines.detect import describe, file_system_of, quick_facts, this_description
@@ -17,7 +16,8 @@ from autotune.machines.identity import figures_file
 from autotune.machines.network import find_network
 from autotune.machines.part import for_cores
 from autotune.machines.software import find_blas, find_scheduler
-from autotune.prepare import prepare
+from autotune.machines.this_machine import Machine, this_machine
+from autotune.planning.prepare import prepare
 from autotune.studyfile import SpaceSection, StudyFile
 from launchers.local import LocalLauncher
 

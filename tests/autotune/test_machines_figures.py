@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.machine import this_machine
 from autotune.machines import disk, worker
 from autotune.machines.description import Cpu, MachineDescription
 from autotune.machines.disk import DiskError, disk_rates
@@ -24,6 +23,7 @@ from autotune.machines.figure import best, middle
 from autotune.machines.figures import Bench, Sizes, core_counts, measure
 from autotune.machines.pingpong import BY_PYTHON, PingPongError, message_figures, read_output
 from autotune.machines.software import find_blas
+from autotune.machines.this_machine import this_machine
 from autotune.machines.workers import WorkerError, Workers
 from launchers.detect import detect
 from launchers.mpi import MpiFlavour, MpiKind

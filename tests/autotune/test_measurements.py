@@ -4,9 +4,9 @@ import tomllib
 
 import pytest
 
-from autotune.performance.imports.files import read_any
-from autotune.performance.places import described
-from autotune.performance.shipped import shipped, shipped_files
+from autotune.performance.measurements.files import read_any
+from autotune.performance.measurements.machine_names import described
+from autotune.performance.measurements.shipped import shipped, shipped_files
 from objectives.qe import objective as qe
 from objectives.ucx import objective as ucx
 

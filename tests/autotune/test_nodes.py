@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import CannotRunHereError
-from autotune.nodes import Node, NodePool, overdue
-from autotune.records import Run
-from autotune.trial import describe_job, job_from_description
+from autotune.execution.node_pool import Node, NodePool, overdue
+from autotune.execution.task import describe_job, job_from_description
+from autotune.records.study import Run
 from launchers import Job, Resources
 from tests.autotune.fakes import took
 

@@ -5,17 +5,17 @@ from math import exp, sin
 
 import pytest
 
-from autotune.display import Status, panel
+from autotune.display.console import Status, panel
 from autotune.errors import StudyFileError
-from autotune.patience import Outlook, can_tell, is_due, matters
-from autotune.prepare import prepare
-from autotune.records import Run, TrialRecord
-from autotune.runner import Ending
-from autotune.search.prospect import Prospect
-from autotune.session import run_study
-from autotune.standings import Standings
+from autotune.planning.prepare import prepare
+from autotune.records.study import Run, TrialRecord
+from autotune.results.summary import summarise
+from autotune.scheduling.stopping import Outlook, can_tell, is_due, matters
+from autotune.search.expected_gain import Prospect
+from autotune.statistics.standings import Standings
 from autotune.studyfile import BudgetSection, RepeatsSection, StudyFile
-from autotune.summary import summarise
+from autotune.tuning.session import run_study
+from autotune.tuning.tuner import Ending
 from spaces import Count, Integer, Space
 from tests.autotune import test_replay as replays
 from tests.autotune.fakes import SECONDS, ListDisplay, took
@@ -179,7 +179,7 @@ def test_a_stop_in_the_middle_of_the_verdict_is_remembered(tmp_path, monkeypatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("autotune.session._judge", interrupted)
+        patched.setattr("autotune.tuning.session._judge", interrupted)
         with pytest.raises(KeyboardInterrupt):
             replays.replayed(tmp_path, budget=AUTO, repeats=NO_CAPS)
     before = len(replays.stored(tmp_path).trials())

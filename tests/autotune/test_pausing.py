@@ -9,15 +9,15 @@ import sys
 
 import pytest
 
-from autotune.bench import Bench
-from autotune.cores import CorePool
+from autotune.comparison.blocks import Rounds, Side
+from autotune.coordination.run_manager import Bench
 from autotune.errors import ExitCode, PausedError
-from autotune.pausing import Pause, pausable, stop_at_sigterm
-from autotune.rounds import Rounds, Side
-from autotune.runner import StudyRunner
-from autotune.search.samplers import sampler_of
-from autotune.search.store import StudyStore
-from autotune.standings import Standings
+from autotune.execution.core_pool import CorePool
+from autotune.execution.signals import Pause, pausable, stop_at_sigterm
+from autotune.search.registry import sampler_of
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from autotune.tuning.tuner import StudyRunner
 from objectives.base import FailureKind
 from tests.autotune.fakes import (
     ListDisplay,

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from autotune.legs import curve_of
-from autotune.outcome import Outcome
+from autotune.execution.segments import curve_of
+from autotune.records.outcome import Outcome
 from tests.autotune.pbsstudy import PbsStudy, wait_for
 from tests.autotune.quicktraining import TrainingStudy
 from tests.launchers.fakes.cluster import FakeCluster

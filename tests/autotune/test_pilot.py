@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from autotune.batch.pilot_job import FORMATS, PilotJob, pbs, slurm
 from autotune.cli.app import app
-from autotune.pilot import FORMATS, PilotJob, pbs, slurm
 
 ONE = PilotJob("qe", "/home/u/job.sh", "/home/u", "/venv/bin/python", ["qe", "--trials", "50"], walltime_s=5400)
 
@@ -53,7 +53,7 @@ script=/home/u/job.sh
 cd /home/u || exit 5
 module load qe || exit 3
 set -u
-if [ "${1-}" = ray-node ]; then exec /venv/bin/python -m autotune.raynode "$2"; fi
+if [ "${1-}" = ray-node ]; then exec /venv/bin/python -m autotune.execution.ray_node "$2"; fi
 meeting=$PWD/.autotune-ray-${SLURM_JOB_ID%%.*}
 rm -rf "$meeting"; mkdir -m 700 "$meeting" || exit 5
 end_ray() {
@@ -65,7 +65,7 @@ end_ray() {
 trap end_ray EXIT
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$meeting/token"
 export SLURM_OVERLAP=1
-/venv/bin/python -m autotune.raynode "$meeting" --head &
+/venv/bin/python -m autotune.execution.ray_node "$meeting" --head &
 for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"); do
     srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --no-kill --nodelist="$host" \\
         bash -l "$script" ray-node "$meeting" &
@@ -89,12 +89,12 @@ PBS_SEVERAL = """\
 script=/home/u/job.sh
 cd /home/u || exit 5
 set -u
-if [ "${1-}" = ray-node ]; then exec /venv/bin/python -m autotune.raynode "$2"; fi
+if [ "${1-}" = ray-node ]; then exec /venv/bin/python -m autotune.execution.ray_node "$2"; fi
 meeting=$PWD/.autotune-ray-${PBS_JOBID%%.*}
 """
 
 PBS_NODES = """\
-/venv/bin/python -m autotune.raynode "$meeting" --head &
+/venv/bin/python -m autotune.execution.ray_node "$meeting" --head &
 for host in $(awk 'NR == 1 { first = $0 } $0 != first && !seen[$0]++' "$PBS_NODEFILE"); do
     if command -v pbs_tmrsh >/dev/null; then
         pbs_tmrsh "$host" "$(printf '%q ' bash -l "$script" ray-node "$meeting")" </dev/null &
@@ -157,7 +157,7 @@ def test_names_that_every_batch_system_takes(name, job_name):
 PYTHON = """#!/bin/bash
 echo "$@" >>"$LOG"
 case $2 in
-autotune.raynode)
+autotune.execution.ray_node)
     [ "${4-}" = --head ] && { sleep 0.3; echo 10.0.0.1:6379 >"$3/address"; }
     until [ -e "$3/stop" ]; do sleep 0.05; done
     echo "ended $*" >>"$LOG" ;;
@@ -235,8 +235,10 @@ def test_nodes_are_started_once_a_host_and_ended_whatever_happens(tmp_path, syst
     assert job.start(CODE="3").wait(60) == 3
     meeting = job.folder / ".autotune-ray-17"
     said = job.said()
-    nodes = [line for line in said if line.startswith("-m autotune.raynode")]
-    assert sorted(nodes) == [f"-m autotune.raynode {meeting}"] * 2 + [f"-m autotune.raynode {meeting} --head"]
+    nodes = [line for line in said if line.startswith("-m autotune.execution.ray_node")]
+    assert sorted(nodes) == [f"-m autotune.execution.ray_node {meeting}"] * 2 + [
+        f"-m autotune.execution.ray_node {meeting} --head"
+    ]
     assert len([line for line in said if line.startswith("ended")]) == 3
     started = [line for line in said if line.startswith(start)]
     assert len(started) == 2

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from optuna.study import StudyDirection
 
-from autotune.search import sampler as sampler_module
-from autotune.search.observation import Observation
-from autotune.search.plan import CROWD, Plan
-from autotune.search.proposer import History
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.surrogate import Surrogate
+from autotune.search import gp_sampler as sampler_module
+from autotune.search.base import History
+from autotune.search.batch_proposals import CROWD, Plan
+from autotune.search.gaussian_process import Surrogate
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.observation import Observation
 from spaces import Integer, Space
 
 SQUARE = Space([Integer.range(name, 1, 40, default=1) for name in ("x", "y")])

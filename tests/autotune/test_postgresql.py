@@ -14,11 +14,11 @@ import pytest
 import sqlalchemy
 
 from autotune.errors import StorageError
-from autotune.records import Run
-from autotune.search.library import Library
-from autotune.search.observation import Observation
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore, study_names
+from autotune.records.study import Run
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.measurement_store import Library
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore, study_names
 from tests import postgres
 from tests.autotune.fakes import definition, small_space, took
 from tests.autotune.test_cli import autotune, held

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from autotune.cli.app import app
 from autotune.errors import AutotuneError, CannotRunHereError, ExitCode, StorageError, StudyFileError
-from autotune.performance.measured import Measured, Setting
-from autotune.performance.shipped import shipped
-from autotune.search.library import Library
+from autotune.performance.measurements.shipped import shipped
+from autotune.records.measurement import Measured, Setting
+from autotune.storage.measurement_store import Library
 from objectives.base import Metric
 from tests.warm import autotune
 

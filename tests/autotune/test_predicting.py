@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from autotune.errors import CannotRunHereError, ExitCode, StudyFileError
-from autotune.machine import this_machine
 from autotune.machines.description import MachineError
-from autotune.performance.measured import Measured
-from autotune.performance.prediction import Interval, Prediction, Proposal
-from autotune.predicting import Target, predict, question, restricted, target_of
+from autotune.machines.this_machine import this_machine
+from autotune.performance.predict import Target, predict, question, restricted, target_of
+from autotune.performance.regression.prediction import Interval, Prediction, Proposal
+from autotune.records.measurement import Measured
 from autotune.studyfile import StudyFile
 from launchers.local import local_launcher
 from objectives import registry

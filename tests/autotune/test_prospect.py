@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.study import StudyDirection
 
-from autotune.search.observation import Observation
-from autotune.search.proposer import History, SpaceExhaustedError
-from autotune.search.prospect import AHEAD, Beliefs, Prospect, prospect_of
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.surrogate import above_bound
+from autotune.search.base import History, SpaceExhaustedError
+from autotune.search.expected_gain import AHEAD, Beliefs, Prospect, prospect_of
+from autotune.search.gaussian_process import above_bound
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.observation import Observation
 from spaces import Integer, Space
 
 SQUARE = Space([Integer.range("x", 0, 19, default=10), Integer.range("y", 0, 19, default=10)])

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune import __version__, provenance
-from autotune.machine import Machine, this_machine
-from autotune.provenance import SessionFacts, at_start, session_facts
+from autotune import __version__
+from autotune.machines import provenance
+from autotune.machines.provenance import SessionFacts, at_start, session_facts
+from autotune.machines.this_machine import Machine, this_machine
 from launchers.mpi import MpiFlavour, MpiKind
 
 MACHINE = Machine("node1", "Paper CPU", "zen3", (0, 1), 1, 2**34, "Linux-6.1")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from autotune.effects import Sample, Spread, fit
-from autotune.racing import RaceRules, Standing, losing_value, standing
+from autotune.statistics.mixed_model import Sample, Spread, fit
+from autotune.statistics.racing import RaceRules, Standing, losing_value, standing
 
 NOISE = 0.03
 RULES = RaceRules(min_runs=1, max_runs=8, error_rate=0.1, min_gain=0.01)

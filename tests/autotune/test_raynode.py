@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.raynode import RayNode, answers, free_port, own_address, settings, wait_for_address
+from autotune.execution.ray_node import RayNode, answers, free_port, own_address, settings, wait_for_address
 
 MEETING = Path("/cluster/meet")
 

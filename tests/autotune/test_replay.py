@@ -8,21 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune import crew, session
-from autotune.capping import Cap
-from autotune.display import Display
+from autotune.coordination import resources
+from autotune.coordination.session_settings import Place
+from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StorageError
-from autotune.machine import this_machine
-from autotune.place import Place
-from autotune.prepare import prepare
-from autotune.recordings import as_csv, exported, resolved
-from autotune.records import REPLAY_NOTICE, Run, State
-from autotune.replaying import budget_rows, known_within, table_of
-from autotune.search.store import StudyStore
-from autotune.session import run_study
-from autotune.simulated import SimulatedExecutor, answered, simulated_bench
+from autotune.execution.capping import Cap
+from autotune.execution.simulated_executor import SimulatedExecutor, answered, simulated_bench
+from autotune.execution.task import Task
+from autotune.machines.this_machine import this_machine
+from autotune.planning.prepare import prepare
+from autotune.records.study import REPLAY_NOTICE, Run, State
+from autotune.results.export import as_csv, exported, resolved
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from autotune.trial import Task
+from autotune.tuning import session
+from autotune.tuning.replay import budget_rows, known_within, table_of
+from autotune.tuning.session import run_study
 from launchers import Job
 from launchers.local import local_launcher
 from objectives.base import FailureKind, RecordedRun
@@ -90,8 +91,10 @@ def test_a_replay_is_a_whole_study_and_says_what_it_is(tmp_path):
 
 def test_a_replay_starts_neither_ray_nor_a_claim_on_cores(tmp_path, monkeypatch):
     claimed = []
-    monkeypatch.setattr(crew.CoreClaim, "claim", classmethod(lambda cls, cpus, **_: claimed.extend(cpus) or cls([])))
-    monkeypatch.setitem(sys.modules, "autotune.cluster", None)
+    monkeypatch.setattr(
+        resources.CoreClaim, "claim", classmethod(lambda cls, cpus, **_: claimed.extend(cpus) or cls([]))
+    )
+    monkeypatch.setitem(sys.modules, "autotune.execution.ray_executor", None)
     assert replayed(tmp_path).finished == 12
     assert claimed == []
 

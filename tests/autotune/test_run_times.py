@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.performance.cases import Cases
-from autotune.performance.measured import Measured, Setting
-from autotune.performance.novelty import folds, novelty
-from autotune.performance.runtimes import RunTimes
+from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.run_times.model import RunTimes
+from autotune.performance.run_times.novelty import folds, novelty
+from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
 
 WALL = Metric("wall_s", "s", "minimize", "time")

@@ -6,15 +6,15 @@ import numpy as np
 import optuna
 import pytest
 
-from autotune.bench import Bench
-from autotune.cores import CorePool
+from autotune.coordination.run_manager import Bench
 from autotune.errors import CannotRunHereError, NothingWorkedError
-from autotune.records import State
-from autotune.runner import Ending, StudyRunner
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
-from autotune.standings import Standings
+from autotune.execution.core_pool import CorePool
+from autotune.records.study import State
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import RepeatsSection
+from autotune.tuning.tuner import Ending, StudyRunner
 from objectives.base import Answer, FailureKind
 from tests.autotune.fakes import (
     SECONDS,

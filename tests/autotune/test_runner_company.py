@@ -2,11 +2,11 @@
 
 import pytest
 
-from autotune.company import Company
-from autotune.leased import Leased
-from autotune.records import Purpose
-from autotune.runner import Ending
-from autotune.search.leases import MemoryLeaseBook
+from autotune.coordination.coordinators import Company
+from autotune.coordination.lease_record import Leased
+from autotune.records.study import Purpose
+from autotune.storage.leases import MemoryLeaseBook
+from autotune.tuning.tuner import Ending
 from tests.autotune.fakes import PaperExecutor, bowl
 from tests.autotune.test_company import Clock
 from tests.autotune.test_runner import session

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.cores import CorePool
-from autotune.records import State
-from autotune.search.store import StudyStore
+from autotune.execution.core_pool import CorePool
+from autotune.records.study import State
+from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from tests.autotune.fakes import ListDisplay, PaperExecutor, bowl, failed, took
 from tests.autotune.test_runner import session

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from autotune.records import Run, TrialRecord
-from autotune.sameness import Sameness
+from autotune.records.study import Run, TrialRecord
+from autotune.scheduling.equivalence import Sameness
 from objectives.base import FailureKind
 from tests.autotune.fakes import failed, took
 

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.trial import TrialState
 
-from autotune.search.proposer import SpaceExhaustedError
-from autotune.search.sampler import ValidSetSampler
+from autotune.search.base import SpaceExhaustedError
+from autotune.search.gaussian_process import fit, log_expected_improvement
+from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.suggest import ask
-from autotune.search.surrogate import fit, log_expected_improvement
 from spaces import Choice, Constraint, Flag, Float, Integer, Space
 from tests.autotune.fakes import small_space
 

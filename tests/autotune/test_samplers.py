@@ -7,7 +7,7 @@ import pytest
 
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.search.preview import preview
-from autotune.search.samplers import check_sampler, sampler_of
+from autotune.search.registry import check_sampler, sampler_of
 from autotune.search.suggest import ask
 from autotune.studyfile import SamplerSection, parse
 from spaces import Integer, Space

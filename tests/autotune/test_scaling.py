@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
+from autotune.comparison.scaling import scale, variants
 from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.records import Run
-from autotune.scaling import scale, variants
-from autotune.search.observation import Observation
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
+from autotune.records.study import Run
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection
 from spaces import Constraint, Integer, Space
 from tests.autotune.contests import bench

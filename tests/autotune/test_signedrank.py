@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from autotune.signedrank import interval, least_pairs, null_distribution
+from autotune.statistics.signed_rank import interval, least_pairs, null_distribution
 
 # Hamilton depression scale before and after a tranquillizer: Hollander & Wolfe, table 3.1, and R's ?wilcox.test.
 BEFORE = (1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30)

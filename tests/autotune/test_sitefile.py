@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from autotune.batch.site_file import SiteError, find_cluster, site_files
 from autotune.errors import CannotRunHereError
-from autotune.sitefile import SiteError, find_cluster, site_files
 from launchers.mpi import MpiKind
 
 

@@ -2,16 +2,16 @@ from collections import Counter
 
 import pytest
 
-from autotune.confirm import confirm
-from autotune.hyperband import Bracket, brackets
-from autotune.legs import CURVE, Leg, LegWatch, continued
-from autotune.outcome import Outcome
-from autotune.records import ENDED, State
-from autotune.runner import Ending
-from autotune.search.store import BRACKETS
-from autotune.staging import extended
-from autotune.standings import Standings
+from autotune.comparison.confirm import confirm
+from autotune.execution.segments import CURVE, Leg, LegWatch, continued
+from autotune.records.outcome import Outcome
+from autotune.records.study import ENDED, State
+from autotune.scheduling.hyperband import Bracket, brackets
+from autotune.scheduling.successive_halving import extended
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import BRACKETS
 from autotune.studyfile import StoppingSection
+from autotune.tuning.tuner import Ending
 from objectives.base import FailureKind, Progress
 from tests.autotune.fakes import definition
 from tests.autotune.training import SCORE, SPACE, TrainingExecutor, learned, training_session, training_study

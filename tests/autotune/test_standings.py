@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.outcome import Outcome
-from autotune.records import Run, TrialRecord
-from autotune.standings import Standings
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run, TrialRecord
+from autotune.statistics.standings import Standings
 from launchers import Usage
 from objectives.base import FailureKind, Metric
 

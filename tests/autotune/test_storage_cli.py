@@ -10,11 +10,11 @@ from collections import namedtuple
 import pytest
 
 from autotune.errors import StorageError
-from autotune.search import schema
-from autotune.search.library import Library
-from autotune.search.store import StudyStore, study_names
-from autotune.search.upgrade import upgrade
-from autotune.storage_url import sqlite_path
+from autotune.storage import schema
+from autotune.storage.address import sqlite_path
+from autotune.storage.measurement_store import Library
+from autotune.storage.study_store import StudyStore, study_names
+from autotune.storage.upgrade import upgrade
 from tests.autotune import oldstorages
 from tests.autotune.test_cli import autotune
 from tests.autotune.test_library import THREE
@@ -147,7 +147,7 @@ def test_without_room_for_the_copy_nothing_is_changed(sqlite, tmp_path, monkeypa
 FULL = """
 import resource, sys
 from autotune.errors import StorageError
-from autotune.search.upgrade import upgrade
+from autotune.storage.upgrade import upgrade
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
 try:
     upgrade(sys.argv[1])

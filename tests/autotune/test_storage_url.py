@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.storage_url import shown, sqlite_path, state_folder, storage_url
+from autotune.storage.address import shown, sqlite_path, state_folder, storage_url
 
 
 @pytest.mark.parametrize(

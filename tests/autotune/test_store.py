@@ -7,11 +7,11 @@ import sqlalchemy
 from optuna.trial import TrialState
 
 from autotune.errors import StorageError
-from autotune.outcome import Outcome
-from autotune.records import Run, State
-from autotune.search.observation import Observation
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import HOLDER, StudyStore, study_names
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run, State
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import HOLDER, StudyStore, study_names
 from launchers import Usage
 from objectives.base import Answer, FailureKind
 from tests.autotune.fakes import capped, definition, failed, small_space, took

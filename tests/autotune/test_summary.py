@@ -2,12 +2,12 @@ import subprocess
 
 import pytest
 
-from autotune.jobscript import FORMATS, JobScript
-from autotune.outcome import Outcome
-from autotune.records import Run, TrialRecord
-from autotune.standings import Standings
-from autotune.summary import Summary
-from autotune.verdict import Verdict
+from autotune.batch.job_script import FORMATS, JobScript
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run, TrialRecord
+from autotune.results.summary import Summary
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Verdict
 from launchers import Usage
 from launchers.mpi import script_flavour
 from objectives.base import FailureKind

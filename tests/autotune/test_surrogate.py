@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
-from autotune.search import design
-from autotune.search.surrogate import Kernel, Surrogate, _Posterior, fit
+from autotune.search import initial_design
+from autotune.search.gaussian_process import Kernel, Surrogate, _Posterior, fit
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -59,8 +59,8 @@ def test_a_trial_that_runs_makes_its_surroundings_less_uncertain_and_promises_no
 
 def test_a_design_takes_the_middle_then_the_corner():
     line = np.linspace(0.0, 1.0, 11)[:, None]
-    first = design.ranked(line, line[:1])[0]
+    first = initial_design.ranked(line, line[:1])[0]
     assert 0.5 <= line[first, 0] <= 0.9
-    second = design.ranked(line, line[[0, first]])[0]
+    second = initial_design.ranked(line, line[[0, first]])[0]
     gaps = np.abs(line - line[[0, first]].T).min(1)
     assert gaps[second] == gaps.max()

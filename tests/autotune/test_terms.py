@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from autotune.performance.boosting import ROUNDS, Trees
-from autotune.performance.linear import LogLinear
-from autotune.performance.table import Table
-from autotune.performance.terms import CostTerms
+from autotune.performance.regression.boosting import ROUNDS, Trees
+from autotune.performance.regression.cost_terms import CostTerms
+from autotune.performance.regression.linear import LogLinear
+from autotune.performance.regression.table import Table
 
 
 def costs(nodes, size, machine="a"):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune import studyfile
-from autotune.tomllines import line_of, lines_of
+from autotune.tomlfiles.lines import line_of, lines_of
 
 TEXT = '''# comment
 objective = "command" # not = [a] key

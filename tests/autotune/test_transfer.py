@@ -3,11 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.performance.measured import Measured
-from autotune.performance.portfolio import portfolio
-from autotune.performance.similarity import squared_distances, vendors
-from autotune.performance.sources import FLOOR, sources
-from autotune.performance.transfer import transfer
+from autotune.performance.regression.similarity import squared_distances, vendors
+from autotune.performance.transfer.model import transfer
+from autotune.performance.transfer.portfolio import portfolio
+from autotune.performance.transfer.sources import FLOOR, sources
+from autotune.records.measurement import Measured
 from objectives.base import Metric
 from spaces import Choice, Integer, Space
 from tests.autotune.machines import FACTS, SPACE, TIME, efficiency, measured, setting

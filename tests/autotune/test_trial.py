@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.trial import check_answer, check_target
+from autotune.execution.task import check_answer, check_target
 from objectives.base import Answer, InvalidResult, Measurement, Metric
 
 

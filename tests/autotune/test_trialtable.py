@@ -8,10 +8,10 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from autotune.search.connection import connect
 from autotune.search.distributions import distributions_of
-from autotune.search.observation import BOUND, Observation
-from autotune.search.trialtable import AnyTrialTable, SqlTrialTable, Told, trial_table
+from autotune.storage.connection import connect
+from autotune.storage.observation import BOUND, Observation
+from autotune.storage.trial_table import AnyTrialTable, SqlTrialTable, Told, trial_table
 from spaces import Choice, Flag, Float, Integer, Space
 
 SPACE = Space(

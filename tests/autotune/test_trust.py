@@ -3,10 +3,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.capping import Cap, Pace
-from autotune.outcome import Outcome
-from autotune.standings import Standings
-from autotune.trial import Task
+from autotune.execution.capping import Cap, Pace
+from autotune.execution.task import Task
+from autotune.records.outcome import Outcome
+from autotune.statistics.standings import Standings
 from launchers import Job
 from objectives.base import FailureKind
 from spaces import Integer, Space

@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from autotune import crew, studyfile
-from autotune.cores import CorePool
-from autotune.crew import Crew
-from autotune.deadline import Deadline
+from autotune import studyfile
+from autotune.coordination import resources
+from autotune.coordination.deadline import Deadline
+from autotune.coordination.resources import Crew
+from autotune.coordination.session_settings import Place
 from autotune.errors import CannotRunHereError, UnfinishedError
-from autotune.machine import this_machine
-from autotune.outcome import Outcome
-from autotune.place import Place
-from autotune.search.store import StudyStore
-from autotune.session import run_study
+from autotune.execution.core_pool import CorePool
+from autotune.machines.this_machine import this_machine
+from autotune.records.outcome import Outcome
+from autotune.storage.study_store import StudyStore
+from autotune.tuning.session import run_study
 from launchers import Usage
 from launchers.local import LocalLauncher
 from tests.autotune.fakes import ListDisplay, PaperExecutor
@@ -69,7 +70,7 @@ def place(tmp_path, monkeypatch):
     def made(*_):
         yield Crew(machine, CorePool([0]))
 
-    monkeypatch.setattr(crew, "_made", made)
+    monkeypatch.setattr(resources, "_made", made)
     (tmp_path / "mine.toml").write_text(STUDY)
     # No lock of a core that a real study might want.
     here = replace(this_machine(), cpus=(100_000,))

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.errors import BusyError, StorageError
-from autotune.outcome import Outcome
-from autotune.performance.gather import measurements
-from autotune.records import State
-from autotune.search import schema
-from autotune.search.library import Library
-from autotune.search.store import StudyStore, study_names
-from autotune.search.upgrade import upgrade
-from autotune.storage_url import sqlite_path
-from autotune.summary import summarise
+from autotune.performance.measurements.dataset import measurements
+from autotune.records.outcome import Outcome
+from autotune.records.study import State
+from autotune.results.summary import summarise
+from autotune.storage import schema
+from autotune.storage.address import sqlite_path
+from autotune.storage.measurement_store import Library
+from autotune.storage.study_store import StudyStore, study_names
+from autotune.storage.upgrade import upgrade
 from launchers import Usage
 from objectives.base import FailureKind
 from tests.autotune import oldstorages
@@ -195,7 +195,7 @@ def test_to_migrate_twice_is_to_migrate_once(tmp_path_factory, kinds):
 KILLED = """
 import os, signal, sys
 from sqlalchemy import Engine, event
-from autotune.search.upgrade import upgrade
+from autotune.storage.upgrade import upgrade
 
 @event.listens_for(Engine, "commit")
 def die(connection):
@@ -221,7 +221,7 @@ def test_killed_before_its_end_it_left_everything_as_it_was(address, tmp_path, o
 
 OPENED = """
 import sys
-from autotune.search.store import StudyStore
+from autotune.storage.study_store import StudyStore
 from tests.autotune.test_upgrade import PAPER
 print("ready", flush=True)
 sys.stdin.readline()
@@ -274,7 +274,7 @@ def test_a_file_that_is_worked_on_is_left_alone(sqlite, tmp_path):
     oldstorages.first(sqlite)
     before = oldstorages.rows(sqlite)
     lock = tmp_path / "autotune.db.mine.lock"
-    hold = "import pathlib, sys; from autotune.lock import StudyLock; "
+    hold = "import pathlib, sys; from autotune.storage.study_lock import StudyLock; "
     hold += "lock = StudyLock.acquire(pathlib.Path(sys.argv[1]), 'mine'); print('held', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", hold, str(lock)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:

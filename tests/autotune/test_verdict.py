@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.verdict import Verdict, pairs_needed, precision, ratio_interval
+from autotune.statistics.verdict import Verdict, pairs_needed, precision, ratio_interval
 from objectives.base import Metric
 
 SECONDS = Metric("wall_s", "s")

@@ -1,10 +1,10 @@
 import pytest
 
-from autotune.performance.measured import Measured, Setting
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
-from autotune.standings import Standings
-from autotune.warmstart import WarmStart, guide, stored_warm_start, warm_start
+from autotune.performance.warm_start import WarmStart, guide, stored_warm_start, warm_start
+from autotune.records.measurement import Measured, Setting
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
 from tests.autotune.fakes import ListDisplay, definition
 from tests.autotune.machines import FACTS, SPACE, TIME, efficiency, measured, setting, time_s
 

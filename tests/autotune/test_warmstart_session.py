@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from autotune.performance.measured import Measured, Setting
-from autotune.search.library import Library
+from autotune.records.measurement import Measured, Setting
+from autotune.storage.measurement_store import Library
 from objectives.base import Metric
 from tests.autotune.test_cli import STUDY, autotune
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from autotune import allocation
+from autotune.batch import allocation
 from autotune.cli import study as studies
 from autotune.cli.app import app
 from autotune.cli.study import choose

@@ -3,16 +3,16 @@
 import json
 from collections.abc import Callable, Sequence
 
-from autotune.bench import Bench
-from autotune.cores import CorePool
-from autotune.legs import CURVE, Leg, LegWatch
-from autotune.outcome import Outcome
-from autotune.records import STOPPED
-from autotune.runner import StudyRunner
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
+from autotune.coordination.run_manager import Bench
+from autotune.execution.core_pool import CorePool
+from autotune.execution.segments import CURVE, Leg, LegWatch
+from autotune.execution.task import Task
+from autotune.records.outcome import Outcome
+from autotune.records.study import STOPPED
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from autotune.trial import Task
+from autotune.tuning.tuner import StudyRunner
 from launchers import Job, Usage
 from objectives.base import Context, FailureKind, Metric, Progress
 from spaces import Configuration, Float, Integer, Space

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotune.search.prospect import DOUBT
+from autotune.search.expected_gain import DOUBT
 from benchmarks.search.cell import Cell
 from benchmarks.search.problem import Problem
 from benchmarks.stopping import Look, LookFile, interval, looks_at, report

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from optuna.trial import TrialState
 
-from autotune.search.observation import BOUND, Observation
-from autotune.search.proposer import SpaceExhaustedError
-from autotune.search.samplers import sampler_of
+from autotune.search.base import SpaceExhaustedError
+from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask, suggest
+from autotune.storage.observation import BOUND, Observation
 from autotune.studyfile import SAMPLERS, SamplerSection
 from spaces import Choice, Constraint, Flag, Float, Integer, Space, SpaceError
 from tests.spaces.strategies import spaces_parts

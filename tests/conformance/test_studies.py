@@ -3,10 +3,10 @@
 import pytest
 
 from autotune import studyfile
-from autotune.checkup import COMMAND, check
-from autotune.machine import this_machine
-from autotune.prepare import prepare
-from autotune.records import REPLAY
+from autotune.machines.this_machine import this_machine
+from autotune.planning.check import COMMAND, check
+from autotune.planning.prepare import prepare
+from autotune.records.study import REPLAY
 from launchers.local import local_launcher
 from objectives.registry import OBJECTIVES
 

@@ -28,7 +28,7 @@ from objectives.training.ddp import DdpOptions
 from objectives.training.dna import DnaOptions
 from objectives.training.script import TrainingOptions
 from objectives.ucx.options import UcxOptions
-from spaces.functions import ARITIES, FUNCTIONS
+from spaces.expressions.functions import ARITIES, FUNCTIONS
 from spaces.tables import _COMMON, _OWN_KEYS
 from tests.docs.page import ROOT
 
@@ -54,8 +54,8 @@ _OTHER_CODES = {
 
 API = {
     "autotune.studyfile": ("load", "find", "parse"),
-    "autotune.predicting": ("question", "target_of", "predict"),
-    "autotune.performance.gather": ("measurements",),
+    "autotune.performance.predict": ("question", "target_of", "predict"),
+    "autotune.performance.measurements.dataset": ("measurements",),
     "autotune.client": ("Client", "Leased", "ServiceError"),
     "autotune.asktell": ("AskTell", "Asked", "Told", "Answer"),
     "autotune.search.suggest": ("suggest", "ask"),

@@ -7,12 +7,12 @@ import textwrap
 
 import pytest
 
-from autotune.carry import Carried
-from autotune.ledger import Ledger
-from autotune.patience import Outlook
-from autotune.summary import Summary
-from autotune.verdict import Verdict
-from autotune.warmstart import WarmStart
+from autotune.comparison.other_workloads import Carried
+from autotune.performance.warm_start import WarmStart
+from autotune.results.cost import Ledger
+from autotune.results.summary import Summary
+from autotune.scheduling.stopping import Outlook
+from autotune.statistics.verdict import Verdict
 from tests.docs.page import Page
 
 SPEAKERS = (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.jobscript import JobScript, sh
-from autotune.trial import describe_job
+from autotune.batch.job_script import JobScript, sh
+from autotune.execution.task import describe_job
 from launchers import STDERR, STDOUT, EndReason, Job, MpiStart, Resources, Usage
 from launchers.detect import detect
 from launchers.local import LocalLauncher

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.trial import Task, run_task
+from autotune.execution.task import Task, run_task
 from launchers import EndReason, JobState, JobStatus, Usage
 from launchers.local import LocalLauncher
 from launchers.steps import STEPS_FILE

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from objectives import registry
-from spaces.quantities import column_of
+from spaces.expressions.quantities import column_of
 
 FACTS = {"kpoints": 10, "bands": 24, "fft_dense_x": 40, "fft_dense_y": 40, "fft_dense_z": 30, "cores_per_node": 48}
 

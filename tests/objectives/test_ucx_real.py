@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autotune.trial import Task, run_job, run_task
+from autotune.execution.task import Task, run_job, run_task
 from launchers.local import local_launcher
 from objectives import registry
 from objectives.base import Context, FailureKind, PlanError

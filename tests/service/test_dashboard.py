@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.search.store import StudyStore
+from autotune.storage.study_store import StudyStore
 from tests.service.test_refusals import DOCS
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.service import guard
-from autotune.service.guard import Buckets, Guard, Limiter
+from autotune.service import access
+from autotune.service.access import Buckets, Guard, Limiter
 from autotune.service.settings import Limits, Settings
 from autotune.service.tokens import TokenBook
 
@@ -43,12 +43,12 @@ def ask(app, method="GET", path="/studies", base=HERE, peer="127.0.0.1", **optio
 
 @pytest.fixture
 def own(monkeypatch):
-    monkeypatch.setattr(guard, "is_own", lambda peer, here: peer[0] == "127.0.0.1")
+    monkeypatch.setattr(access, "is_own", lambda peer, here: peer[0] == "127.0.0.1")
 
 
 @pytest.fixture
 def foreign(monkeypatch):
-    monkeypatch.setattr(guard, "is_own", lambda peer, here: False)
+    monkeypatch.setattr(access, "is_own", lambda peer, here: False)
 
 
 def test_this_user_needs_no_token_on_this_host(settings, own):

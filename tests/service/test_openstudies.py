@@ -4,7 +4,7 @@ import pytest
 
 from autotune.asktell import Told
 from autotune.errors import StorageError
-from autotune.service.opened import OpenStudies
+from autotune.service.asktell_studies import OpenStudies
 from autotune.service.problems import ProblemError
 from autotune.supervision import Order, StateName
 from tests.service.serving import OUTSIDE

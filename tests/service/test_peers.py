@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from autotune.service.peers import is_own, user_of
+from autotune.service.peer_user import is_own, user_of
 
 TABLE = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.service.scrub import scrubbed, without_paths
+from autotune.service.redact import scrubbed, without_paths
 
 
 @pytest.mark.parametrize(

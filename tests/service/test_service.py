@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from autotune.client import Client, ServiceError
-from autotune.search.store import StudyStore
+from autotune.storage.study_store import StudyStore
 from tests.service.serving import Service, serving
 
 pytestmark = pytest.mark.cores

@@ -3,16 +3,16 @@
 import optuna
 import pytest
 
-from autotune.company import Company, new_holder
+from autotune.coordination.coordinators import Company, new_holder
 from autotune.errors import BusyError, StorageError
-from autotune.lock import StudyLock
-from autotune.records import Run
-from autotune.search.observation import Observation
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.shelf import Shelf
-from autotune.search.store import StudyStore
-from autotune.service.held import held
-from autotune.storage_url import lock_path
+from autotune.records.study import Run
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.service.exclusive import held
+from autotune.storage.address import lock_path
+from autotune.storage.observation import Observation
+from autotune.storage.studies import Shelf
+from autotune.storage.study_lock import StudyLock
+from autotune.storage.study_store import StudyStore
 from tests.autotune.fakes import definition, small_space, took
 
 SPACE = small_space()

@@ -6,16 +6,16 @@ import sqlite3
 import pytest
 
 from autotune.errors import BusyError
-from autotune.lock import StudyLock
-from autotune.search.shelf import Shelf
-from autotune.search.store import StudyStore
+from autotune.service.asktell_studies import OpenStudies
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import LIST
 from autotune.service.models import NewStudy
-from autotune.service.opened import OpenStudies
-from autotune.service.reading import Reading
 from autotune.service.studies import Studies
-from autotune.storage_url import lock_path
+from autotune.service.summaries import Reading
+from autotune.storage.address import lock_path
+from autotune.storage.studies import Shelf
+from autotune.storage.study_lock import StudyLock
+from autotune.storage.study_store import StudyStore
 from autotune.supervision import NameTakenError, Supervisor
 from tests.autotune.fakes import definition, small_space
 from tests.service.serving import OUTSIDE, SLEEPY

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given, settings
 
 from spaces import Constraint, Flag, Integer, Space, SpaceError
-from spaces.conflict import minimal_conflict
-from spaces.diagram import EmptyError, build
+from spaces.valid_set.conflict import minimal_conflict
+from spaces.valid_set.diagram import EmptyError, build
 
 from .reference import valid_configurations
 from .strategies import spaces_parts

@@ -6,9 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from spaces import Constraint, Integer, Space, SpaceError, particles
-from spaces.diagram import TooWideError, build
-from spaces.order import good_order, independent_groups
+from spaces import Constraint, Integer, Space, SpaceError
+from spaces.valid_set import particles
+from spaces.valid_set.diagram import TooWideError, build
+from spaces.valid_set.order import good_order, independent_groups
 
 RNG_SEED = 20260701
 
@@ -90,7 +91,7 @@ def entangled(n=7, total=20):
 
 def test_too_wide_spaces_are_estimated_and_sampled_nearly_uniformly(monkeypatch):
     exact = entangled().size
-    monkeypatch.setattr("spaces.diagram.MAX_CELLS", 10_000)
+    monkeypatch.setattr("spaces.valid_set.diagram.MAX_CELLS", 10_000)
     space = entangled()
     size = space.size
     assert not size.exact
@@ -109,7 +110,7 @@ def test_too_wide_spaces_are_estimated_and_sampled_nearly_uniformly(monkeypatch)
 
 
 def test_particles_find_all_of_a_small_set(monkeypatch):
-    monkeypatch.setattr("spaces.diagram.MAX_CELLS", 10)
+    monkeypatch.setattr("spaces.valid_set.diagram.MAX_CELLS", 10)
     monkeypatch.setattr(particles, "PARTICLES", 256)
     space = entangled(3, 4)
     assert not space.size.exact
@@ -117,7 +118,7 @@ def test_particles_find_all_of_a_small_set(monkeypatch):
 
 
 def test_says_that_nothing_was_found_where_emptiness_cannot_be_proven(monkeypatch):
-    monkeypatch.setattr("spaces.diagram.MAX_CELLS", 100)
+    monkeypatch.setattr("spaces.valid_set.diagram.MAX_CELLS", 100)
     with pytest.raises(SpaceError, match="no valid configuration was found in 294912 random attempts"):
         _ = entangled(6, 100).size
 
@@ -127,6 +128,6 @@ def test_limits_are_kept(monkeypatch):
     (group,) = independent_groups(ready.domains, ready.rules)
     for limit in ("MAX_CELLS", "MAX_EDGES", "MAX_STATES"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"spaces.diagram.{limit}", 1000)
+            patch.setattr(f"spaces.valid_set.diagram.{limit}", 1000)
             with pytest.raises(TooWideError):
                 build(good_order(group), group.rules)

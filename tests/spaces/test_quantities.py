@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaces import Choice, Constraint, Integer, Space
-from spaces.quantities import column_of, quantities
+from spaces.expressions.quantities import column_of, quantities
 
 NUMBERS = st.one_of(st.none(), st.integers(0, 64))
 

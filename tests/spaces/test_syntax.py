@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spaces import Choice, Constraint, ExpressionError, Flag, Integer, Space, SpaceError
-from spaces.constant import constant_value
-from spaces.fact import fact_symbol
-from spaces.node import Scope, Symbol
-from spaces.syntax import parse, parse_condition
+from spaces.expressions.constant import constant_value
+from spaces.expressions.fact import fact_symbol
+from spaces.expressions.node import Scope, Symbol
+from spaces.expressions.syntax import parse, parse_condition
 
 GOLDEN = [
     (

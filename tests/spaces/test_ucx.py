@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaces import Space, SpaceError
-from spaces.ucx import select, unknown_names
-from spaces.ucx_config import Variable, lanes, parse
-from spaces.ucx_transports import combinations
-from spaces.ucx_values import size_bytes, values_of
+from spaces.ucx.config import Variable, lanes, parse
+from spaces.ucx.selection import select, unknown_names
+from spaces.ucx.transports import combinations
+from spaces.ucx.values import size_bytes, values_of
 
 SIZE = 'memory units: <number>[b|kb|mb|gb], "inf", or "auto"'
 EXCERPT = f"""\

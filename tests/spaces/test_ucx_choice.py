@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from spaces import Space, SpaceError
-from spaces.ucx import select
-from spaces.ucx_config import Variable
-from spaces.ucx_transports import between_nodes, network_devices, tls_value
+from spaces.ucx.config import Variable
+from spaces.ucx.selection import select
+from spaces.ucx.transports import between_nodes, network_devices, tls_value
 
 DEVICES = """\
 # Memory domain: tcp

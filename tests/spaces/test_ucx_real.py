@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from spaces import Constraint, Space
-from spaces.ucx import select
-from spaces.ucx_config import lanes, parse
+from spaces.ucx.config import lanes, parse
+from spaces.ucx.selection import select
 from tests.spaces.test_ucx import space_of
 
 needs_ucx = pytest.mark.skipif(shutil.which("ucx_info") is None, reason="ucx_info is not installed (ucx-utils)")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.supervision import Habits, Order, Supervisor, starting, warden
+from autotune.supervision import Habits, Order, Supervisor, shim, spawn
 
 PATIENCE_S = 900.0
 QUICK = Habits(pause_s=0.01)
@@ -53,7 +53,7 @@ class Service:
         aside.write_text(does)
         aside.replace(self.file(name))
 
-    def note(self, what: str = warden.PROCESS, name: str = "mine") -> dict:
+    def note(self, what: str = shim.PROCESS, name: str = "mine") -> dict:
         """Return what a file of the study says; empty if it is not there."""
         with suppress(FileNotFoundError):
             return json.loads((self.folder / "studies" / name / what).read_text())
@@ -62,11 +62,11 @@ class Service:
     def pid(self, of: str = "child", name: str = "mine") -> int | None:
         """Return the number of the process that runs for a study; None if there is none."""
         known = self.note(name=name).get(of)
-        return known["pid"] if warden.lives(known) else None
+        return known["pid"] if shim.lives(known) else None
 
     def starts(self, name: str = "mine") -> list[str]:
         """Return the lines that started studies wrote first."""
-        log = self.folder / "studies" / name / warden.LOG
+        log = self.folder / "studies" / name / shim.LOG
         lines = log.read_text().splitlines() if log.exists() else []
         return [line for line in lines if line.startswith("study ")]
 
@@ -100,9 +100,9 @@ class Service:
             with suppress(ValueError):
                 known = json.loads(path.read_text())
                 for one in (known.get("warden"), known.get("child")):
-                    if warden.lives(one):
+                    if shim.lives(one):
                         os.kill(one["pid"], signal.SIGKILL)
-                until(lambda known=known: not any(warden.lives(known.get(one)) for one in ("warden", "child")))
+                until(lambda known=known: not any(shim.lives(known.get(one)) for one in ("warden", "child")))
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def real_service(tmp_path):
 @pytest.fixture
 def service(real_service, monkeypatch):
     """Provide a service folder whose studies are played."""
-    monkeypatch.setattr(starting, "command", played)
+    monkeypatch.setattr(spawn, "command", played)
     return real_service
 
 
@@ -125,7 +125,7 @@ def played(order: Order, status: Path) -> list[str]:
     return [sys.executable, str(FAKE), *starting_words(order, status)]
 
 
-_command = starting.command
+_command = spawn.command
 
 
 def starting_words(order: Order, status: Path) -> list[str]:
@@ -142,7 +142,7 @@ from tests.supervision.services import QUICK, played
 
 folder, url, cwd, plays = sys.argv[1:]
 if plays == "played":
-    starting.command = played
+    spawn.command = played
 supervisor = Supervisor(Path(folder), url, cwd=Path(cwd), habits=QUICK)
 for line in sys.stdin:
     verb, _, rest = line.strip().partition(" ")

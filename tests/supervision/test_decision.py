@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from autotune.errors import ExitCode
 from autotune.supervision import StateName, Wish
-from autotune.supervision.decision import GIVEN_UP_AFTER, Action, Decision, Ended, Fate, Reality, decide
-from autotune.supervision.words import in_words
+from autotune.supervision.messages import in_words
+from autotune.supervision.reconcile import GIVEN_UP_AFTER, Action, Decision, Ended, Fate, Reality, decide
 
 wishes = st.sampled_from(Wish)
 ends = st.one_of(

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from autotune.errors import StorageError
 from autotune.supervision import BrokenOrderError, Order, StateName, Wish
-from autotune.supervision.starting import command
-from autotune.supervision.studyfolder import StudyFolder
+from autotune.supervision.spawn import command
+from autotune.supervision.study_folder import StudyFolder
 from tests.supervision.services import until
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)

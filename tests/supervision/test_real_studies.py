@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from autotune.supervision import warden
+from autotune.supervision import shim
 from tests.autotune.test_cli import autotune
 from tests.supervision.services import server, until
 
@@ -132,6 +132,6 @@ def test_the_storage_of_a_study_is_that_of_its_service(service):
     with service.open() as supervisor:
         supervisor.submit(service.order(does=STUDY.replace("sleep 0.2", "true"), name="mine"))
         service.ticks_until(supervisor, "finished", "failed")
-        assert service.note(warden.END)["code"] == 0, supervisor.log("mine")
+        assert service.note(shim.END)["code"] == 0, supervisor.log("mine")
     assert {path.name for path in service.cwd.iterdir() if path.is_file()} >= {"autotune.db", "mine.toml"}
     assert os.listdir(service.cwd / "autotune-runs") == ["mine"]  # noqa: PTH208  names

@@ -13,16 +13,8 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import BusyError, StorageError
-from autotune.supervision import (
-    NameTakenError,
-    NotAllowedError,
-    Supervisor,
-    UnknownStudyError,
-    Wish,
-    starting,
-    warden,
-)
-from autotune.supervision.decision import GIVEN_UP_AFTER, Fate
+from autotune.supervision import NameTakenError, NotAllowedError, Supervisor, UnknownStudyError, Wish, shim, spawn
+from autotune.supervision.reconcile import GIVEN_UP_AFTER, Fate
 from tests.supervision.services import server, until
 
 DEATHS = GIVEN_UP_AFTER[Fate.DIED]
@@ -59,7 +51,7 @@ def test_a_study_goes_through_its_whole_life(service, supervisor):
     ready(service)
     assert supervisor.stop("mine").state == "stopping"
     service.ticks_until(supervisor, "stopped")
-    assert service.note(warden.END)["code"] == 130
+    assert service.note(shim.END)["code"] == 130
     supervisor.resume("mine")
     service.tell("exit 0")
     service.ticks_until(supervisor, "finished")
@@ -184,7 +176,7 @@ def test_one_that_does_not_let_go_is_killed_in_the_end(service, supervisor):
     long_ago = datetime.now(UTC) - timedelta(minutes=10)
     order.write_text(json.dumps({**json.loads(order.read_text()), "since": long_ago.isoformat()}))
     service.ticks_until(supervisor, "stopped")
-    assert service.note(warden.END)["signal"] == signal.SIGKILL
+    assert service.note(shim.END)["signal"] == signal.SIGKILL
 
 
 def test_who_waits_says_for_whom(service, supervisor):
@@ -273,9 +265,9 @@ def test_a_process_that_has_the_number_of_a_study_is_left_alone(service, supervi
     service.kill("warden")
     service.kill("child")
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as innocent:
-        fake = warden.identity(innocent.pid)
+        fake = shim.identity(innocent.pid)
         fake |= {"started": fake["started"] - 1} if other == "number" else {"boot": "before"}
-        path = service.folder / "studies/mine" / warden.PROCESS
+        path = service.folder / "studies/mine" / shim.PROCESS
         path.write_text(json.dumps({**service.note(), "warden": fake, "child": fake}))
         supervisor.stop("mine")
         service.ticks_until(supervisor, "stopped")
@@ -314,7 +306,7 @@ def test_the_address_of_the_storage_is_on_no_command_line(service, supervisor):
 
 def test_what_cannot_be_started_now_is_tried_again(service, supervisor, monkeypatch):
     with monkeypatch.context() as context:
-        context.setattr(starting.warden, "__file__", "/no/such/warden.py")
+        context.setattr(spawn.warden, "__file__", "/no/such/warden.py")
         found = supervisor.submit(service.order())
         assert found.state == "waiting"
         assert "cannot be started" in found.message
@@ -325,8 +317,8 @@ def test_what_cannot_be_started_now_is_tried_again(service, supervisor, monkeypa
 def test_the_log_is_told_from_its_end(service, supervisor):
     started(service, supervisor)
     folder = service.folder / "studies/mine"
-    (folder / warden.OLDER_LOG).write_text("first\nsecond\n")
-    (folder / warden.LOG).write_bytes(b"third\n\xff\n")
+    (folder / shim.OLDER_LOG).write_text("first\nsecond\n")
+    (folder / shim.LOG).write_bytes(b"third\n\xff\n")
     assert supervisor.log("mine") == "first\nsecond\nthird\n\ufffd\n"
     assert supervisor.log("mine", 3) == "second\nthird\n\ufffd\n"
     assert supervisor.log("mine", 1) == "\ufffd\n"

@@ -1,4 +1,4 @@
-"""The warden, with real processes: how an end is written down, and what cannot end a study."""
+"""The shim, with real processes: how an end is written down, and what cannot end a study."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from autotune.supervision import warden
+from autotune.supervision import shim
 from tests.supervision.services import until
 
 LOG_BYTES = 5000
@@ -34,7 +34,7 @@ class Guarded:
             **changes,
         }
         return subprocess.run(
-            [sys.executable, "-I", "-S", warden.__file__, os.fspath(self.folder)],
+            [sys.executable, "-I", "-S", shim.__file__, os.fspath(self.folder)],
             input=json.dumps(spec),
             capture_output=True,
             text=True,
@@ -45,11 +45,11 @@ class Guarded:
         return json.loads((self.folder / name).read_text())
 
     def log(self):
-        return (self.folder / warden.LOG).read_text()
+        return (self.folder / shim.LOG).read_text()
 
     def end(self):
-        until(lambda: (self.folder / warden.END).exists() and self.read(warden.END)["token"] == f"{self.tokens}")
-        return self.read(warden.END)
+        until(lambda: (self.folder / shim.END).exists() and self.read(shim.END)["token"] == f"{self.tokens}")
+        return self.read(shim.END)
 
     def until_said(self, text):
         until(lambda: text in self.log(), self.log)
@@ -59,10 +59,10 @@ class Guarded:
 def guarded(tmp_path):
     found = Guarded(tmp_path)
     yield found
-    if (tmp_path / warden.PROCESS).exists():
+    if (tmp_path / shim.PROCESS).exists():
         for of in ("warden", "child"):
-            one = found.read(warden.PROCESS)[of]
-            if warden.lives(one):
+            one = found.read(shim.PROCESS)[of]
+            if shim.lives(one):
                 os.kill(one["pid"], signal.SIGKILL)
 
 
@@ -105,7 +105,7 @@ def test_a_command_that_cannot_be_started_is_said(guarded):
 def test_signals_are_handed_on(guarded, sent, code):
     guarded.run(ASKED)
     guarded.until_said("ready")
-    os.kill(guarded.read(warden.PROCESS)["warden"]["pid"], sent)
+    os.kill(guarded.read(shim.PROCESS)["warden"]["pid"], sent)
     assert guarded.end()["code"] == code
 
 
@@ -133,28 +133,28 @@ def test_signals_that_the_caller_ignores_still_reach_the_study(guarded):
 def test_the_study_goes_on_without_its_warden(guarded):
     guarded.run(ASKED)
     guarded.until_said("ready")
-    known = guarded.read(warden.PROCESS)
+    known = guarded.read(shim.PROCESS)
     os.kill(known["warden"]["pid"], signal.SIGKILL)
-    until(lambda: not warden.lives(known["warden"]))
-    assert warden.lives(known["child"])
+    until(lambda: not shim.lives(known["warden"]))
+    assert shim.lives(known["child"])
     second = guarded.run("print('another')")
-    assert (second.returncode, second.stderr) == (1, warden.BUSY)
-    assert guarded.read(warden.PROCESS) == known
+    assert (second.returncode, second.stderr) == (1, shim.BUSY)
+    assert guarded.read(shim.PROCESS) == known
     os.kill(known["child"]["pid"], signal.SIGTERM)
-    until(lambda: not warden.lives(known["child"]))
-    assert not (guarded.folder / warden.END).exists()
+    until(lambda: not shim.lives(known["child"]))
+    assert not (guarded.folder / shim.END).exists()
 
 
 def test_there_is_one_warden_at_a_time(guarded):
     guarded.run(ASKED)
     guarded.until_said("ready")
-    before = guarded.read(warden.PROCESS)
+    before = guarded.read(shim.PROCESS)
     # Not even if nobody can read who it is.
-    (guarded.folder / warden.PROCESS).write_text("{")
+    (guarded.folder / shim.PROCESS).write_text("{")
     second = guarded.run("print('another')")
-    assert (second.returncode, second.stderr) == (1, warden.BUSY)
+    assert (second.returncode, second.stderr) == (1, shim.BUSY)
     assert "another" not in guarded.log()
-    (guarded.folder / warden.PROCESS).write_text(json.dumps(before))
+    (guarded.folder / shim.PROCESS).write_text(json.dumps(before))
 
 
 def test_a_folder_that_is_gone_is_said_and_nothing_is_started(guarded, tmp_path):
@@ -171,8 +171,8 @@ def test_a_long_log_is_cut_to_two_parts_and_the_end_is_kept(guarded):
     guarded.run(code)
     guarded.end()
     # Longer than both parts together may be, so the warden has cut while it ran, or does so now.
-    warden.bound_log(os.fspath(guarded.folder), LOG_BYTES)
-    log, older = guarded.folder / warden.LOG, guarded.folder / warden.OLDER_LOG
+    shim.bound_log(os.fspath(guarded.folder), LOG_BYTES)
+    log, older = guarded.folder / shim.LOG, guarded.folder / shim.OLDER_LOG
     assert log.stat().st_size <= LOG_BYTES
     assert f"line {lines - 1}\n" in older.read_text() + log.read_text()
 
@@ -181,9 +181,9 @@ def test_what_writes_goes_on_at_the_beginning_of_a_log_that_was_cut(guarded):
     cut = "while os.fstat(1).st_size > 8999: time.sleep(0.01)"
     guarded.run(f"import os, sys, time\nprint('x' * 9000, flush=True)\n{cut}\n{ASKED}")
     guarded.until_said("ready")
-    assert (guarded.folder / warden.LOG).stat().st_size < LOG_BYTES
-    assert "x" * 9000 in (guarded.folder / warden.OLDER_LOG).read_text()
-    os.kill(guarded.read(warden.PROCESS)["child"]["pid"], signal.SIGTERM)
+    assert (guarded.folder / shim.LOG).stat().st_size < LOG_BYTES
+    assert "x" * 9000 in (guarded.folder / shim.OLDER_LOG).read_text()
+    os.kill(guarded.read(shim.PROCESS)["child"]["pid"], signal.SIGTERM)
     guarded.end()
     assert "\0" not in guarded.log()
     assert "ended: code 130" in guarded.log()
@@ -192,29 +192,29 @@ def test_what_writes_goes_on_at_the_beginning_of_a_log_that_was_cut(guarded):
 def test_only_its_user_may_read_its_files(guarded):
     guarded.run("print('x' * 9000)")
     guarded.end()
-    warden.bound_log(os.fspath(guarded.folder), LOG_BYTES)
-    for name in (warden.PROCESS, warden.END, warden.LOG, warden.OLDER_LOG, warden.LOCK):
+    shim.bound_log(os.fspath(guarded.folder), LOG_BYTES)
+    for name in (shim.PROCESS, shim.END, shim.LOG, shim.OLDER_LOG, shim.LOCK):
         assert stat.S_IMODE((guarded.folder / name).stat().st_mode) == 0o600
 
 
 def test_a_process_is_told_from_others_that_have_its_number():
-    mine = warden.identity(os.getpid())
-    assert warden.lives(mine)
-    assert not warden.lives({**mine, "started": mine["started"] - 1})
-    assert not warden.lives({**mine, "boot": "another"})
+    mine = shim.identity(os.getpid())
+    assert shim.lives(mine)
+    assert not shim.lives({**mine, "started": mine["started"] - 1})
+    assert not shim.lives({**mine, "boot": "another"})
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-        assert warden.identity(ended.pid) is None, "a zombie does not live"
+        assert shim.identity(ended.pid) is None, "a zombie does not live"
 
 
 @pytest.mark.parametrize("note", [None, [], {}, {"pid": "1"}, {"pid": 0}, {"pid": -1}, {"pid": True}, {"pid": 10**30}])
 def test_what_is_no_note_of_a_process_does_not_live(note):
-    assert not warden.lives(note)
+    assert not shim.lives(note)
 
 
 def test_a_file_that_cannot_be_written_is_as_it_was(tmp_path):
     path = tmp_path / "note.json"
-    warden.write_private(os.fspath(path), {"a": 1})
+    shim.write_private(os.fspath(path), {"a": 1})
     with pytest.raises(TypeError):
-        warden.write_private(os.fspath(path), {"a": object()})
+        shim.write_private(os.fspath(path), {"a": object()})
     assert json.loads(path.read_text()) == {"a": 1}

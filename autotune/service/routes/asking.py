@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 from autotune import asktell
 from autotune.asktell.errors import LaterError
+from autotune.service.asktell_studies import OpenStudies
 from autotune.service.models import Ask, Asked, Renew, Renewed, Tell, Told
-from autotune.service.opened import OpenStudies
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
 

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Query
 
 from autotune.service.models import Trial, Trials, Values
 from autotune.service.problems import ProblemError, answers
-from autotune.service.reading import rows_of, trial_model
+from autotune.service.redact import scrubbed
 from autotune.service.routes.studies import StudyName
-from autotune.service.scrub import scrubbed
 from autotune.service.studies import Studies
+from autotune.service.summaries import rows_of, trial_model
 
 
 def routes(studies: Studies) -> APIRouter:

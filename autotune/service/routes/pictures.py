@@ -5,15 +5,15 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
+from autotune.batch.winner_script import script_of
 from autotune.pictures.plotly import to_plotly
 from autotune.report import report_of
 from autotune.report.page import to_html
 from autotune.service.models import Picture, PictureBrief
 from autotune.service.problems import ProblemError, answers
+from autotune.service.redact import scrubbed, without_paths, without_paths_inside
 from autotune.service.routes.studies import StudyName
-from autotune.service.scrub import scrubbed, without_paths, without_paths_inside
 from autotune.service.studies import Studies
-from autotune.winnerscript import script_of
 
 PictureName = Annotated[str, Path(pattern=r"^[a-z]+$", max_length=40, examples=["progress"])]
 

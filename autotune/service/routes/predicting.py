@@ -13,17 +13,17 @@ from fastapi import APIRouter
 from autotune.machines.catalogue import THIS, machine_files
 from autotune.machines.description import MachineError, load
 from autotune.machines.facts import flat_facts
-from autotune.search.shelf import Shelf
 from autotune.service import models
 from autotune.service.catalogue import Catalogue, Entry
 from autotune.service.problems import ProblemError, answers
-from autotune.service.scrub import scrubbed, without_paths
+from autotune.service.redact import scrubbed, without_paths
+from autotune.storage.studies import Shelf
 from autotune.studyfile import StudyFile
 
 if TYPE_CHECKING:
-    from autotune.performance.measured import Measured
-    from autotune.performance.prediction import Interval, Prediction
-    from autotune.predicting import Target
+    from autotune.performance.predict import Target
+    from autotune.performance.regression.prediction import Interval, Prediction
+    from autotune.records.measurement import Measured
 
 _KEPT = 256
 _SHOWN = 100
@@ -55,9 +55,9 @@ class Oracle:
 
     def _predicted(self, question: models.Question, entry: Entry) -> models.Predicted:
         # XGBoost takes a second to import.
-        from autotune.performance.gather import measurements  # noqa: PLC0415
-        from autotune.predicting import predict, restricted  # noqa: PLC0415
-        from autotune.predicting import question as made_ready  # noqa: PLC0415
+        from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
+        from autotune.performance.predict import predict, restricted  # noqa: PLC0415
+        from autotune.performance.predict import question as made_ready  # noqa: PLC0415
         from launchers.local import local_launcher  # noqa: PLC0415
 
         target = _target(question)
@@ -97,7 +97,7 @@ def routes(oracle: Oracle) -> APIRouter:
 
 
 def _target(question: models.Question) -> "Target":
-    from autotune.predicting import Target, target_of  # noqa: PLC0415
+    from autotune.performance.predict import Target, target_of  # noqa: PLC0415
 
     machine = question.machine
     if isinstance(machine, dict):

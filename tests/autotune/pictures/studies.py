@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from autotune.ledger import ledger
-from autotune.outcome import Outcome
-from autotune.records import Run, TrialRecord
-from autotune.search.store import StudyStore
-from autotune.standings import Standings
-from autotune.summary import Summary
-from autotune.verdict import Verdict
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run, TrialRecord
+from autotune.results.cost import ledger
+from autotune.results.summary import Summary
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Verdict
+from autotune.storage.study_store import StudyStore
 from launchers import Usage
 from objectives.base import CURVE, FailureKind, Metric
 from spaces import Choice, Flag, Float, Integer, Space

@@ -5,23 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.ablation import Ablation, OptionEffect
-from autotune.hyperband import Bracket
-from autotune.outcome import Outcome
-from autotune.performance.prediction import Interval, Prediction, Proposal
+from autotune.comparison.ablation import Ablation, OptionEffect
+from autotune.performance.regression.prediction import Interval, Prediction, Proposal
+from autotune.performance.warm_start import WarmStart
 from autotune.pictures import charts_of
-from autotune.pictures.ablated import ablation
+from autotune.pictures.ablation import ablation
 from autotune.pictures.chart import Bars, Chart, Line, Points, Role, Table, stairs
 from autotune.pictures.charts import NAMES
+from autotune.pictures.counts import failures, ledger
 from autotune.pictures.curves import curves
 from autotune.pictures.plotly import to_plotly
 from autotune.pictures.predictions import predicted, started_with
 from autotune.pictures.progress import MOST, progress
 from autotune.pictures.slices import parallel, slices
-from autotune.pictures.tallies import failures, ledger
 from autotune.pictures.tradeoff import tradeoff
-from autotune.records import STOPPED
-from autotune.warmstart import WarmStart
+from autotune.records.outcome import Outcome
+from autotune.records.study import STOPPED
+from autotune.scheduling.hyperband import Bracket
 from objectives.base import FailureKind, Metric
 from tests.autotune.fakes import SECONDS, capped, failed, took
 from tests.autotune.pictures.studies import CONFIRMED, SCORE, legged, summary, trial, varied

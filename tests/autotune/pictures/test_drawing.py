@@ -9,17 +9,17 @@ from itertools import pairwise
 import plotly.graph_objects as go
 import pytest
 
-from autotune.ablation import Ablation, OptionEffect
+from autotune.comparison.ablation import Ablation, OptionEffect
 from autotune.errors import CannotRunHereError
-from autotune.hyperband import Bracket
+from autotune.performance.warm_start import WarmStart
 from autotune.pictures import FORMATS, charts_of, draw_calibration
 from autotune.pictures.chart import Chart, Role, Texts
-from autotune.pictures.figure import to_matplotlib
 from autotune.pictures.files import save, to_svg, variable
+from autotune.pictures.matplotlib import to_matplotlib
 from autotune.pictures.palette import DARK, GRID, INK, LOOKS, PAPER, SERIES
 from autotune.pictures.plotly import to_plotly
 from autotune.pictures.predictions import calibration
-from autotune.warmstart import WarmStart
+from autotune.scheduling.hyperband import Bracket
 from spaces import Choice, Integer, Space
 from tests.autotune.fakes import took
 from tests.autotune.pictures.studies import CONFIRMED, HOSTILE, SCORE, legged, summary, trial, varied

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autotune.pictures.downsampling import thinned, told
 from autotune.pictures.scales import UNSET, Scale, scales_of, telling
-from autotune.pictures.thinning import thinned, told
 from spaces import Choice, Flag, Float, Integer, Space
 
 PARAMETERS = [

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune import __version__
-from autotune.records import Run
+from autotune.records.study import Run
 from autotune.report import report_of
 from autotune.report.headline import headline
 from autotune.report.markdown import _plain, to_markdown
 from autotune.report.page import to_html
 from autotune.report.section import Picture
-from autotune.search.observation import Observation
-from autotune.search.sampler import ValidSetSampler
-from autotune.search.store import StudyStore
-from autotune.verdict import Verdict
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.verdict import Verdict
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from spaces import Choice, Integer, Space
 from tests.autotune.contests import DEFAULT, WINNER, add, new_store

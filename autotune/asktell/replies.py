@@ -1,0 +1,81 @@
+"""Answers: what was told of which lease, and who waits to hear that it is stored."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from autotune.asktell.errors import LeaseConflictError
+from autotune.asktell.lease import Answer
+from autotune.asktell.requests import TellRequest
+from autotune.records.study import Run, State
+from autotune.statistics.standings import Standings
+
+LEASE, DIGEST = "lease", "digest"
+"""The details of a run's outcome that say by which lease it was told, and what."""
+
+
+@dataclass
+class Answers:
+    """What was told; the same once more is answered alike. `standings` returns how the trials stand, if known."""
+
+    standings: Callable[[], Standings | None]
+    _before: Standings | None = None
+    _told: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _storing: set[str] = field(default_factory=set)
+    _waiting: list[TellRequest] = field(default_factory=list)
+
+    def __contains__(self, lease: str) -> bool:
+        """Whether a lease was told."""
+        return lease in self._told
+
+    @property
+    def now(self) -> Standings | None:
+        """How the trials stand now, or stood before this session."""
+        return self.standings() or self._before
+
+    def recall(self, runs: Iterable[Run], standings: Standings) -> None:
+        """Take note of what is stored."""
+        self._before = standings
+        for run in runs:
+            details = run.outcome.details
+            if LEASE in details:
+                self._told[details[LEASE]] = details[DIGEST], -1 if run.trial is None else run.trial
+
+    def note(self, request: TellRequest, trial: int) -> None:
+        """Take note of what is told of a run of a trial; it is answered when it is stored."""
+        self._told[request.lease] = request.told.digest, trial
+        self._storing.add(request.lease)
+        self._waiting.append(request)
+
+    def repeat(self, request: TellRequest) -> None:
+        """Answer what was told before; another word does not count."""
+        digest, trial = self._told[request.lease]
+        if digest != request.told.digest:
+            msg = f"lease {request.lease} was told before, and something else: what was told first stands"
+            request.refuse(LeaseConflictError(msg))
+        elif request.lease in self._storing:
+            self._waiting.append(request)
+        else:
+            request.resolve(self._answer(trial))
+
+    def stored(self) -> None:
+        """Answer what was told: it is stored by now."""
+        waiting, self._waiting = self._waiting, []
+        self._storing.clear()
+        for request in waiting:
+            request.resolve(self._answer(self._told[request.lease][1]))
+
+    def lost(self, error: Exception) -> None:
+        """Answer what was told with an error: nobody knows whether it is stored."""
+        for lease in self._storing:
+            del self._told[lease]
+        self._storing.clear()
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            request.refuse(error)
+
+    def _answer(self, number: int) -> Answer:
+        standings = self.now
+        trial = standings.trials.get(number) if standings is not None else None
+        best = standings.incumbent if standings is not None else None
+        state = trial.state if trial is not None else State.RUNNING
+        return Answer(number, state.value, best is not None and best.number == number)

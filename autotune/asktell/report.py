@@ -1,0 +1,129 @@
+"""Told: what came of a run, in the words of who made it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import Any
+
+from autotune.asktell.errors import ToldError
+from autotune.records.outcome import Outcome
+from launchers import Usage
+from objectives.base import FailureKind, InvalidResult
+from objectives.digest import text_digest
+from objectives.external import ExternalObjective
+
+_MESSAGE_CHARACTERS = 400
+_MOST_CORES = 10**8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What came of a run: exactly one of `value`, `metrics`, `failure` and `bound`.
+
+    `value` is that of the target metric, `metrics` several by their names. A `failure` is a word of
+    `objectives.base.FailureKind`; an infrastructure error is no fault of the configuration, which is then run again. A
+    `bound` says that the target metric would not have been better: the run was stopped since it had lost.
+
+    `message` says why it failed; `elapsed_s` is how long the run took, and `cores` how many cores it held.
+    """
+
+    value: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    failure: str | None = None
+    bound: float | None = None
+    message: str = ""
+    elapsed_s: float | None = None
+    cores: int = 1
+
+    @property
+    def digest(self) -> str:
+        """Changes with whatever is told."""
+        return text_digest(json.dumps(asdict(self) | {"metrics": dict(self.metrics)}, sort_keys=True, default=repr))
+
+    def outcome(self, objective: ExternalObjective, held_s: float, *, cappable: bool) -> Outcome:
+        """Return how the run ended; `held_s` is how long ago it was asked for, `cappable` whether a bound is enough.
+
+        Raises:
+            ToldError: it is not one thing, or not a valid one.
+        """
+        self._check()
+        usage = Usage(elapsed_s=self._elapsed_s(objective, held_s))
+        words = self.message.strip()[:_MESSAGE_CHARACTERS]
+        try:
+            if self.failure is not None:
+                kind = _kind(self.failure)
+                return Outcome(failure=kind, code="told", message=words or f"told: {kind.value}", usage=usage)
+            if self.bound is not None:
+                objective.check_target(_number("bound", self.bound))
+                if not cappable:
+                    _refuse_bound()
+                better = "above" if objective.metrics[0].direction == "maximize" else "below"
+                said = words or f"was stopped, {objective.metrics[0].name} not {better} {self.bound:g}"
+                return Outcome(bound=float(self.bound), code="capped", message=said, usage=usage)
+            told: Mapping[str, Any] = self.metrics or {objective.metrics[0].name: self.value}
+            return Outcome(metrics=objective.measured(told).metrics, message=words, usage=usage)
+        except InvalidResult as error:
+            raise ToldError(str(error)) from None
+
+    def _check(self) -> None:
+        given = [
+            name
+            for name, there in (
+                ("value", self.value is not None),
+                ("metrics", bool(self.metrics)),
+                ("failure", self.failure is not None),
+                ("bound", self.bound is not None),
+            )
+            if there
+        ]
+        if len(given) != 1:
+            msg = f"exactly one of value, metrics, failure and bound is told, got {', '.join(given) or 'none'}"
+            raise ToldError(msg)
+        if self.elapsed_s is not None and _number("elapsed_s", self.elapsed_s) < 0.0:
+            msg = f"elapsed_s is {self.elapsed_s:g}: no run takes less than no time"
+            raise ToldError(msg)
+        if isinstance(self.cores, bool) or not isinstance(self.cores, int) or not 1 <= self.cores <= _MOST_CORES:
+            msg = f"cores is {self.cores!r}: a run holds a whole number of cores, from 1 up"
+            raise ToldError(msg)
+
+    def _elapsed_s(self, objective: ExternalObjective, held_s: float) -> float:
+        """Return how long the run took, as far as that is known."""
+        if self.elapsed_s is not None:
+            return float(self.elapsed_s)
+        target = objective.metrics[0]
+        value = self.metrics.get(target.name, self.value)
+        if target.kind == "time" and target.unit == "s" and value is not None and _is_finite(value) and value > 0.0:
+            return float(value)
+        return max(0.0, held_s)
+
+
+def _is_finite(value: Any) -> bool:  # noqa: ANN401  what others send
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:  # an integer that no float can hold
+        return False
+
+
+def _number(name: str, value: float) -> float:
+    if _is_finite(value):
+        return value
+    msg = f"{name} is {value!r}: it is a finite number"
+    raise ToldError(msg)
+
+
+def _kind(word: str) -> FailureKind:
+    try:
+        return FailureKind(word)
+    except ValueError:
+        known = ", ".join(repr(kind.value) for kind in FailureKind)
+        msg = f"failure is {word!r}; known: {known}"
+        raise ToldError(msg) from None
+
+
+def _refuse_bound() -> None:
+    msg = (
+        "a bound says nothing here: the default configuration, and what it is compared with at the end, are run to "
+        "their ends, or have failed"
+    )
+    raise ToldError(msg)

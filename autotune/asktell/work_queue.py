@@ -1,0 +1,399 @@
+"""The desk: an executor whose runs are made by whoever asks for them.
+
+The runner starts a run when somebody asks for one, and it ends when that is told. All of it happens in the thread of
+the session; others put their requests into a queue and wait for the answers, so that no two ever disagree about a
+lease, and what several tell at a time is stored in one transaction. A lease that ran out is given to the next who asks,
+and until then it can be told.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import inf
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from autotune.asktell.coordinators import DeskCompany
+from autotune.asktell.errors import ClosedError, LaterError, LeaseConflictError, LeaseGoneError, ToldError
+from autotune.asktell.lease import Ticket
+from autotune.asktell.replies import DIGEST, LEASE, Answers
+from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
+from autotune.coordination.run_manager import Bench, Launched
+from autotune.errors import AutotuneError
+from autotune.execution.task import PREEMPTED, Task
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run
+from autotune.statistics.standings import Standings
+from autotune.storage.leases import Lease, LeaseBook
+from objectives.base import FailureKind
+
+MOST_LAPSED = 5
+"""So many who had a run and did not come back, one after the other: its configuration is taken to end them."""
+
+# After so long requests are looked at again, however many proposals are yet to be made.
+_SLICE_S = 0.05
+_WHO, _CORES = "who", "cores"
+_ELSEWHERE = "elsewhere"
+
+
+@dataclass
+class Out:
+    """A run that was handed out, or waits for somebody who asks: then there is no `ticket`."""
+
+    task: Task
+    record: Mapping[str, Any]
+    ticket: Ticket | None = None
+
+
+@dataclass
+class Desk:
+    """Hands out the runs of one study. `post` is for any thread, all else for that of the session.
+
+    `shared` tells that other coordinators may work on the study: then nothing is started before somebody asks, since
+    they would wait for it. `answers` are what was told. `ready` is called when requests are answered, and `clock` tells
+    the seconds since 1970.
+    """
+
+    shared: bool
+    answers: Answers
+    ready: Callable[[], None] = lambda: None
+    clock: Callable[[], float] = time.time
+    _requests: SimpleQueue[Request] = field(default_factory=SimpleQueue)
+    _askers: deque[AskRequest] = field(default_factory=deque)
+    _out: dict[str, Out] = field(default_factory=dict)
+    # By place: the runs that were started, from when the lease is stored until they are handed out.
+    _started: dict[str, tuple[Mapping[str, Any], AskRequest | None]] = field(default_factory=dict)
+    _offered: dict[str, Out] = field(default_factory=dict)
+    # By lease: the records of dead coordinators' runs that the session has not come to yet.
+    _left: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _lapsed: dict[str, int] = field(default_factory=dict)
+    _early: list[TellRequest] = field(default_factory=list)
+    _write: Callable[[str, Mapping[str, Any], str | None], bool] = lambda *_: True
+    _closing: bool = False
+    # When requests are looked at again; None until the first proposal is made.
+    _look_at: float | None = None
+
+    def post(self, request: Request) -> None:
+        """Put a request into the queue, from any thread."""
+        self._requests.put(request)
+
+    def serve(self, bench: Bench) -> None:
+        """Make the runs of a bench."""
+        bench.asked, bench.made_with, bench.end_jobs = self.workers, self.made_with, self.forget
+
+    def company(self, book: LeaseBook, holder: str, alone: bool) -> DeskCompany:
+        """Return the coordinators of the study, to whom leases have tickets."""
+        self._write = book.take
+        back, come = self.give_back, self.leave_to_come
+        return DeskCompany(book, holder, alone, take_run=self.take, give_run_back=back, left=come)
+
+    def recall(self, runs: Iterable[Run], standings: Standings) -> None:
+        """Take note of what was told before this session, and how the trials stand by it."""
+        self.answers.recall(runs, standings)
+
+    def leave_to_come(self, leases: Iterable[Lease]) -> None:
+        """Take note of runs of dead coordinators, to which the session will come."""
+        for lease in leases:
+            if lease.job_id is not None:
+                self._left[lease.job_id] = lease.record
+
+    def forget(self, leases: Sequence[str]) -> None:
+        """Give leases up, to whose runs the session will not come."""
+        for lease in leases:
+            self._left.pop(lease, None)
+
+    def waiting(self) -> int:
+        """Return how many wait for a run."""
+        return len(self._askers)
+
+    def workers(self, flying: int) -> int:
+        """Return how many runs may go on, with so many of them in flight: one more for each who asks."""
+        self.answers.stored()
+        now = time.monotonic()
+        self._look_at = self._look_at or now + _SLICE_S
+        if self._askers and now >= self._look_at:
+            # Proposals take their time: who has something to tell is not to wait for those of all who ask.
+            for asker in self._askers:
+                asker.tried = False
+            return flying
+        return max(0 if self.shared else 1, flying + len(self._askers))
+
+    def take(self, place: str, record: Mapping[str, Any]) -> bool:
+        """Store the lease of a run before it starts, for the first who asks; False if another coordinator has it."""
+        asker = self._next_asker()
+        if asker is not None:
+            record = self._ticket(place, asker).on(record)
+        if not self._write(place, record, _lease_of(record)):
+            return False
+        if asker is not None:
+            self._askers.popleft()
+        self._started[place] = record, asker
+        return True
+
+    def give_back(self, place: str) -> None:
+        """Let who would have got a run ask on: somebody else has made it."""
+        if place in self._started and (asker := self._started.pop(place)[1]) is not None:
+            self._askers.appendleft(asker)
+
+    def made_with(self, launched: Launched, outcome: Outcome) -> Mapping[str, Any]:
+        """Return what a run was made with, as far as it was told."""
+        details = outcome.details
+        resources = launched.job["resources"] | {"cores": details.get(_CORES, 1)}
+        return {"resources": resources | {"hosts": [details.get(_WHO) or _ELSEWHERE]}}
+
+    # The executor.
+
+    def submit(self, task: Task) -> None:
+        """Hand a run out to who asked for it, or to the first who will; one that somebody has already stays theirs."""
+        with suppress(OSError):
+            task.job.folder.rmdir()  # nobody runs in it
+        if task.job_id is not None:
+            record = self._left.pop(task.job_id)
+            self._out[task.job_id] = Out(task, record, Ticket.of(record))
+            return
+        record, asker = self._started.pop(task.job.name)
+        if asker is None:
+            self._offered[task.job.name] = Out(task, record)
+        else:
+            self._hand_out(Out(task, record, Ticket.of(record)), asker)
+
+    def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
+        """Answer requests for at most `timeout_s`; return the runs that were told, or whose leases ran out.
+
+        Raises:
+            ClosedError: the study was closed.
+        """
+        self.answers.stored()
+        self.ready()
+        self._look_at = None
+        if self._closing:
+            msg = "the study was closed: what is out can be told when it is open again"
+            raise ClosedError(msg)
+        until = time.monotonic() + timeout_s
+        ended = self._early_told()
+        while True:
+            self._receive(0.0 if ended else self._patience_s(until), ended)
+            self._serve_offered()
+            ended += self._run_out()
+            if ended or self._closing or not all(asker.tried for asker in self._askers):
+                for asker in self._askers:
+                    asker.tried = True
+                return ended
+            self._send_away()
+            if time.monotonic() >= until:
+                return ended
+
+    def cancel_all(self) -> None:
+        """Forget all runs; nothing is reported of them."""
+        self.leave()
+
+    def leave(self) -> None:
+        """Forget all runs; those that are out can be told to the next session."""
+        for known in (self._out, self._offered, self._started, self._left):
+            known.clear()
+
+    # After the session.
+
+    def end(self, error: Exception, *, stored: bool) -> None:
+        """Answer whoever waits with the end of the session; what was told last is `stored`, or nobody knows."""
+        if stored:
+            self.answers.stored()
+        else:
+            self.answers.lost(error)
+        waiting: list[AskRequest | TellRequest] = [*self._early, *self._askers]
+        for request in waiting:
+            request.refuse(error)
+        self._early.clear()
+        self._askers.clear()
+
+    def serve_ended(self, error: Exception, *, finished: bool) -> None:
+        """Answer requests after the end of the session, until the study is closed."""
+        while not self._closing:
+            self._refer(self._requests.get(), error, finished=finished)
+
+    def drain(self, error: Exception) -> None:
+        """Refuse all requests that are there."""
+        with suppress(Empty):
+            while True:
+                self._refer(self._requests.get_nowait(), error, finished=False)
+
+    def _refer(self, request: Request, error: Exception, *, finished: bool) -> None:
+        if isinstance(request, CloseRequest):
+            self._closing = True
+        elif isinstance(request, TellRequest) and request.lease in self.answers:
+            self.answers.repeat(request)
+        elif isinstance(request, AskRequest) or not finished:
+            request.refuse(error)
+        else:
+            request.refuse(_gone(request.lease))
+
+    # Requests.
+
+    def _patience_s(self, until: float) -> float:
+        """Return how long the next request may be waited for."""
+        nearest = min((asker.wait_until for asker in self._askers), default=inf)
+        fresh = any(not asker.tried for asker in self._askers)
+        return 0.0 if fresh else max(0.0, min(until, nearest) - time.monotonic())
+
+    def _receive(self, timeout_s: float, ended: list[tuple[Task, Outcome]]) -> None:
+        """Wait for a request, then take all that are there."""
+        with suppress(Empty):
+            request = self._requests.get(timeout=timeout_s) if timeout_s > 0.0 else self._requests.get_nowait()
+            while True:
+                try:
+                    ended += self._handle(request)
+                except Exception as error:
+                    # The session ends by it; who asked must not wait for ever.
+                    if not isinstance(request, CloseRequest) and not request.future.done():
+                        request.refuse(error if isinstance(error, AutotuneError) else RuntimeError(repr(error)))
+                    raise
+                request = self._requests.get_nowait()
+
+    def _handle(self, request: Request) -> list[tuple[Task, Outcome]]:
+        """Take note of a request; return the run that ended by it."""
+        match request:
+            case AskRequest():
+                self._askers.append(request)
+            case TellRequest():
+                return self._tell(request)
+            case RenewRequest():
+                self._renew(request)
+            case CloseRequest():
+                self._closing = True
+        return []
+
+    def _tell(self, request: TellRequest) -> list[tuple[Task, Outcome]]:
+        """Take note of what is told; return the run if it ended by that."""
+        lease = request.lease
+        if lease in self.answers:
+            self.answers.repeat(request)
+            return []
+        if lease in self._left:
+            self._early.append(request)
+            return []
+        out = self._out.get(lease)
+        if out is None or out.ticket is None:
+            request.refuse(_gone(lease))
+            return []
+        try:
+            outcome = self._outcome(request, out, out.ticket)
+        except ToldError as error:
+            request.refuse(error)
+            return []
+        del self._out[lease]
+        self._lapsed.pop(out.task.job.name, None)
+        self.answers.note(request, out.record["purpose"]["trial"])
+        return [(out.task, outcome)]
+
+    def _outcome(self, request: TellRequest, out: Out, ticket: Ticket) -> Outcome:
+        purpose, standings = out.record["purpose"], self.answers.now
+        default = standings.default if standings is not None else None
+        cappable = not purpose["series"] and purpose["trial"] != (default.number if default is not None else 0)
+        told = request.told
+        outcome = told.outcome(out.task.objective, self.clock() - ticket.asked_at, cappable=cappable)  # type: ignore[arg-type]
+        facts = {LEASE: ticket.lease, DIGEST: told.digest, _WHO: ticket.who, _CORES: told.cores}
+        return replace(outcome, details=facts, attempts=out.task.attempt)
+
+    def _early_told(self) -> list[tuple[Task, Outcome]]:
+        """Return the runs that were told before the session came to them, and are there now."""
+        early, self._early = self._early, []
+        ended = [one for request in early for one in self._tell(request)]
+        now = time.monotonic()
+        for request in [request for request in self._early if now >= request.until]:
+            self._early.remove(request)
+            request.refuse(LaterError("the study is not yet at the run of this lease: tell it again in a moment"))
+        return ended
+
+    def _renew(self, request: RenewRequest) -> None:
+        out = self._out.get(request.lease)
+        record = out.record if out is not None else self._left.get(request.lease)
+        ticket = Ticket.of(record) if record is not None else None
+        if record is None or ticket is None:
+            request.refuse(_told_already(request.lease) if request.lease in self.answers else _gone(request.lease))
+            return
+        ticket = replace(ticket, expires_at=self.clock() + request.lease_s)
+        record = ticket.on(record)
+        if not self._write(record["name"], record, ticket.lease):
+            request.refuse(_gone(request.lease))
+            return
+        if out is not None:
+            out.record, out.ticket = record, ticket
+        else:
+            self._left[request.lease] = record
+        request.resolve(ticket.expires_at)
+
+    # Those who ask.
+
+    def _next_asker(self) -> AskRequest | None:
+        """Return the first who asks and has not gone meanwhile; it stays the first until it has a lease."""
+        while self._askers and self._askers[0].future.cancelled():
+            self._askers.popleft()
+        return self._askers[0] if self._askers else None
+
+    def _ticket(self, place: str, asker: AskRequest) -> Ticket:
+        return Ticket.new(asker.who, self.clock(), asker.lease_s, self._lapsed.get(place, 0))
+
+    def _hand_out(self, out: Out, asker: AskRequest) -> None:
+        assert out.ticket is not None
+        if not asker.resolve(out.ticket.asked(out.record, asker.lease_s)):
+            # Who asked has gone meanwhile: it is for the next.
+            out.ticket = replace(out.ticket, expires_at=-inf)
+        self._out[out.ticket.lease] = out
+
+    def _serve_offered(self) -> None:
+        """Hand out what waits for somebody who asks."""
+        for place, out in list(self._offered.items()):
+            asker = self._next_asker()
+            if asker is None:
+                return
+            ticket = self._ticket(place, asker)
+            record = ticket.on(out.record)
+            if self._write(place, record, ticket.lease):
+                self._askers.popleft()
+                del self._offered[place]
+                self._hand_out(Out(out.task, record, ticket), asker)
+
+    def _run_out(self) -> list[tuple[Task, Outcome]]:
+        """Return runs whose leases ran out, as many as somebody asks for."""
+        if not self._askers:
+            return []
+        now = self.clock()
+        lapsed = sorted(
+            (out.ticket.expires_at, lease)
+            for lease, out in self._out.items()
+            if out.ticket is not None and out.ticket.expires_at <= now
+        )
+        return [self._lapse(self._out.pop(lease)) for _, lease in lapsed[: len(self._askers)]]
+
+    def _lapse(self, out: Out) -> tuple[Task, Outcome]:
+        assert out.ticket is not None
+        count = out.ticket.lapsed + 1
+        self._lapsed[out.task.job.name] = count
+        if count >= MOST_LAPSED:
+            words = f"the leases of {count} who had it ran out, one after the other"
+            return out.task, Outcome(failure=FailureKind.TIMED_OUT, code="lapsed", message=words)
+        words = f"the lease of {out.ticket.who or 'who had it'} ran out"
+        return out.task, Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=words)
+
+    def _send_away(self) -> None:
+        """Tell those who have waited long enough that there is nothing to do now."""
+        now = time.monotonic()
+        for asker in [asker for asker in self._askers if asker.wait_until <= now]:
+            self._askers.remove(asker)
+            asker.resolve(None)
+
+
+def _lease_of(record: Mapping[str, Any]) -> str | None:
+    ticket = Ticket.of(record)
+    return ticket.lease if ticket is not None else None
+
+
+def _gone(lease: str) -> LeaseGoneError:
+    msg = f"lease {lease} is not known: it ran out and somebody else has the run, or it is of another study; ask again"
+    return LeaseGoneError(msg)
+
+
+def _told_already(lease: str) -> LeaseConflictError:
+    return LeaseConflictError(f"lease {lease} was told already: there is nothing to renew")

@@ -1,0 +1,277 @@
+"""The site file: what a cluster's users write at the top of every job script, said once."""
+
+import importlib.resources
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from autotune.batch.reserved_directives import refused
+from autotune.durations import parse_duration_s
+from autotune.errors import AutotuneError, CannotRunHereError
+from autotune.machines.catalogue import find_machine
+from autotune.machines.description import MachineDescription, MachineError
+from autotune.machines.facts import Facts
+from autotune.machines.identity import config_folder
+from autotune.machines.this_machine import Machine
+from autotune.studyfile import NAME, explain, suggestion
+from launchers.mpi import MpiFlavour, MpiKind
+from launchers.site import Site
+
+_LONGEST_S = 366 * 86400.0
+_LONGEST_PAUSE_S = 86400.0
+_MOST_MEMORY_GIB = 2.0**20
+_STARTS = {MpiKind.SRUN: "srun", MpiKind.INTEL_MPI: "mpiexec.hydra", MpiKind.MPICH: "mpiexec"}
+Line = Annotated[str, Field(pattern=r"^[^\n\r\x00]+$")]
+Word = Annotated[str, Field(pattern=r"^[^\s\x00]+$")]
+
+
+class SiteError(AutotuneError):
+    """A site is not known, or its file is wrong: the message lists every error with its path."""
+
+
+class SiteFile(BaseModel):
+    """The settings of a site; `base` names another site, whose settings count where this file says nothing.
+
+    `launchers.site.Site` says what they are for. `machine` is the description of its nodes (`autotune machine`), of
+    which a job gets `nodes` at most; `mpi` is what starts ranks, such as `Open MPI 4.1.2`, by the command `start`.
+    `workers` is how many runs go on side by side unless told otherwise.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str = Field(pattern=NAME)
+    scheduler: Literal["slurm", "pbs", "lsf", "flux"]
+    machine: str
+    nodes: int = Field(default=1, ge=1)
+    account: Word | None = None
+    queue: Word | None = None
+    qos: Word | None = None
+    licences: tuple[Word, ...] = ()
+    directives: tuple[Line, ...] = ()
+    modules: tuple[Word, ...] = ()
+    setup: tuple[Line, ...] = ()
+    memory_per_node_gib: float | None = Field(default=None, gt=0, le=_MOST_MEMORY_GIB, allow_inf_nan=False)
+    walltime: str = "1h"
+    exclusive: bool = False
+    workers: int = Field(default=4, ge=1)
+    max_jobs: int = Field(default=100, ge=1)
+    poll_s: float = Field(default=30.0, gt=0, le=_LONGEST_PAUSE_S, allow_inf_nan=False)
+    mpi: str = "Open MPI"
+    start: Word | None = None
+    python: Word | None = None
+    by_chunks: bool = True
+
+    @field_validator("licences", "directives", "modules", "setup", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        if isinstance(value, str):
+            msg = f'must be a list: ["{value}"]'
+            raise ValueError(msg)  # noqa: TRY004  pydantic collects these
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("directives")
+    @classmethod
+    def _leave_the_job_alone(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        reasons = [reason for one in value if (reason := refused(info.data.get("scheduler", ""), one))]
+        if reasons:
+            raise ValueError("; ".join(reasons))
+        return value
+
+    @field_validator("walltime")
+    @classmethod
+    def _lasts(cls, value: str) -> str:
+        try:
+            seconds = parse_duration_s(value)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds <= _LONGEST_S:
+            msg = "must be a duration such as 90m or 2h30m, of a year at most"
+            raise ValueError(msg)
+        return value
+
+    @field_validator("mpi")
+    @classmethod
+    def _starts(cls, value: str) -> str:
+        if _flavour(value, None) is None:
+            kinds = ", ".join(MpiKind)
+            msg = f"must be one of {kinds}, with a version if it is known (Open MPI 4.1.2)"
+            raise ValueError(msg)
+        return value
+
+
+class Cluster(NamedTuple):
+    """A site with the description of its nodes; `workers` is how many runs go on there side by side as a rule."""
+
+    site: Site
+    description: MachineDescription
+    workers: int
+
+    @property
+    def machine(self) -> Machine:
+        """The nodes that one run gets at most."""
+        cpu = self.description.cpu
+        return Machine(
+            host=self.site.name,
+            cpu_model=cpu.model or "unknown processor",
+            microarchitecture=cpu.microarchitecture or "unknown",
+            cpus=tuple(range(self.site.cores_per_node)),
+            sockets=cpu.sockets or 1,
+            memory_bytes=self.site.memory_bytes or self.description.memory.bytes or 0,
+            system=self.description.software.system or "",
+            nodes=self.site.nodes,
+        )
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of these nodes."""
+        return self.description.for_nodes(self.site.nodes)
+
+
+def user_file() -> Path:
+    """Return where a user's own site is described."""
+    return config_folder() / "site.toml"
+
+
+def site_files() -> dict[str, Path]:
+    """Return the sites that ship with autotune: name -> file."""
+    folder = importlib.resources.files("studies") / "sites"
+    files = (Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return {file.stem: file for file in sorted(files)}
+
+
+def find_cluster(name_or_path: str | None, scheduler: str | None = None) -> Cluster:
+    """Return a site by the path of its file, by the name of a shipped one, or the user's own without either.
+
+    Raises:
+        SiteError: there is none, its file has errors, or it has another scheduler than was asked for.
+    """
+    path = _path(name_or_path)
+    cluster = _cluster(_checked(_table(path, ()), path), path)
+    if scheduler is not None and cluster.site.scheduler != scheduler:
+        has = f"site {cluster.site.name!r} ({path}) has {cluster.site.scheduler}"
+        msg = f"{has}, asked for was {scheduler}; leave --launcher out, or give another --site"
+        raise SiteError(msg)
+    return cluster
+
+
+def lasting(name_or_path: str) -> str:
+    """Return what names the same site from every folder: a shipped one's name, or the full path of a file."""
+    path = Path(name_or_path).expanduser()
+    return os.fspath(path.absolute()) if _is_file_of(name_or_path) else name_or_path
+
+
+def _is_file_of(name_or_path: str) -> bool:
+    """Whether it is the path of a file, and not the name of a site that ships."""
+    return name_or_path not in site_files() and (name_or_path.endswith(".toml") or "/" in name_or_path)
+
+
+def _path(name_or_path: str | None, beside: Path | None = None) -> Path:
+    """Return the file of a site; a path is one from the folder of the file `beside`, if that names it."""
+    known = site_files()
+    if name_or_path is None:
+        if user_file().is_file():
+            return user_file()
+        msg = (
+            f'a batch system needs a site file; write {user_file()} (`base = "slurm"` and your account and queue), '
+            f"or give one with --site; shipped as examples: {', '.join(known)}"
+        )
+        raise CannotRunHereError(msg)
+    if name_or_path in known:
+        return known[name_or_path]
+    if _is_file_of(name_or_path):
+        path = Path(name_or_path).expanduser()
+        return path if beside is None else beside.parent / path
+    msg = (
+        f"no site is called {name_or_path!r}{suggestion(name_or_path, known)}; known: {', '.join(known)}; "
+        f"a file of your own is given by its path, ./{name_or_path}.toml"
+    )
+    raise SiteError(msg)
+
+
+def _table(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+    """Return the table of a file over that of its base."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"cannot read the site file {path}: {error.strerror}"
+        raise SiteError(msg) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f"{path} is not a TOML file: {error}"
+        raise SiteError(msg) from error
+    base = table.pop("base", None)
+    if base is None:
+        return {"name": _name(path), **table}
+    below = _path(str(base), path)
+    if below.resolve() in {one.resolve() for one in (path, *above)}:
+        msg = f"{path}: it is its own base, by way of {below} @ base"
+        raise SiteError(msg)
+    name = {} if path == user_file() else {"name": _name(path)}
+    return {**_table(below, (path, *above)), **name, **table}
+
+
+def _name(path: Path) -> str:
+    """Return the name of a file as one that a study or a job could have too."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("._-") or "site"
+
+
+def _checked(table: Mapping[str, Any], path: Path) -> SiteFile:
+    try:
+        return SiteFile.model_validate(table)
+    except ValidationError as error:
+        lines = [explain(item, SiteFile) for item in error.errors(include_url=False)]
+        plural = "error" if len(lines) == 1 else "errors"
+        msg = "\n".join([f"{path}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
+        raise SiteError(msg) from None
+
+
+def _cluster(file: SiteFile, path: Path) -> Cluster:
+    try:
+        machine = find_machine(file.machine)
+        machine.for_nodes(file.nodes)
+    except MachineError as error:
+        msg = f"{path}: {error} @ machine"
+        raise SiteError(msg) from error
+    cores = machine.cpu.cores_per_node
+    # What a node has is more than a job may ask for: the system's part is missing.
+    memory = None if file.memory_per_node_gib is None else int(file.memory_per_node_gib * 2**30)
+    if cores is None or (memory or machine.memory.bytes) is None:
+        missing = "its cores (cpu.cores_per_node)" if cores is None else "its memory (or give memory_per_node_gib)"
+        msg = f"{path}: the description of {file.machine!r} does not say {missing} @ machine"
+        raise SiteError(msg)
+    site = Site(
+        scheduler=file.scheduler,
+        name=file.name,
+        account=file.account or "",
+        queue=file.queue or "",
+        qos=file.qos or "",
+        licences=file.licences,
+        directives=file.directives,
+        modules=file.modules,
+        setup=file.setup,
+        nodes=file.nodes,
+        cores_per_node=cores,
+        gpus_per_node=machine.gpu.count or 0,
+        memory_bytes=memory,
+        walltime_s=parse_duration_s(file.walltime),
+        exclusive=file.exclusive,
+        max_jobs=file.max_jobs,
+        poll_s=file.poll_s,
+        mpi=_flavour(file.mpi, file.start) or MpiFlavour(MpiKind.OPEN_MPI),
+        by_chunks=file.by_chunks,
+        **({"python": os.path.expanduser(file.python)} if file.python else {}),  # noqa: PTH111  a word for another machine
+    )
+    return Cluster(site, machine, min(file.workers, file.max_jobs))
+
+
+def _flavour(text: str, start: str | None) -> MpiFlavour | None:
+    for kind in MpiKind:
+        name, _, version = text.partition(kind.value)
+        if name == "" and re.fullmatch(r"(\s+\d+(\.\d+)*)?", version):
+            numbers = tuple(int(part) for part in version.split(".")) if version.strip() else ()
+            return MpiFlavour(kind, numbers, start or _STARTS.get(kind, "mpirun"))
+    return None

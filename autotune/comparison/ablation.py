@@ -1,0 +1,225 @@
+"""Ablation: what each option of the winner is worth, alone on top of the default and taken back out of the winner.
+
+All variants run in interleaved rounds with the default and the winner. Options whose removal costs nothing are named
+and dropped, and the simplified winner is compared with both once more, since two options can each stand in for the
+other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+from typing import Any, Self
+
+from autotune.comparison.blocks import Rounds, Side, Table
+from autotune.comparison.confirm import changes, present_verdict
+from autotune.coordination.run_manager import Bench
+from autotune.records.study import TrialRecord
+from autotune.scheduling.equivalence import Sameness
+from autotune.statistics import signed_rank
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Interval, ratio_interval
+from autotune.storage.study_store import ABLATION, StudyStore
+from autotune.studyfile import StudyFile
+from objectives.digest import text_digest
+from spaces import Configuration, Space
+
+
+@dataclass(frozen=True)
+class OptionEffect:
+    """One changed option: how much faster the default is with it, and the winner than itself without it.
+
+    Each is a speed-up with its interval, or None where that variant could not be measured: `why` says why. `unused`
+    means that the program itself said that the option has no effect in the winner.
+    """
+
+    parameter: str
+    default: Any
+    value: Any
+    alone: Interval | None
+    within: Interval | None
+    why: str = ""
+    unused: bool = False
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether the winner is not significantly slower without it (or the default faster with it)."""
+        decisive = self.within or self.alone
+        return self.unused or (decisive is not None and decisive[1] <= 1.0)
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The winner taken apart. `simplified` is the winner without the `dropped` options.
+
+    `baseline` is the default's median value in the metric's unit, `combined` the winner's speed-up over it.
+    `over_default` and `over_winner` are the simplified configuration's speed-ups; None while nothing was dropped.
+    """
+
+    winner: int
+    confidence: float
+    rounds: int
+    effects: tuple[OptionEffect, ...]
+    baseline: float | None = None
+    combined: Interval | None = None
+    dropped: tuple[str, ...] = ()
+    simplified: Configuration | None = None
+    over_default: Interval | None = None
+    over_winner: Interval | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the simplified configuration is as good as the winner: not significantly slower."""
+        return self.over_winner is not None and self.over_winner[2] >= 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the stored form."""
+        effects = tuple(
+            OptionEffect(**effect | {key: _interval(effect[key]) for key in ("alone", "within")})
+            for effect in stored["effects"]
+        )
+        intervals = {key: _interval(stored[key]) for key in ("combined", "over_default", "over_winner")}
+        return cls(**{**stored, **intervals, "effects": effects, "dropped": tuple(stored["dropped"])})
+
+
+def _interval(stored: Any) -> Interval | None:  # noqa: ANN401  JSON
+    return None if stored is None else (float(stored[0]), float(stored[1]), float(stored[2]))
+
+
+def ablate(store: StudyStore, bench: Bench, space: Space, study: StudyFile, rounds: int) -> Ablation | None:
+    """Take the winner apart in that many rounds, those of an earlier call included; None if the default won."""
+    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    winner, default = _winner(store, standings), standings.baseline
+    if winner is None or default is None or winner.number == default.number:
+        return None
+    comparison = _Comparison(store, bench, space, study, standings, default, winner)
+    found = comparison.taken_apart(rounds)
+    store.set_attribute(ABLATION, found.to_dict())
+    found = comparison.simplified(found)
+    store.set_attribute(ABLATION, found.to_dict())
+    return found
+
+
+def _winner(store: StudyStore, standings: Standings) -> TrialRecord | None:
+    verdict = present_verdict(store, standings)
+    return standings.trials[verdict.winner] if verdict else standings.incumbent
+
+
+def variant(onto: Configuration, parameter: str, of: Configuration) -> Configuration:
+    """Return `onto` with one parameter as it is in `of`, unset if it is unset there."""
+    changed = {name: value for name, value in onto.items() if name != parameter}
+    return changed | {parameter: of[parameter]} if parameter in of else changed
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    store: StudyStore
+    bench: Bench
+    space: Space
+    study: StudyFile
+    standings: Standings
+    default: TrialRecord
+    winner: TrialRecord
+
+    def taken_apart(self, rounds: int) -> Ablation:
+        """Run every option alone, and the winner without it."""
+        options = changes(self.winner.configuration, self.default.configuration)
+        sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
+        for option in options:
+            self._add(sides, Side(f"default with {option}", self._alone(option)))
+            self._add(sides, Side(f"winner without {option}", self._without([option])))
+        table = self._rounds(f"ablate:{self.winner.number}", tuple(sides)).until(rounds)
+        values = table.values(0).values()
+        return Ablation(
+            self.winner.number,
+            self.study.verdict.confidence,
+            rounds,
+            tuple(self._effect(option, table) for option in options),
+            baseline=median(values) if values else None,
+            combined=self._ratio(table, 0, 1),
+        )
+
+    def simplified(self, found: Ablation) -> Ablation:
+        """Drop the options that do nothing, and compare what is left."""
+        nothing = [effect for effect in found.effects if effect.does_nothing]
+        # What matters least goes first, so that a constraint between two options keeps the one that matters more.
+        nothing.sort(key=lambda effect: (effect.within or effect.alone or (1.0,))[0])
+        dropped: list[str] = []
+        for effect in nothing:
+            if self.space.contains(self._without([*dropped, effect.parameter])):
+                dropped.append(effect.parameter)
+        if not dropped:
+            return found
+        configuration = self._without(dropped)
+        sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
+        self._add(sides, Side("simplified", configuration))
+        table = self._rounds(f"simplify:{self.winner.number}:{text_digest(','.join(dropped))}", tuple(sides)).until(
+            found.rounds
+        )
+        place = self._place(table, configuration)
+        return replace(
+            found,
+            dropped=tuple(dropped),
+            simplified=dict(configuration),
+            over_default=self._ratio(table, 0, place),
+            over_winner=self._ratio(table, 1, place),
+        )
+
+    def _effect(self, option: str, table: Table) -> OptionEffect:
+        alone, without = self._alone(option), self._without([option])
+        invalid = [
+            f"{title} is not valid: {'; '.join(self.space.violations(configuration))}"
+            for title, configuration in (("alone", alone), ("the winner without it", without))
+            if not self.space.contains(configuration)
+        ]
+        return OptionEffect(
+            option,
+            self.default.configuration.get(option),
+            self.winner.configuration.get(option),
+            alone=self._ratio(table, 0, self._place(table, alone)),
+            within=self._ratio(table, self._place(table, without), 1),
+            why="; ".join(invalid),
+            unused=all(option in run.outcome.unused for run in self.winner.runs) or self._same(without) == self.winner,
+        )
+
+    def _ratio(self, table: Table, slower: int | None, faster: int | None) -> Interval | None:
+        if slower is None or faster is None:
+            return None
+        if slower == faster:
+            return (1.0, 1.0, 1.0)
+        pairs = table.pairs(slower, faster)
+        confidence = self.study.verdict.confidence
+        if len(pairs) < signed_rank.least_pairs(confidence):
+            return None
+        return ratio_interval(pairs, self.standings.metric, confidence)
+
+    def _same(self, configuration: Configuration) -> TrialRecord | None:
+        """Return the default or the winner if the configuration is the same in effect."""
+        return Sameness.of((self.default, self.winner), self.bench.alike).twin(configuration)
+
+    def _place(self, table: Table, configuration: Configuration) -> int | None:
+        twin = self._same(configuration)
+        return table.place(twin.configuration if twin else configuration)
+
+    def _rounds(self, series: str, sides: tuple[Side, ...]) -> Rounds:
+        return Rounds(
+            self.store, self.bench, self.standings, series, sides, self.study.sampler.seed, series.partition(":")[0]
+        )
+
+    def _add(self, sides: list[Side], side: Side) -> None:
+        known = any(dict(other.configuration) == dict(side.configuration) for other in sides)
+        if not known and self.space.contains(side.configuration) and not self._same(side.configuration):
+            sides.append(side)
+
+    def _alone(self, option: str) -> Configuration:
+        return variant(self.default.configuration, option, self.winner.configuration)
+
+    def _without(self, options: list[str]) -> Configuration:
+        configuration = self.winner.configuration
+        for option in options:
+            configuration = variant(configuration, option, self.default.configuration)
+        return configuration

@@ -1,0 +1,237 @@
+"""Rounds: a few configurations run side by side in time, each once a round, in random order.
+
+A comparison within a round is free of the machine's slow drift, and random order keeps what one run leaves to the next
+(caches, heat) from favouring a side: a randomised complete block design (Box, Hunter & Hunter, Statistics for
+Experimenters, 2005, chapter 4). Every run is stored when it ends, so that interrupted rounds go on where they were.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+
+import numpy as np
+
+from autotune.coordination.run_manager import Bench, Launched
+from autotune.display.console import Running, Status, quantity
+from autotune.errors import CannotRunHereError
+from autotune.execution.segments import continued
+from autotune.execution.task import Task
+from autotune.records.outcome import Outcome
+from autotune.records.study import Purpose, Run, TrialRecord
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from objectives.base import Answer
+from spaces import Configuration
+
+FAILED_OFTEN = 3
+"""A configuration that failed that many times is not run again: it cannot be relied on."""
+
+_TICK_S = 0.25
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the configurations that are compared. `trial` is None for one that was no trial."""
+
+    label: str
+    configuration: Configuration
+    trial: int | None = None
+
+    @classmethod
+    def of(cls, trial: TrialRecord, label: str) -> "Side":
+        """Return a trial as a side."""
+        return cls(label, trial.configuration, trial.number)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the rounds of one series showed so far: (round, side) -> run."""
+
+    sides: tuple[Side, ...]
+    runs: Mapping[tuple[int, int], Run]
+    metric: str
+
+    def values(self, side: int) -> dict[int, float]:
+        """Return the values of the target metric of one side, by round."""
+        return {
+            number: run.outcome.metrics[self.metric]
+            for (number, other), run in sorted(self.runs.items())
+            if other == side and run.outcome.complete
+        }
+
+    def place(self, configuration: Configuration) -> int | None:
+        """Return the side of a configuration; None if it is not compared here."""
+        wanted = dict(configuration)
+        return next((place for place, side in enumerate(self.sides) if dict(side.configuration) == wanted), None)
+
+    def medians(self, side: int) -> dict[str, float]:
+        """Return the medians of all metrics of one side."""
+        runs = [run.outcome.metrics for (_, other), run in self.runs.items() if other == side and run.outcome.complete]
+        names = {name for metrics in runs for name in metrics}
+        return {name: median(metrics[name] for metrics in runs if name in metrics) for name in sorted(names)}
+
+    def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
+        """Return the values of two sides in the rounds in which both gave one."""
+        one, other = self.values(first), self.values(second)
+        return [(one[number], other[number]) for number in one if number in other]
+
+    def failures(self, side: int) -> list[str]:
+        """Return what the runs of one side said that gave no value: they failed, or only a bound is on record."""
+        return [
+            f"{run.outcome.failure or 'capped'}: {run.outcome.message}"
+            for (_, other), run in sorted(self.runs.items())
+            if other == side and not run.outcome.complete
+        ]
+
+    def is_reliable(self, side: int) -> bool:
+        """Whether a side has not failed too often to be run again."""
+        return len(self.failures(side)) < FAILED_OFTEN
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A series of rounds of a study.
+
+    Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
+    """
+
+    store: StudyStore
+    bench: Bench
+    standings: Standings
+    series: str
+    sides: tuple[Side, ...]
+    seed: int
+    phase: str
+    other_workload: bool = False
+
+    def table(self) -> Table:
+        """Return what is in storage."""
+        places = {_key(side.configuration): place for place, side in enumerate(self.sides)}
+        runs = {
+            (run.round, places[_key(run.configuration)]): run
+            for run in self.store.runs()
+            if run.series == self.series and _key(run.configuration) in places
+        }
+        return Table(self.sides, runs, self.standings.metric.name)
+
+    def until(self, count: int) -> Table:
+        """Run until there were `count` rounds, those of earlier sessions included.
+
+        Raises:
+            CannotRunHereError: runs fail for reasons that are not the configurations'.
+            UnfinishedError: the time is over.
+            PausedError: a pause was asked for.
+        """
+        table = self.table()
+        todo = [place for place in self._places(count) if place not in table.runs]
+        flying: dict[int, tuple[tuple[int, int], Launched]] = {}
+        while True:
+            todo = [(number, side) for number, side in todo if table.is_reliable(side)]
+            while todo and len(flying) < self.bench.at_most(self._width(table)):
+                flying[self._key(todo[0])] = todo[0], self._launch(todo[0], table)
+                del todo[0]
+            if not flying:
+                if todo:
+                    self.bench.check_time(idle=True)
+                return table
+            for task, outcome in self._wait(lambda: self.bench.display.update(self._status(flying.values(), count))):
+                place, launched = flying.pop(task.key)
+                run = self.bench.ended(launched, continued(None, outcome, task.leg) if task.leg else outcome)
+                if run.outcome.retryable:
+                    flying[task.key] = place, self._again(launched, run)
+                    continue
+                self.store.add_runs([run], [task.job.name])
+                table = Table(self.sides, {**table.runs, place: run}, table.metric)
+                if not any(number == place[0] for number, _ in (*todo, *(other for other, _ in flying.values()))):
+                    self.bench.display.line(f"{self.phase}, round {place[0] + 1}: {self._said(place[0], table)}")
+
+    def _places(self, count: int) -> list[tuple[int, int]]:
+        return [(number, side) for number in range(count) for side in self._order(number)]
+
+    def _key(self, place: tuple[int, int]) -> int:
+        return place[0] * len(self.sides) + place[1]
+
+    def _width(self, table: Table) -> int:
+        """Return how many runs may go on at a time: one while the answer that others must agree with is not known."""
+        return self.bench.width if self._reference(table) is not None or not self.other_workload else 1
+
+    def _order(self, number: int) -> list[int]:
+        if self.other_workload and number == 0:
+            return list(range(len(self.sides)))
+        return [int(side) for side in np.random.default_rng([self.seed, number]).permutation(len(self.sides))]
+
+    def _reference(self, table: Table) -> Answer | None:
+        if self.other_workload:
+            complete = (run for (_, side), run in table.runs.items() if side == 0 and run.outcome.complete)
+            return next((run.outcome.answer for run in complete), None)
+        baseline = self.standings.baseline
+        return baseline.answer if baseline else None
+
+    def _launch(self, place: tuple[int, int], table: Table) -> Launched:
+        number, side = place
+        chosen = self.sides[side]
+        folder = f"{self.series}-{number:02d}-{side}".replace(":", "-").replace(",", "-")
+        reference, seed = self._reference(table), self._seed(number)
+        task = self.bench.prepare(self._key(place), chosen.configuration, folder, reference=reference, seed=seed)
+        return self._start(task, Purpose(chosen.configuration, chosen.trial, self.series, number))
+
+    def _again(self, launched: Launched, run: Run) -> Launched:
+        again = self.bench.again(launched, run.outcome)
+        if again is None:
+            msg = f"{self.phase} cannot go on: {run.outcome.message}\nmend that, then use the same command again"
+            raise CannotRunHereError(msg)
+        return self._start(again, launched.purpose)
+
+    def _start(self, task: Task, purpose: Purpose) -> Launched:
+        launched = self.bench.start(task, purpose)
+        if launched is None:
+            self.bench.check_time(idle=True)
+            msg = "nothing else runs while configurations are compared, yet the cores are taken"
+            raise RuntimeError(msg)
+        return launched
+
+    def _seed(self, number: int) -> int:
+        """Return the random numbers of a round: those of both sides are the same, those of other rounds others.
+
+        What was chosen with some random numbers is compared with others; those of tuning are 0.
+        """
+        return 1 + zlib.crc32(f"{self.series} {number}".encode())
+
+    def _wait(self, show: Callable[[], None]) -> Sequence[tuple[Task, Outcome]]:
+        while True:
+            show()
+            if ended := self.bench.executor.wait(_TICK_S):
+                return ended
+            self.bench.check_time()
+
+    def _said(self, number: int, table: Table) -> str:
+        metric = self.standings.metric
+        parts = []
+        for place, side in enumerate(self.sides):
+            run = table.runs.get((number, place))
+            if run is None:
+                continue
+            outcome = run.outcome
+            said = quantity(outcome.metrics[metric.name], metric) if outcome.complete else outcome.message
+            parts.append(f"{side.label} {said}")
+        return ", ".join(parts)
+
+    def _status(self, flying: Iterable[tuple[tuple[int, int], Launched]], count: int) -> Status:
+        runs = sorted((number, side, launched.started) for (number, side), launched in flying)
+        now = datetime.now(UTC)
+        running = tuple(
+            Running(
+                self.sides[side].trial,
+                self.sides[side].configuration,
+                (now - datetime.fromisoformat(started)).total_seconds(),
+                label=self.sides[side].label,
+            )
+            for _, side, started in runs
+        )
+        return Status(self.standings, budget=count, finished=runs[0][0], running=running, phase=self.phase)
+
+
+def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:
+    return frozenset(configuration.items())

@@ -1,0 +1,174 @@
+"""Confirming: the best few of a study are compared once more, and the one that is chosen with the baseline.
+
+First the candidates and the baseline run in interleaved rounds. Of those that are not significantly slower than the
+best of them, nor look slower by a gain that matters, the one with the fewest changes from the default wins. It then
+runs against the baseline in fresh pairs, which are all that the verdict counts.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any
+
+from scipy.special import stdtrit
+
+from autotune.comparison.blocks import Rounds, Side, Table
+from autotune.coordination.run_manager import Bench
+from autotune.records.study import TrialRecord
+from autotune.statistics.mixed_model import Sample, fit
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Verdict, pairs_needed, ratio_interval
+from autotune.storage.study_store import VERDICT, StudyStore
+from autotune.studyfile import StudyFile, VerdictSection
+from objectives.base import Metric
+from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The trials that compete at the end of a study."""
+
+    standings: Standings
+    default: TrialRecord
+    candidates: tuple[TrialRecord, ...]
+
+
+def contest(standings: Standings, count: int) -> Contest | None:
+    """Return who competes: the best `count` that look better than the baseline; None when none does."""
+    default = standings.baseline
+    if default is None:
+        return None
+    before = standings.ranking[: standings.ranking.index(default)]
+    return Contest(standings, default, tuple(before[:count])) if before else None
+
+
+def changes(configuration: Configuration, default: Configuration) -> list[str]:
+    """Return the parameters in which a configuration differs from the default."""
+    names = [*configuration, *(name for name in default if name not in configuration)]
+    return [name for name in names if configuration.get(name) != default.get(name)]
+
+
+def confirm(store: StudyStore, bench: Bench, study: StudyFile) -> Verdict | None:
+    """Find the winner and compare it with the baseline; None when there is nothing to compare.
+
+    What was stored of an interrupted comparison, or of an earlier one of the same trials, counts.
+    """
+    settings, seed = study.verdict, study.sampler.seed
+    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    found = contest(standings, settings.candidates)
+    if found is None:
+        return None
+    stored = present_verdict(store, standings)
+    if stored is not None:
+        winner, numbers = standings.trials[stored.winner], stored.candidates
+    else:
+        winner, numbers = _winner(store, bench, study, found), tuple(trial.number for trial in found.candidates)
+    differences = len(changes(winner.configuration, found.default.configuration))
+    verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
+    sides = (Side.of(found.default, "default"), Side.of(winner, f"trial {winner.number}"))
+    rounds = Rounds(store, bench, standings, f"verdict:{winner.number}", sides, seed, "confirming")
+    return compared(verdict, rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
+
+
+def compared(verdict: Verdict, rounds: Rounds, settings: VerdictSection, keep: Callable[[Verdict], None]) -> Verdict:
+    """Run pairs until there are enough; `keep` is given what can be said on the way, and in the end.
+
+    The sides are the default and the winner.
+    """
+    table = rounds.table()
+    verdict = _with_pairs(verdict, table)
+    while True:
+        wanted = pairs_wanted(verdict, settings, rounds.standings.metric)
+        ended = len(verdict.pairs) >= wanted or not (table.is_reliable(0) and table.is_reliable(1))
+        # The pairs of an earlier session may do, for a verdict that is not stored yet; a few of them say nothing.
+        if ended or len(verdict.pairs) >= settings.pairs:
+            keep(verdict)
+        if ended:
+            return verdict
+        table = rounds.until(wanted + len(verdict.failures))
+        verdict = _with_pairs(verdict, table)
+
+
+def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> int:
+    """Return how many pairs of runs there should be: the first ones tell how many more the asked precision needs."""
+    if len(verdict.pairs) < settings.pairs:
+        return settings.pairs
+    first = ratio_interval(verdict.pairs[: settings.pairs], metric, settings.confidence)
+    return min(settings.max_pairs, pairs_needed(first, settings.pairs, settings.precision))
+
+
+def stored_verdict(store: StudyStore) -> Verdict | None:
+    """Return the verdict that was stored, on whatever winner, with the confidence that is asked for now."""
+    stored = store.attribute(VERDICT)
+    return asked_now(Verdict.from_dict(stored), store.definition.study) if stored else None
+
+
+def asked_now(verdict: Verdict, study: Mapping[str, Any]) -> Verdict:
+    """Return a stored verdict with the confidence and the precision of `study`, the newest session's study file.
+
+    Its pairs are values, and the same whatever is asked of them.
+    """
+    asked = study.get("verdict", {})
+    return replace(
+        verdict,
+        confidence=asked.get("confidence", verdict.confidence),
+        asked=asked.get("precision", verdict.asked),
+    )
+
+
+def present_verdict(store: StudyStore, standings: Standings) -> Verdict | None:
+    """Return the verdict that was stored, unless there is a new best since."""
+    stored = stored_verdict(store)
+    return stored if stored is not None and is_about(stored, standings) else None
+
+
+def is_about(verdict: Verdict, standings: Standings) -> bool:
+    """Whether the best trial of tuning was among the candidates of a verdict: else there is a new best."""
+    best = standings.ranking[0] if standings.ranking else None
+    return best is not None and best.number in verdict.candidates
+
+
+def _with_pairs(verdict: Verdict, table: Table) -> Verdict:
+    failures = [f"trial {verdict.winner}: {text}" for text in table.failures(1)]
+    failures += [f"default: {text}" for text in table.failures(0)]
+    return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures))
+
+
+def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -> TrialRecord:
+    """Let the candidates compete; return the simplest of those that cannot be told from the best."""
+    if len(found.candidates) == 1:
+        return found.candidates[0]
+    sides = (
+        Side.of(found.default, "default"),
+        *(Side.of(trial, f"trial {trial.number}") for trial in found.candidates),
+    )
+    series = "select:" + ",".join(str(trial.number) for trial in found.candidates)
+    rounds = Rounds(store, bench, found.standings, series, sides, study.sampler.seed, "choosing")
+    table = rounds.until(study.verdict.rounds)
+    samples = [
+        Sample(place, number, found.standings.to_log(value))
+        for place in range(len(sides))
+        for number, value in table.values(place).items()
+    ]
+    effects = fit(samples, "mean")
+    reliable = [place for place in range(1, len(sides)) if table.is_reliable(place) and effects.count(place)]
+    if not reliable:
+        return found.candidates[0]
+    best = min(reliable, key=effects.center)
+    alike = [best]
+    for place in reliable:
+        contrast = effects.contrast(place, best)
+        noise = contrast.standard_error * float(stdtrit(contrast.degrees, 0.5 + study.verdict.confidence / 2))
+        if place != best and contrast.difference < min(noise, log(1.0 + study.repeats.min_gain)):
+            alike.append(place)
+    simplest = min(
+        alike,
+        key=lambda place: (
+            len(changes(sides[place].configuration, found.default.configuration)),
+            effects.center(place),
+        ),
+    )
+    if len(alike) > 1:
+        names = ", ".join(sides[place].label for place in sorted(alike))
+        bench.display.line(f"{names} cannot be told apart: {sides[simplest].label} is the simplest")
+    return found.candidates[simplest - 1]

@@ -1,0 +1,114 @@
+"""Carrying over: whether the winner of a study is better than the default on its other workloads, too.
+
+An optimum of one size of a problem may be a loss on another one. The winner is compared with the default on every
+other workload of the study file in interleaved pairs, as for the verdict.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from autotune.comparison.blocks import Rounds, Side
+from autotune.comparison.confirm import asked_now, changes, compared, present_verdict
+from autotune.coordination.run_manager import Bench
+from autotune.planning.prepare import Workload
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Verdict
+from autotune.storage.study_store import WORKLOADS, StudyStore
+from autotune.studyfile import StudyFile
+from objectives.base import Metric
+
+SERIES = "workload"
+"""What the series of such runs begin with."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The winner on another workload: the verdict there, or `why` there can be none.
+
+    `digest` is that of the workload as it was then, `facts` are its own.
+    """
+
+    workload: str
+    digest: str
+    facts: Mapping[str, Any]
+    verdict: Verdict
+    why: str = ""
+
+    def sentence(self, metric: Metric) -> str:
+        """Say it in one sentence."""
+        return f"cannot be compared: {self.why}" if self.why else self.verdict.sentence(metric)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return asdict(self) | {"verdict": self.verdict.to_dict()}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the stored form."""
+        return cls(**{**stored, "verdict": Verdict.from_dict(stored["verdict"])})
+
+
+def stored_carried(store: StudyStore) -> tuple[Carried, ...]:
+    """Return what was stored, on whatever winner, with the confidence that is asked for now."""
+    stored = store.attribute(WORKLOADS) or {}
+    if not stored:
+        return ()
+    study = store.definition.study
+    found = (Carried.from_dict(one) for one in stored.values())
+    return tuple(replace(one, verdict=asked_now(one.verdict, study)) for one in found)
+
+
+def carry(store: StudyStore, bench: Bench, study: StudyFile, workloads: Sequence[Workload]) -> None:
+    """Compare the winner with the default on each of the workloads; nothing to do without a significant winner."""
+    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    verdict = present_verdict(store, standings)
+    if verdict is None or standings.baseline is None or not verdict.significant(standings.metric):
+        return
+    known = {one.workload: one for one in stored_carried(store)}
+    for workload in workloads:
+        found = _Comparison(store, bench, study, standings, workload).carried(verdict, known)
+        _keep(store, known, found)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    store: StudyStore
+    bench: Bench
+    study: StudyFile
+    standings: Standings
+    workload: Workload
+
+    def carried(self, verdict: Verdict, known: dict[str, Carried]) -> Carried:
+        default, winner = self.standings.baseline, self.standings.trials[verdict.winner]
+        assert default is not None
+        workload, settings = self.workload, self.study.verdict
+        differences = len(changes(winner.configuration, default.configuration))
+        empty = Verdict(winner.number, (winner.number,), differences, settings.confidence, settings.precision)
+        found = Carried(workload.name, workload.digest, dict(workload.plan.facts), empty)
+        for title, trial in (("the default", default), ("the winner", winner)):
+            if broken := workload.space.violations(trial.configuration):
+                return replace(found, why=f"{title} is not valid there: {'; '.join(broken)}")
+        sides = (
+            Side("default", default.configuration),
+            Side(f"trial {winner.number}", winner.configuration),
+        )
+        rounds = Rounds(
+            self.store,
+            replace(self.bench, objective=workload.plan.objective),
+            self.standings,
+            f"{SERIES}:{workload.name}:{workload.digest}:{winner.number}",
+            sides,
+            self.study.sampler.seed,
+            f"workload {workload.name}",
+            other_workload=True,
+        )
+        verdict = compared(
+            empty, rounds, settings, lambda verdict: _keep(self.store, known, replace(found, verdict=verdict))
+        )
+        return replace(found, verdict=verdict)
+
+
+def _keep(store: StudyStore, known: dict[str, Carried], found: Carried) -> None:
+    known[found.workload] = found
+    store.set_attribute(WORKLOADS, {name: one.to_dict() for name, one in known.items()})

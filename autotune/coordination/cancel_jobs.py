@@ -1,0 +1,128 @@
+"""Cancelling: no job of a study is left in any queue."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.coordination.coordinators import Company, new_holder, shown
+from autotune.coordination.lease_record import Leased
+from autotune.errors import BusyError
+from autotune.storage.address import lock_path, sqlite_path
+from autotune.storage.leases import Lease
+from autotune.storage.study_lock import IfHeld, StudyLock
+from autotune.storage.study_store import StudyStore
+from launchers import EndReason, JobState, JobStatus
+from launchers.batch import BatchLauncher
+from launchers.schedulers.catalogue import SCHEDULERS
+from launchers.site import Site
+
+_POLL_S = 1.0
+# Somebody waits for the answer, and can ask again.
+_AWAY_S = 5.0
+_OVER = frozenset({JobState.ENDED, JobState.LOST})
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """The ids of a study's jobs: which were cancelled, which had ended by themselves, and which could not be ended.
+
+    `trouble` is what the schedulers of those that are `left` complained of.
+    """
+
+    cancelled: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class _InQueue:
+    lease: Lease
+    job_id: str
+
+
+def cancel_jobs(url: str, name: str, say: Callable[[str], None]) -> Cancelled:
+    """End the jobs of a study, and who works on it: they would only submit others. Return what became of each.
+
+    What ended by itself is left to the next session of the study, which collects its result; so is what goes on.
+
+    Raises:
+        BusyError: somebody works on the study who cannot be asked to stop from here.
+        StorageError: there is no such study.
+    """
+    StudyStore.read(url, name)  # one that is not there must not become one
+    alone = sqlite_path(url) is not None
+    with _held(url, name, say) if alone else nullcontext():
+        return _cancel(StudyStore.read(url, name, read_only=False), alone=alone)
+
+
+@contextmanager
+def _held(url: str, name: str, say: Callable[[str], None]) -> Iterator[None]:
+    lock = StudyLock.acquire(lock_path(url, name), name, IfHeld.TAKE_OVER, say)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _cancel(store: StudyStore, *, alone: bool) -> Cancelled:
+    holder = new_holder()
+    company = Company(store.leases(holder), holder, alone)
+    company.look()
+    if company.others:
+        who = ", ".join(sorted(shown(other) for other in company.others))
+        msg = f"study {store.name!r} is being worked on by {who}: stop that first (Ctrl-C there, or kill), then cancel"
+        raise BusyError(msg)
+    return cancel_leased(company, _launcher)
+
+
+def _launcher(scheduler: str) -> BatchLauncher:
+    return BatchLauncher(SCHEDULERS[scheduler], Site(scheduler, poll_s=_POLL_S))
+
+
+def cancel_leased(company: Company, launcher_of: Callable[[str], BatchLauncher]) -> Cancelled:
+    """End the jobs whose leases nobody living has; those of one scheduler together, by its launcher."""
+    queues: dict[str, tuple[BatchLauncher, list[_InQueue]]] = {}
+    for lease in company.inherit():
+        leased = Leased.from_dict(lease.record)
+        if leased.scheduler and leased.scheduler not in queues:
+            queues[leased.scheduler] = launcher_of(leased.scheduler), []
+        launcher, jobs = queues.get(leased.scheduler, (None, []))
+        job_id = None if launcher is None else lease.job_id or launcher.submitted(Path(leased.job["folder"]))
+        if job_id is None:
+            company.release(lease.place)
+        else:
+            jobs.append(_InQueue(lease, job_id))
+    # All are told before any is waited for.
+    told = {name: _told(launcher, jobs) for name, (launcher, jobs) in queues.items()}
+    cancelled: list[str] = []
+    ended: list[str] = []
+    left: list[str] = []
+    troubles: list[str] = []
+    for name, (launcher, jobs) in queues.items():
+        statuses = launcher.cancel_all(told[name], _AWAY_S)
+        for job in jobs:
+            status = statuses.get(job.job_id)
+            if status is None or _ended_by_itself(status):
+                ended.append(job.job_id)
+            elif status.state in _OVER:
+                cancelled.append(job.job_id)
+                company.release(job.lease.place)
+            else:
+                left.append(job.job_id)
+        if launcher.trouble:
+            troubles.append(f"{name}: {launcher.trouble}")
+    return Cancelled(tuple(cancelled), tuple(ended), tuple(left), "; ".join(troubles))
+
+
+def _told(launcher: BatchLauncher, jobs: Sequence[_InQueue]) -> list[str]:
+    """Tell the scheduler to end jobs, and return those that had not ended before."""
+    statuses = launcher.poll([job.job_id for job in jobs])
+    wanted = [job_id for job_id, status in statuses.items() if status.state not in _OVER]
+    launcher.end(wanted)
+    return wanted
+
+
+def _ended_by_itself(status: JobStatus) -> bool:
+    return status.state is JobState.ENDED and status.reason is not EndReason.CANCELLED

@@ -1,0 +1,170 @@
+"""Company: the coordinators of a study, living and dead, and the runs that each has in flight.
+
+On a SQLite storage a coordinator is alone, and what others left are the jobs of who worked on the study before. On a
+server several work together; who has said nothing for three minutes is taken for dead, by the server's clock.
+"""
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from autotune.storage.leases import Lease, LeaseBook
+
+SILENT_S = 180.0
+"""Who has not been heard of for so long is taken for dead."""
+
+_PRESENCE = "tuner:"
+_ROLE = "role:"
+_LOOK_S = 5.0
+
+
+def new_holder() -> str:
+    """Return a name for this process as a coordinator: its host, its number there, and a word of its own."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+
+
+def shown(holder: str) -> str:
+    """Return a coordinator in words."""
+    host, _, rest = holder.rpartition(":")[0].rpartition(":")
+    return f"process {rest} on {host}"
+
+
+@dataclass
+class Company:
+    """The leases of a study as `holder` sees them. When alone, whoever else has a lease is dead."""
+
+    book: LeaseBook
+    holder: str
+    alone: bool
+    clock: Callable[[], float] = time.monotonic
+    _looked_at: float = field(default=-inf, init=False)
+    _heard_at: float = field(default=-inf, init=False)
+    _leases: dict[str, Lease] = field(default_factory=dict, init=False)
+
+    @property
+    def folder(self) -> str:
+        """A name for what this coordinator has for itself."""
+        return self.holder.replace(":", "-")
+
+    def join(self) -> None:
+        """Tell the others that this coordinator is there, and see who they are."""
+        if not self.alone:
+            self.book.take(_PRESENCE + self.holder, {})
+        self.look()
+
+    def leave(self) -> None:
+        """Say that this coordinator goes; the runs that it leaves are anybody's."""
+        self.book.release(_PRESENCE + self.holder)
+
+    def look(self, *, when_due: bool = False) -> bool:
+        """Say that this coordinator lives, and see what the others do; `when_due` only if the last time is long ago."""
+        if when_due and (self.alone or self.clock() - self._looked_at < _LOOK_S):
+            return False
+        self._looked_at = self.clock()
+        self.beat()
+        self._leases = {lease.place: lease for lease in self.book.all()}
+        return True
+
+    def beat(self) -> None:
+        """Say now and then that this coordinator lives, when it has something else to do than to look."""
+        if not self.alone and self.clock() - self._heard_at >= _LOOK_S:
+            self._heard_at = self.clock()
+            self.book.heartbeat()
+
+    def give_all_up(self) -> None:
+        """Give up all runs of this coordinator: none of them goes on."""
+        for place in self.book.heartbeat():
+            self.release(place)
+
+    @property
+    def others(self) -> frozenset[str]:
+        """The other coordinators that live."""
+        leases = () if self.alone else self._leases.values()
+        there = {lease.holder for lease in leases if lease.place.startswith(_PRESENCE) and not _is_dead(lease)}
+        return frozenset(there - {self.holder})
+
+    @property
+    def busy(self) -> frozenset[int]:
+        """The trials of which the others have a run in flight."""
+        others = self.others
+        numbers = (_trial(lease) for lease in self._leases.values() if lease.holder in others)
+        return frozenset(number for number in numbers if number is not None)
+
+    def take(self, place: str, record: Mapping[str, Any]) -> bool:
+        """Take a run before it is launched; False if somebody else has it."""
+        return self.book.take(place, record)
+
+    def note_job(self, place: str, job_id: str) -> bool:
+        """Note the job of an own run; False if it is no more an own one."""
+        return self.book.note_job(place, job_id)
+
+    def release(self, place: str) -> None:
+        """Give an own run up."""
+        self.book.release(place)
+        self._leases.pop(place, None)
+
+    def inherit(self, place: str | None = None) -> list[Lease]:
+        """Take over what the dead left in flight, everywhere or in one place, and return it."""
+        others = self.others
+        left = [
+            lease
+            for lease in self._leases.values()
+            if lease.holder not in {*others, self.holder}
+            and not lease.place.startswith((_PRESENCE, _ROLE))
+            and place in {None, lease.place}
+        ]
+        return [lease for lease in left if self.book.take_over(lease.place, lease.holder, self._patience_s(lease))]
+
+    def play(self, role: str) -> str | None:
+        """Take a part that one coordinator plays; return who else plays it, None if this one does."""
+        place = _ROLE + role
+        if self.book.take(place, {}):
+            return None
+        self.look()
+        lease = self._leases.get(place)
+        if lease is None:
+            return self.play(role)
+        gone = lease.holder not in self.others
+        if gone and self.book.take_over(place, lease.holder, self._patience_s(lease)):
+            return None
+        return shown(lease.holder)
+
+    def rest(self, role: str) -> None:
+        """Give a part up."""
+        self.release(_ROLE + role)
+
+    def _patience_s(self, lease: Lease) -> float:
+        return (
+            0.0 if self.alone or _has_ended(lease.holder) or _PRESENCE + lease.holder not in self._leases else SILENT_S
+        )
+
+
+def _is_dead(lease: Lease) -> bool:
+    return lease.age_s >= SILENT_S or _has_ended(lease.holder)
+
+
+def _has_ended(holder: str) -> bool:
+    """Whether a coordinator was a process of this host, and is no more; of others nobody here can tell."""
+    host, _, pid = holder.rpartition(":")[0].rpartition(":")
+    if host != socket.gethostname() or not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _trial(lease: Lease) -> int | None:
+    with suppress(KeyError, TypeError):
+        purpose = lease.record["purpose"]
+        return None if purpose["series"] else purpose["trial"]
+    return None

@@ -1,0 +1,55 @@
+"""Leased: what storage keeps of a run in flight, so that another process can collect it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from autotune.execution.capping import Cap
+from autotune.execution.segments import Leg
+from autotune.execution.task import Task, job_from_description
+from autotune.records.study import Purpose
+from objectives.base import Answer, Metric, Objective
+
+
+@dataclass(frozen=True)
+class Leased:
+    """A run in flight: what it is for, what it was made with, when it was launched, and where it has lost.
+
+    A leg is told again by who goes on with it, and the pace of the incumbent is of no use: when the lines of output
+    came is not known. `scheduler` is the batch system whose job the run is; empty for one that ends with its tuner.
+    """
+
+    purpose: Purpose
+    job: Mapping[str, Any]
+    name: str
+    time_limit_s: float | None
+    started: str
+    cap: Cap | None
+    seed: int
+    attempt: int
+    scheduler: str
+
+    @classmethod
+    def of(cls, task: Task, purpose: Purpose, job: Mapping[str, Any], started: str, scheduler: str) -> Self:
+        """Return a run that is launched now; `job` is its description."""
+        cap = None if task.cap is None else replace(task.cap, pace=None)
+        return cls(purpose, job, task.job.name, task.job.time_limit_s, started, cap, task.seed, task.attempt, scheduler)
+
+    def task(self, key: int, objective: Objective, *, reference: Answer | None = None, leg: Leg | None = None) -> Task:
+        """Return the task of the run, for a coordinator that goes on with it."""
+        job = replace(job_from_description(self.job), name=self.name, time_limit_s=self.time_limit_s)
+        return Task(key, job, objective, reference, self.cap, leg, self.seed, self.attempt)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the stored form."""
+        cap = stored["cap"]
+        changes = {
+            "purpose": Purpose(**stored["purpose"]),
+            "cap": Cap(**{**cap, "metric": Metric(**cap["metric"])}) if cap else None,
+        }
+        return cls(**{**stored, **changes})

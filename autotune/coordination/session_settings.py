@@ -1,0 +1,67 @@
+"""Place: where a study is kept and run."""
+
+import os
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autotune.coordination.deadline import Deadline
+from autotune.execution.signals import Pause
+from autotune.machines.facts import Facts
+from autotune.machines.this_machine import Machine
+from autotune.storage.address import sqlite_path, state_folder
+from autotune.storage.study_lock import IfHeld
+from launchers.batch import BatchLauncher
+from launchers.local import LocalLauncher
+
+if TYPE_CHECKING:
+    from autotune.asktell.work_queue import Desk
+    from autotune.execution.ray_executor import Cluster
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a study is kept and run, and what is done if somebody else holds it there.
+
+    `runs` is the folder for the folders of its runs, `file` the study file. Runs are made on this `machine`; or, with a
+    launcher of jobs, on the machine that the jobs get, of which somebody has described the `facts`. With `ray_address`
+    they are made on the nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes,
+    and `cluster` the cluster, once it is joined. All must have ended by the `deadline`; no run starts after a `pause`
+    was asked for. With a `desk` they are made by whoever asks there.
+    """
+
+    url: str
+    name: str
+    runs: Path
+    machine: Machine
+    launcher: LocalLauncher | BatchLauncher
+    file: Path | None = None
+    if_held: IfHeld = IfHeld.LEAVE
+    ray_address: str | None = None
+    ray_nodes: int = 1
+    deadline: Deadline | None = None
+    cluster: "Cluster | None" = None
+    facts: Facts | None = None
+    pause: Pause = field(default_factory=Pause)
+    desk: "Desk | None" = None
+
+    @property
+    def shared(self) -> bool:
+        """Whether several coordinators may work on the study together: not where its storage is a file."""
+        return sqlite_path(self.url) is None
+
+    @property
+    def plan(self) -> Path:
+        """The folder for what a session makes before its runs."""
+        return self.runs / (f"plan-{socket.gethostname()}-{os.getpid()}" if self.shared else "plan")
+
+    @property
+    def queue(self) -> BatchLauncher | None:
+        """The launcher of jobs, if runs are jobs of a batch system."""
+        return self.launcher if isinstance(self.launcher, BatchLauncher) else None
+
+
+def default_runs(url: str, name: str) -> Path:
+    """Return where the runs of a study are kept unless told otherwise: beside its storage."""
+    return state_folder(url) / "autotune-runs" / name

@@ -1,0 +1,173 @@
+"""What a person sees while a study runs: a live panel on a terminal, plain lines elsewhere."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from autotune.statistics.standings import Standings
+from objectives.base import Metric, Progress
+from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run in flight, of a trial or, with a `label`, of one side of a comparison."""
+
+    number: int | None
+    configuration: Configuration
+    elapsed_s: float
+    progress: Progress | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Status:
+    """A study at one moment. An `open_ended` one may stop before its budget, nobody knows when.
+
+    `running` are those in flight that are shown, `more` is the number of the others.
+    """
+
+    standings: Standings
+    budget: int
+    finished: int
+    running: tuple[Running, ...] = ()
+    left_s: float | None = None
+    phase: str = "tuning"
+    open_ended: bool = False
+    more: int = 0
+
+
+class Display(Protocol):
+    """Shows a study to a person."""
+
+    def line(self, text: str) -> None:
+        """Show something that happened."""
+
+    def waits(self, text: str) -> None:
+        """Show for whom the session waits before it begins."""
+
+    def update(self, status: Status) -> None:
+        """Show how things are."""
+
+    def close(self) -> None:
+        """Show no more."""
+
+
+class PlainDisplay:
+    """One line for each thing that happens: for log files and pipes."""
+
+    def __init__(self, console: Console) -> None:
+        """Write to `console`."""
+        self._console = console
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def waits(self, text: str) -> None:
+        """Print a line."""
+        self.line(text)
+
+    def update(self, status: Status) -> None:
+        """Show nothing: a log has no use for the same line ten times a second."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class LiveDisplay:
+    """Lines for what happened, above a panel that follows the study."""
+
+    def __init__(self, console: Console) -> None:
+        """Draw on `console`, a terminal."""
+        self._live = Live(console=console, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def line(self, text: str) -> None:
+        """Print a line above the panel."""
+        self._live.console.print(text, markup=False, highlight=False)
+
+    def waits(self, text: str) -> None:
+        """Print a line above the panel."""
+        self.line(text)
+
+    def update(self, status: Status) -> None:
+        """Redraw the panel."""
+        self._live.update(panel(status))
+
+    def close(self) -> None:
+        """Remove the panel."""
+        self._live.stop()
+
+
+def display_for(console: Console) -> Display:
+    """Return the display that suits the console."""
+    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+
+
+def panel(status: Status) -> Group:
+    """Draw the live panel."""
+    head = Table.grid(padding=(0, 2))
+    bar = ProgressBar(total=None if status.open_ended else status.budget, completed=status.finished, width=30)
+    done = (
+        f"{status.finished} of at most {status.budget}" if status.open_ended else f"{status.finished}/{status.budget}"
+    )
+    left = f"about {_duration(status.left_s)} left" if status.left_s is not None else ""
+    head.add_row(status.phase, bar, done, left)
+    lines: list[Text] = [Text(best_line(status), style="bold")]
+    if status.standings.counts:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.standings.counts).most_common())
+        lines.append(Text(f"no value: {kinds}", style="yellow"))
+    lines.extend(Text(_running_line(run), style="dim") for run in status.running)
+    if status.more:
+        lines.append(Text(f"running: {status.more} more", style="dim"))
+    return Group(head, *lines)
+
+
+def best_line(status: Status) -> str:
+    """Say what is best so far."""
+    standings = status.standings
+    best = standings.incumbent
+    if best is None:
+        return "no measurement yet"
+    gain = standings.gain(best)
+    text = f"best: trial {best.number}, {quantity(standings.value(best), standings.metric)}"
+    if gain is not None:
+        text += f", {gain:.2f} times the default's speed"
+    return f"{text} (runs differ by {standings.noise:.0%})  {shown(best.configuration)}"
+
+
+def shown(configuration: Configuration) -> str:
+    """Return a configuration for reading: only what is set."""
+    return " ".join(f"{name}={written(value)}" for name, value in configuration.items()) or "(nothing set)"
+
+
+def written(value: object) -> str:
+    """Return a value for reading."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def quantity(value: float, metric: Metric) -> str:
+    """Return a value of a metric for reading, with its unit if it has one."""
+    return f"{value:.4g} {metric.unit}".rstrip()
+
+
+def _running_line(run: Running) -> str:
+    text = f"running: {run.label or f'trial {run.number}'}  {_duration(run.elapsed_s)}  {shown(run.configuration)}"
+    if run.progress is not None:
+        figures = " ".join(f"{name}={value:.3g}" for name, value in run.progress.metrics.items())
+        text += f"  step {run.progress.step} {figures}"
+    return text
+
+
+def _duration(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds))).removeprefix("0:")

@@ -1,0 +1,55 @@
+"""Telling: what a session says of runs and trials, a line each."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from autotune.display.console import quantity, shown
+from autotune.execution.segments import curve_of
+from autotune.records.outcome import Outcome
+from autotune.records.study import STOPPED, TrialRecord
+from autotune.statistics.standings import Standings
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Words for the trials of a study, which are as `standings` say."""
+
+    standings: Standings
+
+    def ran(self, trial: TrialRecord, outcome: Outcome) -> str:
+        """Say how the newest run of a trial ended."""
+        again = f", run {len(trial.runs)}" if len(trial.runs) > 1 else ""
+        text = f"trial {trial.number}{again}: {self.said(outcome)}"
+        if outcome.complete and self.standings.default is trial:
+            text += " (the default configuration)"
+        elif trial.complete:
+            gain = self.standings.gain(trial)
+            text += f", {gain:.2f}x" if gain is not None else ""
+        return f"{text}  {shown(trial.configuration)}" if len(trial.runs) == 1 else text
+
+    def said(self, outcome: Outcome) -> str:
+        """Say what came of a run."""
+        if outcome.failure is not None:
+            return f"{outcome.failure.value}: {outcome.message}"
+        if outcome.capped:
+            return f"capped: {outcome.message}"
+        curve = curve_of(outcome)
+        at = f" at step {curve[-1][0]}" if curve else ""
+        stopped = ", stopped" if STOPPED in outcome.details else ""
+        metric = self.standings.metric
+        return f"{quantity(outcome.metrics[metric.name], metric)}{at}{stopped}"
+
+    def value(self, trial: TrialRecord) -> str:
+        """Say what a complete trial is worth."""
+        standings = self.standings
+        runs = len(trial.measured(standings.metric.name))
+        value = quantity(standings.value(trial), standings.metric)
+        gain = standings.gain(trial)
+        return value + (f", {standings.statistic} of {runs}" if runs > 1 else "") + (f", {gain:.2f}x" if gain else "")
+
+
+def why_nothing_worked(ended: list[TrialRecord]) -> str:
+    """Say why every run failed: each reason once, the most frequent first."""
+    reasons = Counter(trial.message for trial in ended)
+    lines = [f"  {count} times: {message}" for message, count in reasons.most_common(5)]
+    return "\n".join([f"all of the first {len(ended)} runs failed:", *lines])

@@ -1,0 +1,117 @@
+"""Live status: how a session stands, in a file that monitors read while it runs."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from autotune.display.console import Display, Running, Status
+
+STARTING, WAITING, ENDED = "starting", "waiting", "ended"
+"""The phases of a session that are not those of its study: before it has what it needs, and after its end."""
+
+_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class _Now:
+    """What is written. `advanced` counts how often more was finished, or another phase began, since the session did."""
+
+    phase: str = STARTING
+    message: str = ""
+    running: tuple[dict[str, Any], ...] = ()
+    left_s: float | None = None
+    finished: int | None = None
+    budget: int | None = None
+    open_ended: bool = False
+    more: int = 0
+    advanced: int = 0
+
+
+@dataclass
+class StatusDisplay:
+    """Shows what `inner` shows, and writes how things stand to `path`: at most once a second, or for a new phase.
+
+    The file is one JSON object, and is never half-written. One that cannot be written is no reason to fail.
+    """
+
+    inner: Display
+    path: Path
+    clock: Callable[[], float] = time.monotonic
+    _now: _Now = field(default_factory=_Now, init=False)
+    _write_at: float = field(default=0.0, init=False)
+    _seen: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._write(self._now)
+
+    def line(self, text: str) -> None:
+        """Show something that happened; it ends a wait."""
+        if self._now.phase == WAITING:
+            self._write(replace(self._now, phase=STARTING, message=""))
+        self.inner.line(text)
+
+    def waits(self, text: str) -> None:
+        """Show for whom the session waits."""
+        self._write(replace(self._now, phase=WAITING, message=text))
+        self.inner.waits(text)
+
+    def update(self, status: Status) -> None:
+        """Show how things are."""
+        before = self._now
+        further = self._seen and (status.phase != before.phase or status.finished > (before.finished or 0))
+        self._now = _Now(
+            phase=status.phase,
+            left_s=_finite(status.left_s),
+            finished=status.finished,
+            budget=status.budget,
+            open_ended=status.open_ended,
+            more=status.more,
+            advanced=before.advanced + further,
+        )
+        self._seen = True
+        if status.phase != before.phase or self.clock() >= self._write_at:
+            self._write(replace(self._now, running=tuple(running_row(run) for run in status.running)))
+        self.inner.update(status)
+
+    def close(self) -> None:
+        """Show no more, and note that the session has ended."""
+        if self._now.phase != ENDED:
+            self._write(replace(self._now, phase=ENDED, message="", running=(), left_s=None, more=0))
+        self.inner.close()
+
+    def _write(self, now: _Now) -> None:
+        self._now = now
+        self._write_at = self.clock() + _EVERY_S
+        text = json.dumps({**vars(now), "pid": os.getpid(), "written": time.time()}, default=str)
+        aside = self.path.with_name(f".{self.path.name}-{os.getpid()}")
+        try:
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(self.path)
+        except OSError:
+            # A full disk, a folder that is gone: the study goes on without.
+            with suppress(OSError):
+                aside.unlink()
+
+
+def running_row(run: Running) -> dict[str, Any]:
+    """Return a run in flight as the service tells it."""
+    progress = run.progress
+    return {
+        "trial": run.number,
+        "label": run.label,
+        "configuration": dict(run.configuration),
+        "elapsed_s": round(run.elapsed_s, 3),
+        "step": progress.step if progress else None,
+        "metrics": {name: _finite(value) for name, value in progress.metrics.items()} if progress else {},
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a number that JSON has."""
+    return value if value is not None and isfinite(value) else None

@@ -1,0 +1,1 @@
+"""Execution: how one run is made: cores, time limits, Ray, batch jobs, simulation."""

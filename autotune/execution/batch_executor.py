@@ -1,0 +1,155 @@
+"""The executor of batch systems: many jobs are followed by one process, which may die and leave them to the next."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from autotune.execution.capping import limited
+from autotune.execution.task import Task, Watched, not_started
+from autotune.records.outcome import Outcome
+from launchers import STDOUT, JobState, JobStatus, LaunchError, LineReader
+from launchers.batch import BatchLauncher, QueueFullError
+
+# Files on a shared file system are looked at that often, and less often when there are many jobs.
+_LOOK_S = 0.25
+_LOOK_S_A_JOB = 0.001
+_LEAST_PAUSE_S = 0.001
+_SAY_AGAIN_S = 30.0
+# Trouble that comes back within that time is the same.
+_QUIET_S = 600.0
+_OVER = frozenset({JobState.ENDED, JobState.LOST})
+
+
+@dataclass
+class _Followed:
+    """A job in the queue or running. `watched` is its run, from when it was first seen to run."""
+
+    task: Task
+    lines: LineReader
+    watched: Watched | None = None
+    stopped: bool = False
+    say_at: float = 0.0
+
+    def look(self, status: JobStatus, now: float) -> bool:
+        """Read what is new; True when the run should be stopped, which is said again if it goes on nevertheless."""
+        ended = status.state in _OVER
+        if self.watched is None:
+            if not ended and status.state is not JobState.RUNNING:
+                return False
+            self.watched = Watched(self.task, from_start=not ended)
+        while not self.stopped and (new := self.lines.new_lines(ended=ended)):
+            self.stopped = any(self.watched(line) for line in new)
+        if ended or not self.stopped or now < self.say_at:
+            return False
+        self.say_at = now + _SAY_AGAIN_S
+        return True
+
+    def outcome(self, status: JobStatus) -> Outcome:
+        """Return how the run ended."""
+        return (self.watched or Watched(self.task, from_start=False)).outcome(status)
+
+
+class JobExecutor:
+    """Runs tasks as jobs of a batch system.
+
+    `note` is told the id of each job by the name of its run as soon as it is known, and answers whether the run is
+    still ours; `say` is told what keeps the user waiting.
+    """
+
+    def __init__(
+        self,
+        launcher: BatchLauncher,
+        note: Callable[[str, str], bool],
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Submit through `launcher`; nothing is submitted before the first task."""
+        self._launcher = launcher
+        self._note = note
+        self._say = say
+        self._clock = clock
+        self._sleep = sleep
+        self._followed: dict[str, _Followed] = {}
+        self._waiting: list[Task] = []
+        self._refused: list[tuple[Task, Outcome]] = []
+        self._submit_at = self._look_at = clock()
+        self._told_at: dict[str, float] = {}
+
+    def submit(self, task: Task) -> None:
+        """Submit a task's job, or follow the one that it has; one that the queue has no room for is submitted later."""
+        if task.job_id is None:
+            self._waiting.append(task)
+            self._submit_waiting()
+            return
+        followed = _Followed(task, LineReader(task.job.folder / STDOUT))
+        if (task.job.folder / STDOUT).exists():
+            followed.watched = Watched(task, from_start=False)
+        self._followed[task.job_id] = followed
+
+    def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
+        """Return the tasks that ended since the last call, after at most `timeout_s`."""
+        give_up_at = self._clock() + timeout_s
+        while True:
+            self._submit_waiting()
+            ended, self._refused = self._refused, []
+            if self._clock() >= self._look_at:
+                ended += self._look()
+                self._look_at = self._clock() + max(_LOOK_S, _LOOK_S_A_JOB * len(self._followed))
+            left_s = give_up_at - self._clock()
+            if ended or left_s <= 0.0:
+                return ended
+            self._sleep(min(left_s, max(self._look_at - self._clock(), _LEAST_PAUSE_S)))
+
+    def cancel_all(self) -> None:
+        """End all jobs; nothing is reported of them."""
+        self._launcher.end(self._followed)
+        self.leave()
+
+    def leave(self) -> None:
+        """Leave the jobs to whoever goes on with the study: they outlive this process."""
+        self._followed.clear()
+        self._waiting.clear()
+
+    def _submit_waiting(self) -> None:
+        most = self._launcher.site.max_jobs
+        while self._waiting and len(self._followed) < most and self._clock() >= self._submit_at:
+            task = self._waiting[0]
+            try:
+                job_id = self._launcher.submit(limited(task.job, task.cap))
+            except QueueFullError as error:
+                later_s = self._launcher.site.poll_s
+                self._submit_at = self._clock() + later_s
+                self._tell(f"{error}; tried again every {later_s:g} s")
+                return
+            except LaunchError as error:
+                self._refused.append((task, not_started(task, error)))
+            else:
+                if self._note(task.job.name, job_id):
+                    self._followed[job_id] = _Followed(task, LineReader(task.job.folder / STDOUT))
+                else:
+                    # This process was taken for dead; whoever makes the run now will not find this job.
+                    self._launcher.end([job_id])
+            self._waiting.pop(0)
+
+    def _look(self) -> list[tuple[Task, Outcome]]:
+        statuses = self._launcher.poll(list(self._followed))
+        if self._launcher.trouble:
+            self._tell(f"the scheduler cannot be asked: {self._launcher.trouble}; jobs go on meanwhile")
+        now = self._clock()
+        self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status, now)])
+        over = [(job_id, status) for job_id, status in statuses.items() if status.state in _OVER]
+        followed = [(self._followed.pop(job_id), status) for job_id, status in over]
+        self._launcher.forget(job_id for job_id, _ in over)
+        if over:
+            # There may be room in the queue.
+            self._submit_at = self._clock()
+        return [(one.task, one.outcome(status)) for one, status in followed]
+
+    def _tell(self, text: str) -> None:
+        """Say what keeps the study waiting, once for as long as it does."""
+        now = self._clock()
+        if now - self._told_at.get(text, -inf) > _QUIET_S:
+            self._say(text)
+        self._told_at[text] = now

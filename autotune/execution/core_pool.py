@@ -1,0 +1,123 @@
+"""Cores: who may use which, so that no two trials ever share one. `node_pool` has those of several hosts.
+
+Within a study a pool hands them out; between studies of one user on one machine a lock file a core does.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, Self
+
+from autotune.errors import BusyError
+from launchers import Resources
+
+_POLL_S = 0.5
+
+
+def user_folder() -> Path:
+    """Return this user's folder for locks and sockets, the same for all of the user's processes on this machine.
+
+    Not in TMPDIR: batch systems give each job its own, whose long name Ray's sockets do not fit into.
+    """
+    folder = Path(f"/tmp/autotune-{os.getuid()}")  # noqa: S108  mode 0700, and its owner is checked
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        msg = f"{folder} belongs to somebody else; remove it, or ask them to"
+        raise BusyError(msg)
+    return folder
+
+
+class Pool(Protocol):
+    """What no trial uses at the moment."""
+
+    def take(self, wanted: Resources) -> Resources | None:
+        """Return where a job that wants so much runs, which is then its own; None: not now.
+
+        Raises:
+            CannotRunHereError: never, for there is not that much any more.
+        """
+
+    def give_back(self, taken: Resources) -> None:
+        """Return what a job had."""
+
+
+class CorePool:
+    """The cores of this machine that no trial of a study uses at the moment."""
+
+    def __init__(self, cpus: Iterable[int]) -> None:
+        """Start with all of `cpus` free."""
+        self._free = sorted(cpus)
+        self._size = len(self._free)
+
+    def take(self, wanted: Resources) -> Resources | None:
+        """Return the resources with cores of their own, or all there are for a job that wants more; None: not now."""
+        count = min(wanted.cores, self._size)
+        if count > len(self._free):
+            return None
+        taken, self._free = self._free[:count], self._free[count:]
+        return replace(wanted, cpus=tuple(taken))
+
+    def give_back(self, taken: Resources) -> None:
+        """Return a job's cores to the pool."""
+        self._free = sorted({*self._free, *taken.cpus})
+
+
+class CoreClaim:
+    """Exclusive use of cores against other studies of this user; ends with the process, however it ends."""
+
+    def __init__(self, descriptors: Sequence[int]) -> None:
+        """Hold locked file descriptors; use `claim`."""
+        self._descriptors = list(descriptors)
+
+    @classmethod
+    def claim(
+        cls, cpus: Iterable[int], folder: Path | None = None, wait_by: Callable[[str], None] | None = None
+    ) -> Self:
+        """Lock all of `cpus`; with `wait_by`, wait until they are free, and tell it for whom.
+
+        Raises:
+            BusyError: another study uses one of them.
+        """
+        wanted = tuple(cpus)
+        told = ""
+        while True:
+            try:
+                return cls._claim_now(wanted, folder or user_folder())
+            except BusyError as error:
+                if wait_by is None:
+                    raise
+                if str(error) != told:
+                    wait_by(f"waiting (Ctrl-C leaves): {error}")
+                    told = str(error)
+            time.sleep(_POLL_S)
+
+    @classmethod
+    def _claim_now(cls, cpus: Iterable[int], folder: Path) -> Self:
+        descriptors: list[int] = []
+        for cpu in cpus:
+            descriptor = os.open(folder / f"cpu{cpu}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptors.append(descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.read(descriptor, 200).decode(errors="replace").strip() or "another process"
+                cls(descriptors).release()
+                msg = (
+                    f"core {cpu} is in use by {holder}: two studies on the same cores would spoil each other's "
+                    "measurements; wait for it (--wait does), or give each its own cores with --cores"
+                )
+                raise BusyError(msg) from None
+            with suppress(OSError):
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, f"autotune (process {os.getpid()})\n".encode(), 0)
+        return cls(descriptors)
+
+    def release(self) -> None:
+        """Give the cores up."""
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._descriptors.clear()

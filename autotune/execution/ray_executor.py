@@ -1,0 +1,393 @@
+"""Where Ray lives: a private Ray instance for one study, or a cluster of several nodes that a study joins.
+
+Ray counts cores; which ones a task may use is decided by the coordinator (`autotune.execution.core_pool`,
+`autotune.execution.node_pool`) and enforced by the launcher. The processes of a private instance end with the
+coordinator, also when that is killed; of a cluster those that ran its tasks, and with them their jobs. The nodes of a
+cluster must have been started with `RAY_worker_niceness=0` in their environment, as `ray_node` does: else
+whatever else runs there goes first. They must see the study's folder and autotune's Python under the same paths.
+"""
+
+import logging
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+# Read by Ray when it is imported: no usage statistics leave the machine, and no copy of the environment is made.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+# Ray would let everybody else on the machine go before its workers, and so before the runs that are measured.
+os.environ.setdefault("RAY_worker_niceness", "0")
+
+import ray
+from ray._private import worker as ray_worker
+from ray.exceptions import NodeDiedError, RayError, RayTaskError, TaskUnschedulableError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from autotune.errors import BusyError, CannotRunHereError
+from autotune.execution.core_pool import user_folder
+from autotune.execution.node_pool import Agent, Facts, Node, NodePool, overdue
+from autotune.execution.ray_node import answers
+from autotune.execution.signals import stop_at_sigterm
+from autotune.execution.task import Task, run_task
+from autotune.machines.this_machine import Machine
+from autotune.records.outcome import Outcome
+from launchers import Launcher
+from launchers.local import end_with_this_process
+from objectives.base import FailureKind
+
+# Trials pass small values only; Ray's default is a third of the machine's memory.
+_OBJECT_STORE_BYTES = 80 * 2**20
+_LOOK_S = 0.2
+_LOOK_EVERY_S = 2.0
+# By then Ray has made up its mind about a node (five health checks that fail, of 3 to 13 seconds each).
+_DOUBT_S = 70.0
+
+
+class RayExecutor:
+    """Runs tasks as Ray tasks that hold as many of Ray's cores as their jobs have."""
+
+    def __init__(self, cores: int, launcher: Launcher) -> None:
+        """Use the running Ray instance, which has `cores`."""
+        self._cores = cores
+        self._launcher = launcher
+        self._remote = ray.remote(max_retries=0)(run_task)
+        self._running: dict[ray.ObjectRef[Outcome], Task] = {}
+
+    def submit(self, task: Task) -> None:
+        """Start a task."""
+        cores = min(max(1, task.job.resources.cores), self._cores)
+        reference = self._remote.options(num_cpus=cores).remote(task, self._launcher)
+        self._running[reference] = task
+
+    def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
+        """Return the tasks that ended since the last call, after at most `timeout_s`."""
+        if not self._running:
+            return []
+        ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
+        return [(task, _outcome(reference, task)[0]) for reference in ready for task in [self._running.pop(reference)]]
+
+    def leave(self) -> None:
+        """Stop all running tasks: none can do without this process."""
+        self.cancel_all()
+
+    def cancel_all(self) -> None:
+        """Stop all running tasks; a worker that is killed takes its job with it."""
+        for reference in self._running:
+            ray.cancel(reference, force=True)
+        self._running.clear()
+
+
+class ClusterExecutor:
+    """Runs tasks as Ray tasks on the nodes that a pool gave them, and tells the pool which nodes there are."""
+
+    def __init__(self, cluster: "Cluster", launcher: Launcher) -> None:
+        """Use the cluster that this process has joined."""
+        self._cluster = cluster
+        self._launcher = launcher
+        self._remote = ray.remote(max_retries=0)(run_task)
+        self._running: dict[ray.ObjectRef[Outcome], Task] = {}
+        self._where: dict[ray.ObjectRef[Outcome], str] = {}
+        self._lost: list[tuple[Task, Outcome]] = []
+
+    def submit(self, task: Task) -> None:
+        """Start a task on the first of its hosts."""
+        wanted = task.job.resources
+        node = self._cluster.pool.named(wanted.hosts[0])
+        if node is None:
+            self._lost.append((task, _lost(task, f"{wanted.hosts[0]} has left the Ray cluster")))
+            return
+        place = NodeAffinitySchedulingStrategy(node.key, soft=False)
+        options = {"num_cpus": len(wanted.cpus), "num_gpus": wanted.gpus, "scheduling_strategy": place}
+        reference = self._remote.options(**options).remote(task, self._launcher)
+        self._running[reference] = task
+        self._where[reference] = node.key
+
+    def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
+        """Return the tasks that ended since the last call, after at most `timeout_s`.
+
+        Raises:
+            CannotRunHereError: the cluster is gone.
+        """
+        ready: list[ray.ObjectRef[Outcome]] = []
+        if self._running and not self._lost:
+            ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
+        elif not self._lost:
+            time.sleep(timeout_s)
+        ended, self._lost = self._lost, []
+        for reference in ready:
+            key = self._where[reference]
+            task = self._forget(reference)
+            outcome, node_is_gone = _outcome(reference, task)
+            if node_is_gone:
+                self._cluster.doubt(key)
+            ended.append((task, outcome))
+        self._cluster.look()
+        for reference in overdue(self._where, self._cluster.gone_since, time.monotonic()):
+            with suppress(RayError):
+                ray.cancel(reference, force=True)
+            task = self._forget(reference)
+            ended.append((task, _lost(task, f"{task.job.resources.hosts[0]} has left the Ray cluster")))
+        return ended
+
+    def leave(self) -> None:
+        """Stop all running tasks: none can do without this process."""
+        self.cancel_all()
+
+    def cancel_all(self) -> None:
+        """Stop all running tasks; a worker that is killed takes its job with it."""
+        for reference in self._running:
+            with suppress(RayError):
+                ray.cancel(reference, force=True)
+        self._running.clear()
+        self._where.clear()
+
+    def _forget(self, reference: "ray.ObjectRef[Outcome]") -> Task:
+        del self._where[reference]
+        return self._running.pop(reference)
+
+
+def _outcome(reference: "ray.ObjectRef[Outcome]", task: Task) -> tuple[Outcome, bool]:
+    """Return how a task ended, and whether Ray says that its node is gone."""
+    try:
+        return ray.get(reference), False
+    except RayTaskError as error:
+        return _lost(task, f"a fault in autotune or in an objective: {error.cause!r}"), False
+    except (NodeDiedError, TaskUnschedulableError) as error:
+        where = "".join(f", {host}," for host in task.job.resources.hosts[:1])
+        return _lost(task, f"the node that ran the trial{where} is gone: {_first_sentence(error)}"), True
+    except RayError as error:
+        return _lost(task, f"the worker that ran the trial is gone: {_first_sentence(error)}"), False
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).partition("\n")[0].partition(". ")[0]
+
+
+def _lost(task: Task, message: str) -> Outcome:
+    return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="worker", message=message, attempts=task.attempt)
+
+
+class Cluster:
+    """A running Ray cluster that this process has joined: its nodes, as they come and go."""
+
+    def __init__(self, runs: Path, say: Callable[[str], None]) -> None:
+        """Know no node yet; `runs` is where the study's runs are made, `say` is told what a person should know."""
+        self._runs = runs.resolve()
+        self.pool = NodePool(())
+        self.gone_since: dict[str, float] = {}
+        self._say = say
+        self._model: Machine | None = None
+        self._agents: dict[str, Any] = {}
+        self._asked: dict[str, ray.ObjectRef[Facts]] = {}
+        self._nodes: dict[str, Node] = {}
+        self._doubted: dict[str, tuple[Node, float]] = {}
+        self._looked_at = 0.0
+
+    @property
+    def machine(self) -> Machine:
+        """The nodes as one machine: those like the first."""
+        assert self._model is not None
+        return replace(self._model, nodes=len(self.pool.nodes))
+
+    def open(self, expected: int, patience_s: float) -> None:
+        """Get to know the nodes, after they have become `expected` many.
+
+        Raises:
+            CannotRunHereError: they do not in that time, or none has cores.
+            BusyError: another study uses their cores.
+        """
+        give_up_at = time.monotonic() + patience_s
+        while len(present := _present()) < expected:
+            if time.monotonic() >= give_up_at:
+                names = ", ".join(sorted(str(info["NodeManagerHostname"]) for info in present.values())) or "none"
+                msg = (
+                    f"{len(present)} of {expected} nodes have joined the Ray cluster in {patience_s:g} s ({names}); "
+                    "the logs of the others' `ray start` say why"
+                )
+                raise CannotRunHereError(msg)
+            time.sleep(_LOOK_S)
+        if not present:
+            msg = "the Ray cluster has no node with cores: start some with `ray start --address=... --num-cpus=CORES`"
+            raise CannotRunHereError(msg)
+        self._ask(present)
+        # The head's folder is that of the study, as a rule: its kind of node is what the study is about.
+        here = ray.get_runtime_context().get_node_id()
+        first = here if here in present else min(present)
+        for key in sorted(present, key=lambda key: key != first):
+            try:
+                self._take_up(key, present[key], ray.get(self._asked.pop(key), timeout=patience_s))
+            except RayError as error:
+                self._say(f"{present[key]['NodeManagerHostname']} is left out: {str(error).splitlines()[0]}")
+        if self._model is None:
+            msg = "no node of the Ray cluster can run autotune: all must see its Python under the same path"
+            raise CannotRunHereError(msg)
+        self.pool.update(self._nodes.values())
+
+    def doubt(self, key: str) -> None:
+        """Use a node no more that lost a task, unless it is still there after a while: Ray lists the dead for long."""
+        if key in self._nodes:
+            self._doubted[key] = self._nodes.pop(key), time.monotonic()
+            self.pool.update(self._nodes.values())
+
+    def look(self) -> None:
+        """See, now and then, which nodes are gone and which are new.
+
+        Raises:
+            CannotRunHereError: the cluster is gone.
+        """
+        now_s = time.monotonic()
+        if now_s - self._looked_at < _LOOK_EVERY_S:
+            return
+        self._looked_at = now_s
+        present = _present()
+        for key, (node, since_s) in list(self._doubted.items()):
+            if key not in present or now_s - since_s > _DOUBT_S:
+                del self._doubted[key]
+                self._nodes[key] = node
+        for key in self._nodes.keys() - present.keys():
+            node = self._nodes.pop(key)
+            self.gone_since[key] = now_s
+            self._say(f"{node.name} has left the Ray cluster; left: {_count(len(self._nodes), 'node')}")
+        self._ask({key: info for key, info in present.items() if key not in self._agents})
+        for key, asked in list(self._asked.items()):
+            if key not in present:
+                del self._asked[key]
+            elif ray.wait([asked], timeout=0)[0]:
+                del self._asked[key]
+                try:
+                    self._take_up(key, present[key], ray.get(asked))
+                except (RayError, BusyError) as error:
+                    self._say(f"{present[key]['NodeManagerHostname']} is left out: {str(error).splitlines()[0]}")
+        self.pool.update(self._nodes.values())
+
+    def _ask(self, present: dict[str, dict[str, Any]]) -> None:
+        for key in present:
+            place = NodeAffinitySchedulingStrategy(key, soft=False)
+            agent: Any = ray.remote(Agent).options(num_cpus=0, scheduling_strategy=place).remote()
+            self._agents[key] = agent
+            self._asked[key] = agent.facts.remote()
+
+    def _take_up(self, key: str, info: dict[str, Any], facts: Facts) -> None:
+        cpus = facts.machine.cpus[: int(info["Resources"].get("CPU", 0))]
+        taken = Counter(node.name for node in self._nodes.values())
+        name = facts.name if not taken[facts.name] else str(info["NodeManagerAddress"])
+        if self._model is not None and len(cpus) != self._model.cores_per_node:
+            self._say(f"{name} is left out: it has {len(cpus)} cores, the others have {self._model.cores_per_node}")
+            return
+        refused = ray.get(self._agents[key].claim.remote(cpus, self._runs))
+        if refused:
+            raise BusyError(f"{name}: {refused}")
+        self._model = self._model or replace(facts.machine, cpus=cpus)
+        gpus = int(info["Resources"].get("GPU", 0))
+        if self._looked_at:
+            self._say(f"{name} has joined the Ray cluster")
+        self._nodes[key] = Node(key, name, cpus, gpus)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def _present() -> dict[str, dict[str, Any]]:
+    """Return what Ray says of the living nodes with cores, by their ids.
+
+    Raises:
+        CannotRunHereError: the cluster is gone.
+    """
+    try:
+        known = ray.nodes()  # type: ignore[no-untyped-call]
+        return {one["NodeID"]: one for one in known if one["Alive"] and one["Resources"].get("CPU", 0) >= 1}
+    except RayError as error:
+        msg = f"the Ray cluster does not answer any more: {str(error).splitlines()[0]}"
+        raise CannotRunHereError(msg) from error
+
+
+@contextmanager
+def joined_cluster(
+    address: str, runs: Path, say: Callable[[str], None], expected: int = 1, patience_s: float = 120.0
+) -> Iterator[Cluster]:
+    """Join the Ray cluster at `address` (`HOST:PORT`, or `auto`: the one on this host) while the context lasts.
+
+    The study's runs are made in `runs`, which all nodes see.
+
+    Raises:
+        CannotRunHereError: it cannot be joined, or has not `expected` nodes in `patience_s`.
+        BusyError: another study uses the cores of one of its nodes.
+    """
+    _be_quiet()
+    try:
+        # Ray itself would try for minutes.
+        if address != "auto" and not answers(address):
+            raise ConnectionError("nobody listens there")  # noqa: TRY301  said as Ray's own errors are
+        ray.init(address=address, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+        said = " ".join(str(error).split())[:400]
+        msg = (
+            f"cannot join the Ray cluster at {address}: {said}\na node of it must run on this host; its token is the "
+            "file that RAY_AUTH_TOKEN_PATH names (with RAY_AUTH_MODE=token), or ~/.ray/auth_token"
+        )
+        raise CannotRunHereError(msg) from error
+    try:
+        stop_at_sigterm()
+        cluster = Cluster(runs, say)
+        cluster.open(expected, patience_s)
+        yield cluster
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def local_cluster(cores: int) -> Iterator[None]:
+    """Run a private Ray instance on this machine while the context lasts."""
+    folder = _fresh_folder()
+    _be_quiet()
+    end_with_this_process()
+    try:
+        ray.init(
+            address="local",
+            num_cpus=cores,
+            num_gpus=0,
+            _node_ip_address="127.0.0.1",
+            include_dashboard=False,
+            log_to_driver=False,
+            configure_logging=False,
+            logging_level=logging.ERROR,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            _temp_dir=str(folder),
+        )
+        # A batch system, or `kill`, asks so: it is the same as Ctrl-C. Ray's own answer is a trace of its C++.
+        stop_at_sigterm()
+        yield
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _be_quiet() -> None:
+    """Keep Ray from writing between our lines: we say ourselves what matters, and standard output may be JSON."""
+    # Ray announces at every start that its own token protects it.
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    # It prints what happens to nodes, whatever it was told of logs.
+    ray_worker.print_to_stdstream = lambda data, ignore_prefix: None  # noqa: ARG005  Ray's own names
+
+
+def _fresh_folder() -> Path:
+    """Return a new folder for Ray's files, and remove those of coordinators that were killed.
+
+    Short on purpose: Ray puts sockets there, whose paths must stay under 107 bytes.
+    """
+    base = user_folder()
+    for old in base.glob("ray-*"):
+        owner = old.name.removeprefix("ray-")
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(old, ignore_errors=True)
+    folder = base / f"ray-{os.getpid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder

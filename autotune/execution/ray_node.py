@@ -1,0 +1,231 @@
+"""One node of a Ray cluster of one's own: `python -m autotune.execution.ray_node FOLDER [--head]`, once on every host.
+
+The hosts meet in a folder that all of them see: the head writes its address there, the others wait for it, and all end
+when a file `stop` appears. Ports are free ones, so that another Ray on the host is no matter; sockets lie in a short
+folder of the host's own. What was started ends with this process, also when it is killed.
+"""
+
+import argparse
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.execution.core_pool import user_folder
+from autotune.machines.this_machine import this_machine
+from launchers.local import end_with_this_process
+
+ADDRESS = "address"
+TOKEN = "token"  # noqa: S105  a file's name
+STOP = "stop"
+
+# Read by Ray's processes when they start; `autotune.execution.ray_executor` says why.
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",
+}
+# Trials pass small values only; Ray's default is a third of the machine's memory.
+_OBJECT_STORE_BYTES = 80 * 2**20
+_LOOK_S = 0.2
+_ASK_S = 2.0
+_ANSWER_S = 5.0
+_LAST_PORT = 65535
+
+
+@dataclass(frozen=True)
+class RayNode:
+    """What `ray start` is told. `head` is the address of the head's control store, `address` this host's own."""
+
+    head: str
+    address: str
+    is_head: bool
+    cpus: int
+    gpus: int | None
+    folder: Path
+
+    def argv(self, python: str = sys.executable) -> list[str]:
+        """Return the command that starts Ray here and stays as long as Ray does."""
+        where = ["--head", f"--port={self.head.rpartition(':')[2]}"] if self.is_head else [f"--address={self.head}"]
+        # The others are told by the head, and use the same.
+        own = [f"--temp-dir={self.folder}", "--include-dashboard=false"] if self.is_head else []
+        gpus = [] if self.gpus is None else [f"--num-gpus={self.gpus}"]
+        return [
+            *(python, "-m", "ray.scripts.scripts", "start", *where, *own),
+            f"--node-ip-address={self.address}",
+            f"--num-cpus={self.cpus}",
+            *gpus,
+            f"--object-store-memory={_OBJECT_STORE_BYTES}",
+            *("--min-worker-port=0", "--max-worker-port=0", "--disable-usage-stats", "--block"),
+        ]
+
+
+def settings(caller: Mapping[str, str], meeting: Path) -> dict[str, str]:
+    """Return the environment of Ray's processes; what the caller set for Ray itself wins.
+
+    Who holds the token may run programs as this user: it is a file in the folder that only this user can read.
+    """
+    return _SETTINGS | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": f"{meeting / TOKEN}"} | dict(caller)
+
+
+def own_address(towards: str | None = None) -> str:
+    """Return this host's address on the way to another one; else the one that its name stands for."""
+    if towards is None:
+        try:
+            found = socket.gethostbyname(socket.gethostname())
+        except OSError:
+            found = "127.0.0.1"
+        if not found.startswith("127."):
+            return found
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: it only makes the system choose a way.
+            probe.connect((towards or "192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def free_port(address: str) -> int:
+    """Return a port of this host that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_address(folder: Path, patience_s: float) -> str:
+    """Return what the head wrote.
+
+    Raises:
+        TimeoutError: it did not in that time.
+    """
+    give_up_at = time.monotonic() + patience_s
+    while True:
+        # Listing it makes a network file system look again.
+        if ADDRESS in os.listdir(folder):  # noqa: PTH208
+            return (folder / ADDRESS).read_text(encoding="ascii").strip()
+        if time.monotonic() >= give_up_at:
+            msg = f"no Ray head wrote its address into {folder} in {patience_s:g} s; do all hosts see that folder?"
+            raise TimeoutError(msg)
+        time.sleep(_LOOK_S)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Be a node until Ray ends, a file `stop` appears, or this process is asked to end."""
+    parser = argparse.ArgumentParser(prog="autotune.execution.ray_node")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--head", action="store_true")
+    parser.add_argument("--node-ip-address")
+    parser.add_argument("--num-cpus", type=int)
+    parser.add_argument("--num-gpus", type=int)
+    parser.add_argument("--patience-s", type=float, default=120.0)
+    parser.add_argument("--lost-after-s", type=float, default=60.0)
+    asked = parser.parse_args(arguments)
+    asked.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    meeting = asked.folder.resolve()
+    if asked.head:
+        _write(meeting, TOKEN, secrets.token_hex(32))
+        address = asked.node_ip_address or own_address()
+        head = f"{address}:{free_port(address)}"
+    else:
+        head = wait_for_address(meeting, asked.patience_s)
+        address = asked.node_ip_address or own_address(head.rpartition(":")[0])
+    cpus = this_machine().cores if asked.num_cpus is None else asked.num_cpus
+    # Ray puts sockets there, whose paths must stay under 107 bytes.
+    folder = user_folder() / f"r{zlib.crc32(head.encode()):08x}"
+    try:
+        return _run(RayNode(head, address, asked.head, cpus, asked.num_gpus, folder), meeting, asked.lost_after_s)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(node: RayNode, meeting: Path, lost_after_s: float) -> int:
+    end_with_this_process()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    with subprocess.Popen(node.argv(), env=settings(os.environ, meeting), stdin=subprocess.DEVNULL) as ray:
+        try:
+            lost = _watch(node, meeting, ray, lost_after_s)
+        except KeyboardInterrupt:
+            lost = False
+        ended = lost or ray.poll() is not None
+        ray.terminate()
+        try:
+            ray.wait(10.0)
+        except subprocess.TimeoutExpired:
+            ray.kill()
+    return 1 if ended else 0
+
+
+def _watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_after_s: float) -> bool:
+    """Return when Ray has ended or should; whether because the head does not answer any more.
+
+    Its jobs are made again elsewhere by then, and Ray itself does not notice while nothing is said to it.
+    """
+    told, answered_at = False, time.monotonic()
+    while ray.poll() is None and not (meeting / STOP).exists():
+        if (not told or not node.is_head) and answers(node.head):
+            answered_at = time.monotonic()
+            if node.is_head:
+                _write(meeting, ADDRESS, node.head)
+            told = True
+        if not node.is_head and time.monotonic() - answered_at > lost_after_s:
+            sys.stderr.write(f"the head {node.head} has not answered for {lost_after_s:g} s: this node ends\n")
+            return True
+        time.sleep(_LOOK_S if node.is_head else _ASK_S)
+    return False
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return the two parts of `HOST:PORT`.
+
+    Raises:
+        ValueError: it is not such an address.
+    """
+    host, _, port = address.rpartition(":")
+    if not re.fullmatch(r"[^\s/:]+|\[[0-9a-fA-F:]+\]", host) or not re.fullmatch(r"[0-9]{1,5}", port):
+        msg = f"{address!r} is not an address: write HOST:PORT, such as 10.0.0.1:6379"
+        raise ValueError(msg)
+    if not 0 < int(port) <= _LAST_PORT:
+        msg = f"{address!r} is not an address: ports go from 1 to {_LAST_PORT}"
+        raise ValueError(msg)
+    return host.strip("[]"), int(port)
+
+
+def answers(address: str) -> bool:
+    """Return whether somebody listens at `HOST:PORT`.
+
+    Raises:
+        ValueError: it is not such an address.
+    """
+    host, number = host_and_port(address)
+    try:
+        socket.create_connection((host, number), timeout=_ANSWER_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _write(folder: Path, name: str, text: str) -> None:
+    """Write a file that is there as a whole or not at all, and nobody else's business."""
+    new = folder / f".{name}"
+    with suppress(FileNotFoundError):
+        new.unlink()
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(text + "\n")
+    new.rename(folder / name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Simulated runs: tasks that are answered from a record, in simulated time. Nothing is started, nobody waits.
+
+Time limits, caps and paces end a run as they end a real one, and it is read as a real one is. Of runs side by side the
+one that ends first in simulated time is reported first. What a run is told to have been is drawn anew for each from the
+seed, its configuration, what it is for and its number: so a study is the same however often it is interrupted.
+"""
+
+import heapq
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from autotune.coordination.run_manager import Bench
+from autotune.display.console import Display
+from autotune.execution.capping import Watch, limited
+from autotune.execution.core_pool import CorePool
+from autotune.execution.task import Task, outcome_of
+from autotune.records.outcome import Outcome
+from autotune.records.study import RECORDED_CAP
+from autotune.studyfile import StudyFile
+from launchers import EndReason, JobState, JobStatus, Usage
+from objectives.base import Draw, Objective, Output, RecordedRun
+
+_HOST = "replay"
+# They are counted, not used: recorded runs do not wait for one another.
+_CORES = 1024
+
+
+class SimulatedExecutor:
+    """Answers each task from the record, in simulated time. `spent_s` are the simulated seconds of all `runs`."""
+
+    def __init__(self, draw: Draw, seed: int) -> None:
+        """Answer with what `draw` gives for the configuration in a task's command."""
+        self.spent_s = 0.0
+        self.runs = 0
+        self._draw = draw
+        self._seed = seed
+        self._now_s = 0.0
+        self._running: list[tuple[float, int, Task, Outcome]] = []
+
+    def clock(self) -> float:
+        """Return the simulated time, in seconds since the start."""
+        return self._now_s
+
+    def submit(self, task: Task) -> None:
+        """Start a task: how it will end is known at once."""
+        configuration = json.loads(task.job.argv[1])
+        outcome = answered(task, self._draw(configuration, np.random.default_rng(_entropy(self._seed, task))))
+        self.spent_s += outcome.usage.elapsed_s
+        self.runs += 1
+        heapq.heappush(self._running, (self._now_s + outcome.usage.elapsed_s, self.runs, task, outcome))
+
+    def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
+        """Return the task that ends next; the simulated time is then that of its end, whatever the `timeout_s`."""
+        del timeout_s
+        if not self._running:
+            return []
+        self._now_s, _, task, outcome = heapq.heappop(self._running)
+        return [(task, outcome)]
+
+    def cancel_all(self) -> None:
+        """Forget what has not ended."""
+        self._running.clear()
+
+    def leave(self) -> None:
+        """Forget what has not ended."""
+        self._running.clear()
+
+
+def answered(task: Task, run: RecordedRun) -> Outcome:
+    """Return how a recorded run ends under the time limit and the cap of a task."""
+    job = limited(task.job, task.cap)
+    now_s = 0.0
+    watch = Watch(task.objective.progress_reader(), task.cap, clock=lambda: now_s)
+    ends_s, reason = run.elapsed_s, EndReason.EXITED
+    limit_s = job.time_limit_s
+    if limit_s is not None and job is not task.job:
+        # It is the cap's, which allows for what the other configurations took to set up.
+        limit_s = min(limit_s + run.setup_s, task.job.time_limit_s or inf)
+    if limit_s is not None and limit_s < run.elapsed_s:
+        ends_s, reason = limit_s, EndReason.TIMED_OUT
+    printed = []
+    for at_s, line in run.lines:
+        if at_s > ends_s:
+            break
+        now_s = at_s
+        printed.append(line)
+        if watch(line):
+            ends_s, reason = at_s, EndReason.CANCELLED
+            break
+    exit_code = 0 if reason is EndReason.EXITED else None
+    status = JobStatus(JobState.ENDED, reason, exit_code, Usage(ends_s))
+    if run.bound is not None and reason is EndReason.EXITED:
+        message = f"was stopped after {run.elapsed_s:.3g} s when it was recorded: all that is known is a bound"
+        outcome = Outcome(bound=run.bound, code=RECORDED_CAP, message=message)
+    else:
+        outcome = outcome_of(task, Output("\n".join(printed), "", status, task.job.folder), watch)
+    return replace(outcome, timeline=watch.timeline, usage=status.usage, attempts=task.attempt)
+
+
+def _entropy(seed: int, task: Task) -> list[int]:
+    """Return what the random numbers of a run follow from: not the trial's number, which an interruption may change."""
+    trial, *rest = task.job.name.split("-")
+    # `00012-1` is the second run of a trial, `verdict-12-03-1` a side's run in the fourth round of a comparison.
+    occasion = rest if trial.isdigit() else [trial, *rest[-2:-1]]
+    return [seed, zlib.crc32(task.job.argv[1].encode()), zlib.crc32("-".join(occasion).encode()), task.attempt]
+
+
+@contextmanager
+def simulated_bench(objective: Objective, draw: Draw, study: StudyFile, display: Display) -> Iterator[Bench]:
+    """Provide the bench of a replay: no machine is behind it, and the folders of its runs are forgotten."""
+    executor = SimulatedExecutor(draw, study.sampler.seed)
+    with TemporaryDirectory(prefix="autotune-replay-") as folder:
+        yield Bench(
+            objective=objective,
+            executor=executor,
+            pool=CorePool(range(_CORES)),
+            runs=Path(folder),
+            display=display,
+            run_time_limit_s=study.budget.run_time_limit_s,
+            session={"host": _HOST},
+            clock=executor.clock,
+        )

@@ -1,0 +1,257 @@
+"""Running one trial: a job in, an outcome out. This is what a Ray worker does."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from autotune.execution.capping import Cap, Watch, limited, was_capped
+from autotune.execution.segments import Leg, LegWatch
+from autotune.machines.provenance import at_start
+from autotune.records.outcome import Outcome
+from autotune.records.study import STOPPED
+from launchers import STDERR, STDOUT, EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Resources
+from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
+from launchers.run import OnLine, run
+from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
+
+# Inputs and small outputs of a run are kept for the person who asks what happened; a program's scratch data is not.
+_KEPT_BYTES = 4 * 2**20
+_STORED_BYTES = 2**20
+_OUTPUT_BYTES = 64 * 2**20
+
+PREEMPTED = "preempted"
+"""The code of a run whose job had to make way for another one: nothing went wrong."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to be made. `reference` is the baseline's answer, None while there is none; `cap` is where it has lost.
+
+    `leg` is how far it goes, for a program that works in steps. `key` is the coordinator's, by which it finds the run
+    again. `job_id` is its job if that was submitted already, by an earlier session.
+    """
+
+    key: int
+    job: Job
+    objective: Objective
+    reference: Answer | None = None
+    cap: Cap | None = None
+    leg: Leg | None = None
+    seed: int = 0
+    attempt: int = 1
+    job_id: str | None = None
+
+
+class Watched:
+    """A run whose job goes on: it is told the lines of its output, and at the end how the job ended."""
+
+    def __init__(self, task: Task, *, from_start: bool = True) -> None:
+        """Start the clock of `task`, whose job starts now; if not `from_start`, when lines came is not known."""
+        if not from_start and task.cap is not None:
+            task = replace(task, cap=replace(task.cap, pace=None))
+        self.task = task
+        self._from_start = from_start
+        self._conditions = at_start(task.job.resources.cpus) if task.job.resources.cpus else {}
+        self._ahead = LegWatch(task.leg) if task.leg else None
+        self._watch = Watch(task.objective.progress_reader(), task.cap, on_progress=self._ahead)
+
+    def __call__(self, line: str) -> bool:
+        """Read a line of output; True when the run should be stopped."""
+        return self._watch(line)
+
+    def outcome(self, status: JobStatus) -> Outcome:
+        """Return how the run ended, and clean its folder up."""
+        folder = self.task.job.folder
+        output = Output(_text(folder / STDOUT), _text(folder / STDERR), status, folder)
+        try:
+            found = self._read(output)
+        finally:
+            clean(folder)
+        return replace(
+            found,
+            timeline=self._watch.timeline if self._from_start else (),
+            conditions=self._conditions,
+            usage=status.usage,
+            attempts=self.task.attempt,
+        )
+
+    def _read(self, output: Output) -> Outcome:
+        if output.status.reason is EndReason.PREEMPTED:
+            return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=output.status.message)
+        if self._ahead is None:
+            return outcome_of(self.task, output, self._watch)
+        return _stepped(self.task, output, self._watch, self._ahead)
+
+
+def run_task(task: Task, launcher: Launcher) -> Outcome:
+    """Run the job and read its output. A failed or a capped run is an outcome, not an exception."""
+    watched = Watched(task)
+    try:
+        status = run(launcher, limited(task.job, task.cap), watched)
+    except LaunchError as error:
+        return not_started(task, error)
+    return watched.outcome(status)
+
+
+def not_started(task: Task, error: LaunchError) -> Outcome:
+    """Return the outcome of a run that could not be started."""
+    # What the start command cannot do is the configuration's fault, a missing program the machine's.
+    refused = isinstance(error.__cause__, CannotStartRanksError)
+    kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
+    return Outcome(failure=kind, code="not-started", message=str(error), attempts=task.attempt)
+
+
+def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:
+    """Read how a run ended: capped, failed, or with a measurement."""
+    if task.cap is not None and was_capped(task.job, task.cap, output.status, watch):
+        return _capped(task.cap, output, watch)
+    try:
+        measurement = task.objective.measure(output)
+        if task.leg is None or task.leg.steps >= task.leg.of:
+            check_target(measurement, task.objective.metrics[0])
+        check_answer(measurement, task.reference)
+    except RunFailure as failure:
+        return Outcome(failure=failure.kind, code=failure.code, message=str(failure))
+    return Outcome(
+        metrics=dict(measurement.metrics),
+        answer=measurement.answer,
+        details=dict(measurement.details),
+        unused=measurement.unused,
+    )
+
+
+def _stepped(task: Task, output: Output, watch: Watch, ahead: LegWatch) -> Outcome:
+    """Return the outcome of a leg: who was stopped at a step has ended well."""
+    if not (ahead.stops and output.status.reason is EndReason.CANCELLED):
+        return outcome_of(task, output, watch)
+    ended = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
+    outcome = outcome_of(task, ended, watch)
+    if ahead.behind is None or not outcome.complete:
+        return outcome
+    return replace(outcome, details={**outcome.details, STOPPED: ahead.behind})
+
+
+def _capped(cap: Cap, output: Output, watch: Watch) -> Outcome:
+    name, unit = cap.metric.name, cap.metric.unit
+    worse = "under" if cap.metric.direction == "maximize" else "over"
+    bound = _with_unit(f"{cap.bound:.3g}", unit)
+    reason = f"had lost after {output.status.usage.elapsed_s:.3g} s: {name} {worse} {bound}"
+    if watch.forecast is None:
+        return Outcome(bound=cap.bound, code="capped", message=reason)
+    if watch.stops:
+        reason += f", at its pace {_with_unit(f'{watch.forecast.value:.3g}', unit)}"
+    return Outcome(bound=cap.bound, code="capped", message=reason, details={"forecast": asdict(watch.forecast)})
+
+
+def run_job(job: Job, launcher: Launcher, on_line: OnLine | None = None) -> Output:
+    """Run a job to its end and collect what it left.
+
+    Raises:
+        LaunchError: it could not be started.
+    """
+    status = run(launcher, job, on_line)
+    return Output(
+        stdout=_text(job.folder / STDOUT), stderr=_text(job.folder / STDERR), status=status, folder=job.folder
+    )
+
+
+def check_target(measurement: Measurement, target: Metric) -> None:
+    """Check that the metric that is optimised can be compared by ratio.
+
+    Raises:
+        InvalidResult: it is not a positive number.
+    """
+    value = measurement.metrics[target.name]
+    if not 0.0 < value < inf:
+        shown = _with_unit(f"{value:g}", target.unit)
+        msg = f"{target.name} is {shown}: what is optimised is compared by ratio, and must be positive"
+        raise InvalidResult(msg, code="not-positive")
+
+
+def check_answer(measurement: Measurement, reference: Answer | None) -> None:
+    """Compare the run's answer with the baseline's.
+
+    Raises:
+        InvalidResult: it is another one.
+    """
+    answer = measurement.answer
+    if answer is None or reference is None:
+        return
+    difference = abs(answer.value - reference.value)
+    if not difference <= reference.tolerance:
+        value = _with_unit(f"{answer.value:.10g}", answer.unit)
+        msg = (
+            f"{answer.name} is {value}, the reference run's is {reference.value:.10g}: "
+            f"they differ by {difference:.2g}, more than {reference.tolerance:.2g}"
+        )
+        raise InvalidResult(msg, code="wrong-answer")
+
+
+def _with_unit(value: str, unit: str) -> str:
+    return f"{value} {unit}" if unit else value
+
+
+def clean(folder: Path) -> None:
+    """Remove a finished run's scratch data; keep its small files, and the end of its output."""
+    # A program may do anything to its folder; what cannot be removed is no reason to lose its measurement.
+    with suppress(OSError):
+        for entry in list(folder.iterdir()):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.lstat().st_size > _KEPT_BYTES:
+                kept = _tail(entry, _KEPT_BYTES) if entry.name in {STDOUT, STDERR} else None
+                entry.unlink(missing_ok=True)
+                if kept is not None:
+                    entry.write_bytes(kept)
+
+
+def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
+    """Return what is needed to run the job again, JSON-able: command, environment, input files, start of the ranks."""
+    files = {
+        entry.relative_to(job.folder).as_posix(): entry.read_text(encoding="utf-8", errors="replace")
+        for entry in sorted(job.folder.rglob("*"))
+        if entry.is_file() and entry.stat().st_size <= _STORED_BYTES
+    }
+    return {
+        "argv": list(job.argv),
+        "environment": dict(job.environment),
+        "prepare": [list(step) for step in job.prepare],
+        "mpi": asdict(job.mpi) if job.mpi else None,
+        "flavour": flavour_record(flavour) if job.mpi and flavour else None,
+        "resources": asdict(job.resources),
+        "folder": os.fspath(job.folder),
+        "files": files,
+    }
+
+
+def job_from_description(stored: Mapping[str, Any]) -> Job:
+    """Read what `describe_job` wrote, without the files, and without the hosts: those were an allocation's."""
+    mpi = stored["mpi"]
+    return Job(
+        argv=tuple(stored["argv"]),
+        folder=Path(stored["folder"]),
+        environment=dict(stored["environment"]),
+        prepare=tuple(tuple(step) for step in stored.get("prepare", ())),
+        mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
+        resources=Resources(**{**stored["resources"], "cpus": tuple(stored["resources"]["cpus"]), "hosts": ()}),
+    )
+
+
+def _text(path: Path) -> str:
+    """Read a file as text, its end if it is very large: the figures of a run stand there."""
+    try:
+        return _tail(path, _OUTPUT_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _tail(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - count))
+        return file.read(count)

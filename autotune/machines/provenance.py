@@ -1,0 +1,156 @@
+"""Provenance: what a measurement was made with and in, beside the command and the environment of its run."""
+
+import math
+import os
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from autotune import __version__
+from autotune.machines.this_machine import Machine, read_or_empty
+from launchers.cpus import CPUS
+from launchers.mpi import MpiFlavour
+
+_PROC = Path("/proc")
+_GIT_PATIENCE_S = 5.0
+# They name another repository than the study file's: git sets them for the hooks that it runs.
+_GIT_ELSEWHERE = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"})
+# Older kernels take 10 ms to say the frequency of one core that nobody asked for lately.
+_FREQUENCY_PATIENCE_S = 0.0005
+_FREQUENCY_SAMPLE = 8
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """What is the same for all runs of one session; what is not known is empty.
+
+    `governor` is the frequency governor of the cores in use, `turbo` is `on` or `off`. `study_commit` is the commit
+    that was checked out where the study file lies, with `-dirty` appended if the file differs from it.
+    """
+
+    host: str
+    system: str
+    governor: str
+    turbo: str
+    mpi: str
+    autotune: str
+    python: str
+    study_file: str
+    study_commit: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the JSON-able form that is stored."""
+        return asdict(self)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What must be the same for two measurements to be comparable, as far as it is known."""
+        candidates = {"governor": self.governor, "turbo": self.turbo, "mpi": self.mpi}
+        return {name: value for name, value in candidates.items() if value}
+
+
+def session_facts(
+    machine: Machine, flavour: MpiFlavour | None, study_file: Path | None, *, here: bool = True
+) -> SessionFacts:
+    """Return the facts of a session that starts ranks with `flavour` on `machine`, which this process runs on.
+
+    If it does not run `here`, nothing is known of the frequencies there.
+    """
+    return SessionFacts(
+        host=machine.host,
+        system=machine.system,
+        governor=_governor(machine.cpus) if here else "",
+        turbo=_turbo() if here else "",
+        mpi=str(flavour) if flavour else "",
+        autotune=__version__,
+        python=platform.python_version(),
+        study_file=str(study_file) if study_file else "",
+        study_commit=_commit(study_file) if study_file else "",
+    )
+
+
+def at_start(cpus: Sequence[int]) -> dict[str, float]:
+    """Return the state of this host just before a run on `cpus` starts, JSON-able; what is not known is left out.
+
+    The frequency is the mean of the cores that answer at once, of a sample of `cpus`: asking must not disturb the run.
+    """
+    found = {
+        "load_1m": _load_1m(),
+        "frequency_mhz": _frequency_mhz(cpus),
+        "memory_available_bytes": _memory_available_bytes(),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _governor(cpus: Sequence[int]) -> str:
+    files = [CPUS / f"cpu{cpu}/cpufreq/scaling_governor" for cpu in cpus]
+    names = sorted({_word(file) for file in files} - {""})
+    return f"mixed: {', '.join(names)}" if len(names) > 1 else "".join(names)
+
+
+def _turbo() -> str:
+    # Where Intel's driver is in charge the general switch is missing.
+    by_intel = {"0": "on", "1": "off"}.get(_word(CPUS / "intel_pstate/no_turbo"), "")
+    return by_intel or {"0": "off", "1": "on"}.get(_word(CPUS / "cpufreq/boost"), "")
+
+
+def _load_1m() -> float | None:
+    try:
+        load = float(read_or_empty(_PROC / "loadavg").partition(" ")[0])
+    except ValueError:
+        return None
+    return load if math.isfinite(load) else None
+
+
+def _frequency_mhz(cpus: Sequence[int]) -> float | None:
+    until = time.monotonic() + _FREQUENCY_PATIENCE_S
+    found_khz = []
+    for cpu in cpus[:: max(1, len(cpus) // _FREQUENCY_SAMPLE)]:
+        text = _word(CPUS / f"cpu{cpu}/cpufreq/scaling_cur_freq")
+        if text.isdecimal() and int(text):
+            found_khz.append(int(text))
+        if time.monotonic() > until:
+            break
+    return sum(found_khz) / len(found_khz) / 1000 if found_khz else None
+
+
+def _memory_available_bytes() -> int | None:
+    match = re.search(r"^MemAvailable:\s+([0-9]+) kB$", read_or_empty(_PROC / "meminfo"), re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
+
+
+def _word(path: Path) -> str:
+    """Return the one word that a file holds; nothing if it holds anything else."""
+    text = read_or_empty(path).strip()
+    return text if re.fullmatch(r"\w+", text, re.ASCII) else ""
+
+
+def _commit(study_file: Path) -> str:
+    """Return the commit that a study file belongs to; nothing if there is none, or git cannot say."""
+    try:
+        # A link's commit is that of the file it leads to.
+        file = study_file.resolve()
+        commit, committed = _git(file.parent, "rev-parse", "HEAD", f"HEAD:./{file.name}").split()
+        (present,) = _git(file.parent, "hash-object", "--", file.name).split()
+    except (OSError, RuntimeError, ValueError, subprocess.SubprocessError):
+        return ""
+    return commit if present == committed else f"{commit}-dirty"
+
+
+def _git(folder: Path, *words: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name not in _GIT_ELSEWHERE}
+    done = subprocess.run(
+        ["git", "-C", str(folder), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        timeout=_GIT_PATIENCE_S,
+        check=True,
+        env=environment | {"GIT_OPTIONAL_LOCKS": "0"},
+    )
+    return done.stdout

@@ -1,0 +1,226 @@
+"""Tables of measurements, a row for each run or each configuration, read as a mapping says.
+
+An empty cell is unset. Rows of one configuration are its repeats, which become their median. A row need not tell every
+metric.
+"""
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+
+from autotune.performance.measurements.found import Found, Place, counted
+from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection, wrong
+from autotune.performance.measurements.repeats import Sample, aggregate
+from autotune.records.measurement import Measured, Setting
+from objectives.replay.delimited import read_lines, typed, wrong_lines
+from spaces import Value
+
+Cell = Value | None
+Row = Mapping[str, Cell]
+
+_NO_FAILURE = frozenset({"", "0", "false", "no", "none"})
+_SHOWN = 10  # lines with errors that are listed
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with the columns of `header`; the first row is that of line `first` of a file."""
+
+    header: Sequence[str]
+    rows: Sequence[Row]
+    first: int = 2
+    noun: str = "line"
+
+    def name(self, place: int) -> str:
+        """Return what messages call a row."""
+        return f"{self.noun} {place + self.first}"
+
+
+def csv_table(text: str, path: str) -> Table:
+    """Return the table of a CSV file, every column of the narrowest type that all of its cells have.
+
+    Raises:
+        ImportFileError: it is no table.
+    """
+    try:
+        header, lines = read_lines(text)
+    except csv.Error as error:
+        raise wrong(path, [f"this is no CSV file: {error}"]) from None
+    said = wrong_lines(lines)
+    twice = sorted({name for name in header if header.count(name) > 1})
+    errors = ([said] if said else []) + [f"the header has {name!r} twice" for name in twice]
+    if errors:
+        raise wrong(path, errors)
+    columns = [_whole(typed([line[name].strip() for line in lines])) for name in header]
+    return Table(header, [dict(zip(header, cells, strict=True)) for cells in zip(*columns, strict=True)])
+
+
+def row_table(rows: Sequence[Row]) -> Table:
+    """Return the table of rows that a mapping holds itself; what a row does not have is unset."""
+    header = list(dict.fromkeys(name for row in rows for name in row))
+    filled = [{name: None if row.get(name) == "" else row.get(name) for name in header} for row in rows]
+    return Table(header, filled, first=0, noun="row")
+
+
+def read_table(table: Table, mapping: MappingFile, place: Place, path: str) -> Found:
+    """Return the measurements of a table; `path` names it in errors.
+
+    Raises:
+        ImportFileError: it does not have the columns of the mapping, or has cells that cannot be read: all of them.
+    """
+    known = ", ".join(table.header) or "none"
+    errors = [
+        f"the table has no column {column!r}; its columns: {known} @ {where}"
+        for where, column in mapping.columns().items()
+        if column not in table.header
+    ]
+    if errors:
+        raise wrong(path, errors)
+    reading = _Reading(mapping, place)
+    for number, row in enumerate(table.rows):
+        reading.take(row, table.name(number))
+    if reading.errors:
+        raise wrong(path, reading.errors, most=_SHOWN)
+    return Found("table", tuple(reading.measured()), counted(reading.left_out))
+
+
+@dataclass
+class _Reading:
+    """Collects the samples of each configuration in each setting."""
+
+    mapping: MappingFile
+    place: Place
+    errors: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    _settings: dict[tuple[str, str, str, str], Setting] = field(default_factory=dict)
+    _samples: dict[tuple[object, ...], list[Sample]] = field(default_factory=dict)
+    _of: dict[tuple[object, ...], tuple[Setting, dict[str, Value]]] = field(default_factory=dict)
+
+    def take(self, row: Row, name: str) -> None:
+        """Take what one row tells of every metric."""
+        try:
+            samples = self._told(row)
+            if not samples:
+                self.left_out.append(("neither a value, nor a bound, nor a failure", name))
+            for metric, sample in samples:
+                self._add(row, metric, sample)
+        except ValueError as error:
+            self.errors.append(f"{name}: {error}")
+
+    def measured(self) -> list[Measured]:
+        """Return one measurement for each configuration of each setting."""
+        found = []
+        for key, samples in self._samples.items():
+            setting, configuration = self._of[key]
+            said = aggregate(samples, setting.metric)
+            found.append(Measured(setting, configuration, said.value, said.bound, said.runs, said.failure))
+        return found
+
+    def _told(self, row: Row) -> list[tuple[MetricSection, Sample]]:
+        runs = _count(row, self.mapping.runs, 1)
+        why = "" if self.mapping.failure is None else _words(row[self.mapping.failure])
+        if why.lower() not in _NO_FAILURE:
+            sections = {metric.name: metric for metric in self.mapping.metrics}
+            return [(metric, Sample(runs=runs, failure=why)) for metric in sections.values()]
+        found = []
+        for metric in self.mapping.metrics:
+            value, bound = _figure(row, metric, metric.cell), _figure(row, metric, metric.bound)
+            if value is not None:
+                found.append((metric, Sample(value, runs=runs)))
+            elif bound is not None:
+                found.append((metric, Sample(bound=bound, runs=runs)))
+        return found
+
+    def _add(self, row: Row, metric: MetricSection, sample: Sample) -> None:
+        setting = self._setting(row, metric)
+        cells = {name: row[column] for name, column in self.mapping.parameters.items()}
+        configuration = {name: value for name, value in cells.items() if value is not None}
+        key = (setting.key, *((name, type(value), value) for name, value in configuration.items()))
+        self._of.setdefault(key, (setting, configuration))
+        self._samples.setdefault(key, []).append(sample)
+
+    def _setting(self, row: Row, metric: MetricSection) -> Setting:
+        mapping, workload = self.mapping, self.mapping.workload
+        nodes = _count(row, mapping.nodes_column, mapping.nodes)
+        machine, machine_facts = self.place(_name(row, mapping.machine_column, mapping.machine), nodes)
+        facts = {name: row[column] for name, column in workload.fact_columns.items()}
+        made = Setting(
+            program=mapping.program,
+            machine=machine,
+            workload=_workload(row, workload),
+            metric=metric.metric,
+            machine_facts=machine_facts,
+            workload_facts=workload.facts | {name: value for name, value in facts.items() if value is not None},
+            source=mapping.source,
+        )
+        known = self._settings.setdefault(made.key, made)
+        if known.workload_facts != made.workload_facts:
+            msg = (
+                f"workload {made.workload!r} has other facts here than in an earlier row "
+                f"({dict(made.workload_facts)}, {dict(known.workload_facts)}); name the workloads apart"
+            )
+            raise ValueError(msg)
+        return known
+
+
+def _figure(row: Row, metric: MetricSection, column: str | None) -> float | None:
+    cell = None if column is None else row[column]
+    if cell is None:
+        return None
+    number = _number(cell, float)
+    if number is None or not isfinite(number):
+        msg = f"{cell!r} is no number @ {column}"
+        raise ValueError(msg)
+    if number <= 0 and metric.kind != "other":
+        msg = f"a {metric.kind} is more than 0, got {cell!r} @ {column}"
+        raise ValueError(msg)
+    return metric.factor * number
+
+
+def _count(row: Row, column: str | None, otherwise: int) -> int:
+    cell = None if column is None else row[column]
+    if cell is None:
+        return otherwise
+    number = _number(cell, float)
+    if number is None or number < 1 or number != int(number):
+        msg = f"{cell!r} is no whole number from 1 up @ {column}"
+        raise ValueError(msg)
+    return int(number)
+
+
+def _number(cell: Value, read: Callable[[Value], float]) -> float | None:
+    try:
+        return None if isinstance(cell, bool) else read(cell)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _name(row: Row, column: str | None, otherwise: str | None) -> str:
+    if column is None:
+        return otherwise or ""
+    if row[column] is None:
+        msg = f"it is empty, and a name is needed @ {column}"
+        raise ValueError(msg)
+    return _words(row[column])
+
+
+def _workload(row: Row, workload: WorkloadSection) -> str:
+    """Return the name of a row's workload: what is in its column; of several `atoms=24, cutoff=50`."""
+    if len(workload.columns) > 1:
+        return ", ".join(f"{column}={_words(row[column])}" for column in workload.columns)
+    return _name(row, next(iter(workload.columns), None), workload.name)
+
+
+def _words(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return " ".join((str(cell).lower() if isinstance(cell, bool) else str(cell)).split())
+
+
+def _whole(cells: list[Cell]) -> list[Cell]:
+    """Return whole numbers where others wrote `2.0` since some cells of the column are empty."""
+    numbers = [cell for cell in cells if cell is not None]
+    if not all(isinstance(cell, float) and cell.is_integer() for cell in numbers):
+        return cells
+    return [None if cell is None else int(cell) for cell in cells]

@@ -1,0 +1,76 @@
+"""What a reader found: measurements, and in words what it left out."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.records.measurement import Facts, Measured
+
+Place = Callable[[str, int], tuple[str, Facts]]
+"""Returns the name and the facts of a machine of which so many nodes were used; for any name that a file gives."""
+
+
+_SHOWN = 12  # settings in the words for a terminal
+
+
+@dataclass(frozen=True)
+class Found:
+    """The measurements of a file or a folder; `left_out` has a sentence for each reason, with how often it applied."""
+
+    kind: str
+    measured: tuple[Measured, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> list[tuple[str, str, str, str]]:
+        """The keys of the settings, in the order in which they come first."""
+        return list(dict.fromkeys(one.setting.key for one in self.measured))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        named = ("program", "place", "workload", "metric")
+        return {
+            "kind": self.kind,
+            "rows": len(self.measured),
+            "values": sum(one.value is not None for one in self.measured),
+            "bounds": sum(one.bound is not None for one in self.measured),
+            "failures": sum(one.failed for one in self.measured),
+            "settings": [dict(zip(named, key, strict=True)) for key in self.settings],
+            "left_out": list(self.left_out),
+        }
+
+    def text(self) -> str:
+        """Describe it in some lines."""
+        said = self.to_dict()
+        counts = [_several(said[f"{noun}s"], noun) for noun in ("value", "bound", "failure") if said[f"{noun}s"]]
+        lines = [f"{self.kind}: {_several(said['rows'], 'measurement')} ({', '.join(counts) or 'none'})"]
+        of = Counter(one.setting.key for one in self.measured)
+        lines += [f"  {_several(of[key], 'configuration')}: {_setting(key)}" for key in self.settings[:_SHOWN]]
+        if len(self.settings) > _SHOWN:
+            lines.append(f"  ... and {len(self.settings) - _SHOWN} more settings; --json lists them")
+        lines += [f"  left out: {words}" for words in self.left_out]
+        return "\n".join(lines)
+
+
+def counted(reasons: Iterable[tuple[str, str]], examples: int = 2) -> tuple[str, ...]:
+    """Return a sentence for each reason of (reason, name of what it applies to), most frequent first."""
+    by_reason: dict[str, list[str]] = {}
+    for reason, name in reasons:
+        by_reason.setdefault(reason, []).append(name)
+    ordered: Sequence[tuple[str, list[str]]] = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    return tuple(f"{len(names)} x {reason}: {_some(names, examples)}" for reason, names in ordered)
+
+
+def _some(names: Sequence[str], examples: int) -> str:
+    more = "" if len(names) <= examples else ", ..."
+    return ", ".join(names[:examples]) + more
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _setting(key: tuple[str, str, str, str]) -> str:
+    program, place, workload, metric = key
+    return f"{metric} of {program} on {place}, {workload}"

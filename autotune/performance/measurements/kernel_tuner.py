@@ -1,0 +1,92 @@
+"""Caches of Kernel Tuner and results of the schema T4 as measurements; the formats are read by `objectives.replay`."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autotune.errors import ImportFileError
+from autotune.performance.measurements.found import Found, Place
+from autotune.performance.measurements.mapping import wrong
+from autotune.performance.measurements.repeats import Sample, aggregate
+from autotune.records.measurement import Facts, Measured, Setting
+from objectives.base import Metric, PlanError
+from objectives.replay.options import ReplayOptions
+from objectives.replay.plan import read_document
+from objectives.replay.plan import read_table as read_recorded
+from objectives.replay.table import Recording
+from spaces import Value
+
+
+def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Place) -> Found:
+    """Return the measurements of a cache or of T4 results, with failed configurations as failures.
+
+    What was `given` on the command line (program, machine, workload, source) goes before what the file says of itself:
+    its kernel, its device, its problem size.
+
+    Raises:
+        ImportFileError: it is no such file, or does not say on what machine it was made and nobody else does.
+    """
+    try:
+        document = read_document(text, "table")
+        table = read_recorded(text, ReplayOptions(table=path))
+    except (ValueError, PlanError) as error:
+        raise wrong(path, [line.partition(" @ ")[0] for line in str(error).splitlines()]) from None
+    except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
+        # Others' files: what has another form than its format says is read without a look at every part.
+        raise wrong(path, [f"it does not have the form of its format: {error}"]) from None
+    machine, facts = place(given.get("machine") or _device(document, path), 1)
+    setting = Setting(
+        program=given.get("program") or _word(document.get("kernel_name")) or "kernel",
+        machine=machine,
+        workload=given.get("workload") or _problem(document) or "default",
+        metric=table.metric,
+        machine_facts=facts,
+        workload_facts=_sizes(document),
+        source=given.get("source") or path,
+    )
+    measured = []
+    for key, recording in table.recordings.items():
+        said = _together(recording, table.metric)
+        measured.append(
+            Measured(setting, table.configuration(key), said.value, said.bound, said.runs, said.failure),
+        )
+    return Found("Kernel Tuner cache" if "cache" in document else "T4 results", tuple(measured))
+
+
+def _together(recording: Recording, metric: Metric) -> Sample:
+    samples = [Sample(run.value, run.bound, failure=run.message) for run in recording.runs]
+    return aggregate(samples, metric)
+
+
+def _device(document: Mapping[str, Any], path: str) -> str:
+    found = _word(document.get("device_name")) or _word(_metadata(document).get("device"))
+    if not found:
+        msg = f"{path} does not say on what device it was made; say where with --machine NAME"
+        raise ImportFileError(msg)
+    return found
+
+
+def _metadata(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = document.get("metadata")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _word(given: object) -> str:
+    return given.strip() if isinstance(given, str) else ""
+
+
+def _problem(document: Mapping[str, Any]) -> str:
+    return " x ".join(str(size) for size in _problem_sizes(document))
+
+
+def _sizes(document: Mapping[str, Any]) -> Facts:
+    found: dict[str, Value] = {
+        f"problem_size_{axis}": n for axis, n in zip("xyz", _problem_sizes(document), strict=False)
+    }
+    return found
+
+
+def _problem_sizes(document: Mapping[str, Any]) -> Sequence[int]:
+    given = document.get("problem_size")
+    sizes = given if isinstance(given, list) else [given]
+    return [size for size in sizes if isinstance(size, int) and not isinstance(size, bool)]

@@ -1,0 +1,254 @@
+"""Outputs of pw.x as measurements: a user's old runs, with the parameters that a study of pw.x has.
+
+A run that ended well gives its wall and its CPU time. One that pw.x, MPI or the system refused is a failure, in their
+words; one that stopped at a time limit of its input is a bound. An output that breaks off is left out, as is whatever
+was the machine's fault: nobody knows what the configuration would have given. So is a run that was allowed fewer
+iterations than others of its workload needed.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from autotune.performance.measurements.found import Found, Place, counted
+from autotune.performance.measurements.repeats import Sample, aggregate
+from autotune.records.measurement import Measured, Setting
+from launchers import EndReason, JobState, JobStatus
+from objectives.base import FailureKind, Metric, Output
+from objectives.qe.failures import failure_of
+from objectives.qe.objective import METRICS
+from objectives.qe.output import PwOutput, parse
+from spaces import Value
+
+PROGRAM = "qe"
+WALL, CPU = METRICS[:2]
+SIGN = "Program PWSCF"
+"""What every output of pw.x has near its beginning."""
+
+_STARTS = re.compile(r"^(?=[ \t]*Program PWSCF)", re.MULTILINE)
+_SERIAL = "a serial algorithm will be used"
+_LEAST_RANKS = 4  # with fewer in a group there is no choice how the subspace problem is solved: see spaces.qe
+_ENDED = JobStatus(JobState.ENDED, EndReason.EXITED)
+# They tell one workload from another.
+_SIZES = ("atoms", "electrons", "bands", "kpoints", "cutoff_ry", "density_cutoff_ry", "fft_dense_x", "fft_smooth_x")
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """One file: what pw.x printed, and what the ranks said beside it where that was kept."""
+
+    name: str
+    stdout: str
+    stderr: str = ""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of pw.x with what is known of it."""
+
+    name: str
+    configuration: Mapping[str, Value]
+    cores: int
+    nodes: int | None
+    facts: Mapping[str, Value]
+    samples: Mapping[str, Sample]
+    iterations: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether it gave neither a time nor a bound."""
+        return all(sample.failed for sample in self.samples.values())
+
+
+def read_outputs(files: Iterable[OutputFile], given: Mapping[str, str | None], place: Place) -> Found:
+    """Return the measurements of outputs of pw.x; a file may hold several, one after another.
+
+    `given` names the `machine` and the `source`; its `workload` goes before the name that is made from the sizes of the
+    problem, and its `program` is `qe` where there is none.
+    """
+    left_out: list[tuple[str, str]] = []
+    runs: list[_Run] = []
+    seen: set[str] = set()
+    for file in files:
+        for text in _split(file.stdout):
+            digest = hashlib.sha256(text[max(0, text.find(SIGN)) :].encode(errors="replace")).hexdigest()
+            if digest in seen:
+                left_out.append(("a copy of another run", file.name))
+                continue
+            seen.add(digest)
+            said = _run(OutputFile(file.name, text, file.stderr))
+            if isinstance(said, _Run):
+                runs.append(said)
+            else:
+                left_out.append((said, file.name))
+    return _Gathering(given, place, left_out).found(runs)
+
+
+def _split(text: str) -> list[str]:
+    starts = [match.start() for match in _STARTS.finditer(text)]
+    bounds = [0, *starts[1:], len(text)]
+    return [text[begin:end] for begin, end in pairwise(bounds)]
+
+
+def _run(file: OutputFile) -> _Run | str:
+    """Return a run, or why it is left out."""
+    parsed = parse(file.stdout)
+    samples = _samples(file, parsed)
+    if isinstance(samples, str):
+        return samples
+    layout = parsed.layout
+    return _Run(
+        file.name,
+        _configuration(parsed, serial=_SERIAL in file.stdout),
+        layout.ranks * layout.threads,
+        layout.nodes,
+        _facts(parsed),
+        samples,
+        parsed.converged_after or parsed.not_converged_after or 0,
+    )
+
+
+def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, Sample] | str:
+    failure = failure_of(Output(file.stdout, file.stderr, _ENDED, Path()), parsed)
+    total = parsed.total
+    if failure is None:
+        if total is None or total.wall_s <= 0:
+            return "its time is too short for pw.x's clock"
+        return {WALL.name: Sample(total.wall_s), CPU.name: Sample(total.cpu_s)}
+    if failure.kind is FailureKind.TIMED_OUT and total is not None:
+        return {WALL.name: Sample(bound=total.wall_s), CPU.name: Sample(bound=total.cpu_s)}
+    if failure.code == "qe.incomplete":
+        whole = "it ended well, but is no self-consistent calculation with an energy"
+        return whole if parsed.job_done else "it breaks off, and does not say why"
+    if failure.kind is FailureKind.INFRASTRUCTURE_ERROR:
+        return f"the machine's fault ({failure.code})"
+    words = f"{failure.kind.value}: {failure}"
+    return {WALL.name: Sample(failure=words), CPU.name: Sample(failure=words)}
+
+
+def _configuration(parsed: PwOutput, *, serial: bool) -> dict[str, Value]:
+    """Return what pw.x did, by the names of `spaces.qe`."""
+    layout = parsed.layout
+    found: dict[str, Value] = {
+        "np": max(1, layout.ranks),
+        "npool": layout.pools,
+        "nbgrp": layout.band_groups,
+        "ntg": layout.task_groups,
+        "threads": layout.threads,
+    }
+    if layout.diagonalization_grid > 1:
+        return found | {"ndiag": layout.diagonalization_grid**2}
+    has_choice = layout.ranks // layout.pools // layout.band_groups >= _LEAST_RANKS
+    return found | {"ndiag": 1} if serial and has_choice else found
+
+
+def _facts(parsed: PwOutput) -> dict[str, Value]:
+    size = parsed.workload
+    found: dict[str, Value] = {"openmp": parsed.openmp, **size.sizes}
+    if parsed.version is not None:
+        found["pw_version"] = parsed.version
+    if size.kpoints is not None:
+        found["kpoints"] = size.kpoints
+    if size.smooth_grid is not None:
+        found["planes"] = size.smooth_grid[2]
+    if parsed.layout.diagonalization_grid > 1:
+        found["scalapack"] = True
+    if len(parsed.energies_ry) > 1:
+        found["scf_cycles"] = len(parsed.energies_ry)
+    return found
+
+
+@dataclass
+class _Gathering:
+    """Puts runs together by their workloads, and repeats by their configurations."""
+
+    given: Mapping[str, str | None]
+    place: Place
+    left_out: list[tuple[str, str]]
+    _workloads: dict[str, dict[str, Value]] = field(default_factory=dict)
+    _needed: dict[str, int] = field(default_factory=dict)
+
+    def found(self, runs: Iterable[_Run]) -> Found:
+        """Return what all runs say together."""
+        samples: dict[tuple[object, ...], list[Sample]] = {}
+        about: dict[tuple[object, ...], tuple[str, int, Mapping[str, Value]]] = {}
+        # Those that ran say which workloads there are: one that failed early does not say its size in full.
+        for run in sorted(runs, key=lambda run: run.failed):
+            workload = self._workload(run)
+            if workload is None:
+                self.left_out.append(("it failed before it said how large its problem is", run.name))
+                continue
+            if run.failed and 0 < run.iterations < self._needed.get(workload, 1):
+                self.left_out.append(("it was allowed fewer iterations than others needed", run.name))
+                continue
+            nodes = self._nodes(run)
+            for metric, sample in run.samples.items():
+                key = (metric, workload, nodes, *sorted(run.configuration.items()))
+                samples.setdefault(key, []).append(sample)
+                about[key] = (workload, nodes, run.configuration)
+        measured = []
+        for key, told in samples.items():
+            workload, nodes, configuration = about[key]
+            setting = self._setting(WALL if key[0] == WALL.name else CPU, workload, nodes)
+            said = aggregate(told, setting.metric)
+            measured.append(Measured(setting, configuration, said.value, said.bound, said.runs, said.failure))
+        return Found("outputs of pw.x", tuple(measured), counted(self.left_out))
+
+    def _workload(self, run: _Run) -> str | None:
+        """Return the name of a run's workload; that of the only one which a failed run may have been about."""
+        facts = dict(run.facts)
+        if not run.failed:
+            name = self._name(facts)
+            self._needed[name] = max(run.iterations, self._needed.get(name, 0))
+            known = self._workloads.setdefault(name, facts)
+            known |= facts  # what only some runs tell: that they shared the subspace problem
+            return name
+        sizes = {name: facts[name] for name in (*_SIZES, "pw_version", "openmp") if name in facts}
+        fitting = [
+            name
+            for name, known in self._workloads.items()
+            if "kpoints" in sizes and all(known.get(fact) == value for fact, value in sizes.items())
+        ]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _name(self, facts: Mapping[str, Value]) -> str:
+        grid = "x".join(str(facts.get(f"fft_dense_{axis}", "?")) for axis in "xyz")
+        cycles = facts.get("scf_cycles", 1)
+        parts = [
+            self.given.get("workload") or "",
+            *(f"{_short(facts.get(name))} {words}" for name, words in _WORDS.items()),
+            f"{_short(facts.get('cutoff_ry'))}/{_short(facts.get('density_cutoff_ry'))} Ry",
+            f"grid {grid}",
+            "" if cycles == 1 else f"{cycles} SCF cycles",
+            f"pw.x {facts.get('pw_version', '?')}{' with OpenMP' if facts.get('openmp') else ''}",
+        ]
+        return ", ".join(part for part in parts if part)
+
+    def _nodes(self, run: _Run) -> int:
+        if run.nodes:
+            return run.nodes
+        _, facts = self.place(self.given.get("machine") or "", 1)
+        per_node = facts.get("cores_per_node")
+        return -(-max(1, run.cores) // per_node) if isinstance(per_node, int) and per_node > 0 else 1
+
+    def _setting(self, metric: Metric, workload: str, nodes: int) -> Setting:
+        machine, facts = self.place(self.given.get("machine") or "", nodes)
+        return Setting(
+            program=self.given.get("program") or PROGRAM,
+            machine=machine,
+            workload=workload,
+            metric=metric,
+            machine_facts=facts,
+            workload_facts=self._workloads[workload],
+            source=self.given.get("source") or "",
+        )
+
+
+_WORDS = {"atoms": "atoms", "electrons": "electrons", "bands": "bands", "kpoints": "k-points"}
+
+
+def _short(value: Value | None) -> str:
+    return "?" if value is None else f"{value:g}" if isinstance(value, int | float) else str(value)

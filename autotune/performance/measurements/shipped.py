@@ -1,0 +1,21 @@
+"""The measurements that ship with autotune: published figures, each file with the page that they stand on."""
+
+import importlib.resources
+from functools import cache
+from pathlib import Path
+
+from autotune.performance.measurements.files import read_any
+from autotune.performance.measurements.machine_names import place
+from autotune.records.measurement import Measured
+
+
+def shipped_files() -> list[Path]:
+    """Return the mappings that ship, by name."""
+    folder = importlib.resources.files("studies") / "measurements"
+    return sorted(Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+@cache
+def shipped() -> tuple[Measured, ...]:
+    """Return every measurement that ships."""
+    return tuple(one for path in shipped_files() for one in read_any(path, None, {}, place).measured)

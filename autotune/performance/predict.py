@@ -1,0 +1,165 @@
+"""Predicting: from a study file and the description of a machine to the configurations that should be best there."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from autotune.display.console import shown
+from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.execution.task import run_job
+from autotune.machines.catalogue import THIS, find_machine
+from autotune.machines.detect import quick_facts
+from autotune.machines.this_machine import FACTS, this_machine
+from autotune.performance.measurements.dataset import machine_of, program_of, with_installation, workload_of
+from autotune.performance.model import PerformanceModel
+from autotune.performance.regression.prediction import Prediction
+from autotune.planning.prepare import space_of
+from autotune.records.measurement import Facts, Measured, Setting
+from autotune.studyfile import StudyFile
+from launchers import Launcher
+from objectives import registry
+from objectives.base import Plan, PlanError
+from spaces import Configuration, Constraint, Parameter, Space, SpaceError, Value
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a prediction is about: a machine by its name and the facts of what a run may use of it.
+
+    `here` tells that it is this machine, of which more is known than a description says.
+    """
+
+    machine: str
+    facts: Facts
+    here: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """A study made ready for a machine: what may be tried there, and where it would run."""
+
+    plan: Plan
+    space: Space
+    setting: Setting
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules of the space, for the numbers that they compute."""
+        return tuple(constraint.rule for constraint in self.space.constraints)
+
+
+def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path) -> Question:
+    """Plan the objective for the target's machine; a dry run that tells the size of the problem is made here.
+
+    Raises:
+        CannotRunHereError: the size of the problem cannot be found out on this machine, or nobody described the cores
+            of the other one.
+        StudyFileError: the space has errors; all of them are listed.
+    """
+    facts = {name: value for name, value in target.facts.items() if name in FACTS}
+    if "cores" not in facts:
+        msg = f"the description of {target.machine!r} does not say its cores @ cpu.cores_per_node"
+        raise CannotRunHereError(msg)
+    try:
+        plan = registry.plan(
+            study.objective,
+            study.options,
+            machine={**facts, "described": not target.here},
+            run_job=lambda job: run_job(job, launcher),
+            folder=folder,
+        )
+    except PlanError as error:
+        raise CannotRunHereError(str(error)) from error
+    program = program_of(study.objective, study.name)
+    problem = {name: value for name, value in plan.facts.items() if name not in plan.installation}
+    workload, workload_facts = workload_of(program, problem, plan.identity)
+    installed = {name: plan.facts[name] for name in plan.installation} if target.here else {}
+    machine, machine_facts = with_installation(target.machine, target.facts, installed)
+    setting = Setting(
+        program=program,
+        machine=machine,
+        workload=workload,
+        metric=plan.objective.metrics[0],
+        machine_facts=machine_facts,
+        workload_facts=workload_facts,
+    )
+    return Question(plan, space_of(study, plan, facts), setting)
+
+
+def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
+    """Return the `top` configurations that should be best, by a model of what is `known`.
+
+    Raises:
+        CannotRunHereError: nothing is known of the program.
+    """
+    own = [row for row in known if row.setting.program == asked.setting.program]
+    if not own:
+        programs = ", ".join(sorted({row.setting.program for row in known})) or "nothing"
+        msg = (
+            f"nothing was measured of {asked.setting.program!r} anywhere (there is: {programs}); tune it on a machine, "
+            "or `autotune import` measurements made elsewhere"
+        )
+        raise CannotRunHereError(msg)
+    return PerformanceModel(tuple(own), asked.rules).best(asked.space, asked.setting, top)
+
+
+def restricted(asked: Question, rules: Iterable[str]) -> Question:
+    """Return the question under further rules of the user.
+
+    A default that breaks them gives way to the nearest configuration that keeps to them; a note says so.
+
+    Raises:
+        StudyFileError: a rule has an error, or nothing is left.
+    """
+    unique = dict.fromkeys(rules)
+    more = [Constraint(f"asked for: {rule}", rule, "given on the command line") for rule in unique]
+    if not more:
+        return asked
+    space = asked.space
+    try:
+        narrower = Space(space.parameters, [*space.constraints, *more], space.facts)
+        _ = narrower.size
+    except SpaceError as error:
+        msg = f"--where: {error}"
+        raise StudyFileError(msg) from None
+    default = space.default()
+    if narrower.contains(default):
+        return replace(asked, space=narrower)
+    nearest = narrower.nearest(default)
+    note = (
+        f"the default configuration, {shown(default)}, breaks --where; in its place stands the nearest that keeps to "
+        f"it, {shown(nearest)}: speed-ups are over that"
+    )
+    plan = replace(asked.plan, notes=(*asked.plan.notes, note))
+    return replace(asked, plan=plan, space=_with_default(narrower, nearest))
+
+
+def _with_default(space: Space, configuration: Configuration) -> Space:
+    """Return a space whose default is a configuration of it."""
+    parameters = [
+        one if one.name not in configuration and not one.optional else _starting_at(one, configuration.get(one.name))
+        for one in space.parameters
+    ]
+    return Space(parameters, space.constraints, space.facts)
+
+
+def _starting_at(parameter: Parameter, value: Value | None) -> Parameter:
+    """Return a parameter with another default, a value of its own."""
+    changes: dict[str, Any] = {"default": value}
+    return replace(parameter, **changes)
+
+
+def target_of(machine: str, nodes: int) -> Target:
+    """Return so many nodes of a described machine, or this one.
+
+    Raises:
+        MachineError: there is no such machine, or it has not so many nodes.
+    """
+    if machine == THIS and nodes == 1:
+        here = this_machine()
+        name, facts = machine_of(here.describe() | {"facts": quick_facts(here)})
+        return Target(name, {**facts, **here.facts}, here=True)
+    description = find_machine(machine)
+    name = machine_of(this_machine().describe())[0] if machine == THIS else description.name
+    return Target(name, description.for_nodes(nodes))

@@ -1,0 +1,1 @@
+"""Regression: features, design matrices and the models that predictions are composed of."""

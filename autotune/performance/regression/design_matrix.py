@@ -1,0 +1,54 @@
+"""Cases: configurations and where they run, as columns; what a model computes with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.records.measurement import Facts, Measured, Setting
+from spaces import Space
+from spaces.expressions.quantities import Columns, column_of
+from spaces.valid_set.valid_set import Indices
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Columns, (n,) each: of parameters, and of the facts of the workload and of the machine, by name."""
+
+    configuration: Columns
+    workload: Columns
+    machine: Columns
+
+    @classmethod
+    def measured(cls, rows: Sequence[Measured]) -> "Cases":
+        """Return the cases of what was measured, in its order."""
+        return cls(
+            _columns([row.configuration for row in rows]),
+            _columns([row.setting.workload_facts for row in rows]),
+            _columns([row.setting.machine_facts for row in rows]),
+        )
+
+    @classmethod
+    def candidates(cls, space: Space, rows: Indices, setting: Setting) -> "Cases":
+        """Return the cases of value indexes (n, p) of `space` in a setting."""
+        count = len(rows)
+        return cls(
+            space.columns(rows), _constant(setting.workload_facts, count), _constant(setting.machine_facts, count)
+        )
+
+    @property
+    def named(self) -> Columns:
+        """All columns by their bare names; a parameter hides a fact of its name, a workload's one the machine's."""
+        return {**self.machine, **self.workload, **self.configuration}
+
+    def __len__(self) -> int:
+        return len(next(iter(self.named.values()), ()))
+
+
+def _columns(rows: Sequence[Mapping[str, object]]) -> Columns:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: column_of([row.get(name) for row in rows]) for name in names}
+
+
+def _constant(facts: Facts, count: int) -> Columns:
+    return {name: np.repeat(column_of([value]), count) for name, value in facts.items()}

@@ -1,0 +1,123 @@
+"""A log-linear model: the logarithm of a value as a weighted sum of features and of their products, the weights shrunk.
+
+Ridge regression (Hoerl & Kennard 1970). How much is shrunk is where the evidence is greatest (MacKay, "Bayesian
+interpolation", 1992). It extrapolates as power laws do, whose exponents may depend on words, and degrades to a constant
+where there are few data.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from autotune.performance.regression.features import Features, FloatArray
+from autotune.performance.regression.table import Places, Table
+
+_SHRINKAGES = np.logspace(-3.0, 2.0, 16)
+# The prior spread of products beside that of features, and of the constant, which is hardly shrunk.
+_OF_PRODUCTS = 0.7
+_OF_CONSTANT = 10.0
+# More products than these cost more than they tell; those that vary most are kept.
+_PRODUCTS = 500
+
+
+@dataclass(frozen=True)
+class LogLinear:
+    """Weights, (1 + d + k,), of the constant, of d features, and of k products of those at `left` and `right`.
+
+    `evidence` is the logarithm of how likely the data are under the prior, up to a constant.
+    """
+
+    features: Features
+    left: Places
+    right: Places
+    mean: float
+    weights: FloatArray
+    evidence: float
+
+    @classmethod
+    def fitted(cls, table: Table, y: FloatArray, weights: FloatArray, products: bool) -> "LogLinear":
+        """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,)."""
+        features = Features.learnt(table.columns)
+        # What is not set everywhere may say more of why it is not set; with few rows less can be more.
+        found = [cls._fitted(one, table, y, weights, products) for one in dict.fromkeys((features, _whole(features)))]
+        return max(found, key=lambda one: one.evidence)
+
+    @classmethod
+    def _fitted(
+        cls, features: Features, table: Table, y: FloatArray, weights: FloatArray, products: bool
+    ) -> "LogLinear":
+        x = features.of(table.columns)
+        left, right = _pairs(features, x) if products else (np.zeros(0, np.intp), np.zeros(0, np.intp))
+        mean = float(np.average(y, weights=weights))
+        roots = np.sqrt(weights / weights.mean())
+        a = _design(x, left, right) * roots[:, None]
+        return cls(features, left, right, mean, *_shrunk(a, (y - mean) * roots))
+
+    def predict(self, table: Table) -> FloatArray:
+        """Return the logarithms, (m,), that are expected."""
+        found: FloatArray = self.mean + self._designed(table) @ self.weights
+        return found
+
+    def difference(self, pair: Table) -> dict[str, float]:
+        """Return what each feature adds to the first of two rows beyond the second."""
+        first, second = self._designed(pair)
+        names = self.features.names
+        products = (f"{names[i]} x {names[j]}" for i, j in zip(self.left, self.right, strict=True))
+        parts = (first - second) * self.weights
+        return dict(zip(("constant", *names, *products), parts.tolist(), strict=True))
+
+    def _designed(self, table: Table) -> FloatArray:
+        return _design(self.features.of(table.columns), self.left, self.right)
+
+
+def _design(x: FloatArray, left: Places, right: Places) -> FloatArray:
+    return np.hstack([np.full((len(x), 1), _OF_CONSTANT), x, _OF_PRODUCTS * x[:, left] * x[:, right]])
+
+
+def _pairs(features: Features, x: FloatArray) -> tuple[Places, Places]:
+    """Return the places of what is multiplied: each word with each number, and with each word of another column."""
+    numbers = len(features.numbers)
+    of = np.array([place for place, word in enumerate(features.words) for _ in word.words], dtype=np.intp)
+    i, j = np.meshgrid(np.arange(len(of)), np.arange(numbers), indexing="ij")
+    k, m = np.nonzero(of[:, None] > of[None, :])
+    left = np.concatenate([numbers + i.ravel(), numbers + k]).astype(np.intp)
+    right = np.concatenate([j.ravel(), numbers + m]).astype(np.intp)
+    spread = np.array([(x[:, a] * x[:, b]).std() for a, b in zip(left, right, strict=True)])
+    kept = np.sort(np.argsort(-spread, kind="stable")[:_PRODUCTS])
+    return left[kept], right[kept]
+
+
+def _whole(features: Features) -> Features:
+    """Return the features without the numbers that are not there in all cases."""
+    names = {word.name for word in features.words} & {number.name for number in features.numbers}
+    numbers = tuple(number for number in features.numbers if number.name not in names)
+    return Features(numbers, tuple(word for word in features.words if word.name not in names))
+
+
+def _shrunk(a: FloatArray, r: FloatArray) -> tuple[FloatArray, float]:
+    """Return the weights, (d,), and the evidence, with the shrinkage l under which `r`, (n,), is likeliest.
+
+    Its covariance is s2 (1 + a a' / l).
+    """
+    n = len(r)
+    squares, directions = _axes(a)
+    along = (directions.T @ (a.T @ r)) / np.sqrt(squares)
+    rest = max(float(r @ r - along @ along), 0.0)
+    evidence = []
+    for shrinkage in _SHRINKAGES:
+        variance = (float((along**2 * shrinkage / (squares + shrinkage)).sum()) + rest) / n
+        evidence.append(-0.5 * (n * np.log(variance + 1e-12) + float(np.log1p(squares / shrinkage).sum())))
+    best = _SHRINKAGES[int(np.argmax(evidence))]
+    found: FloatArray = directions @ (np.sqrt(squares) / (squares + best) * along)
+    return found, float(max(evidence))
+
+
+def _axes(a: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the squares of the singular values that are not 0, (k,), and their directions, (d, k)."""
+    if len(a) < a.shape[1]:
+        _, values, vt = np.linalg.svd(a, full_matrices=False)
+        squares, directions = values**2, vt.T
+    else:
+        squares, directions = np.linalg.eigh(a.T @ a)
+    kept = squares > 1e-11 * squares.max()
+    return squares[kept], directions[:, kept]

@@ -1,0 +1,137 @@
+"""Tables: cases as a model of run times reads them: numbers, words, and what their cost is a sum of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.features import FloatArray, taken
+from objectives import registry
+from spaces.expressions.quantities import Columns, column_of, quantities
+
+Words = npt.NDArray[np.object_]
+Places = npt.NDArray[np.intp]
+
+# With two values a machine's number tells no more than its name, and extrapolates by chance.
+_LEAST_VALUES = 3
+_ALIKE = 6  # digits
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns, (n,) each: `numbers` (NaN: no value), `words` (None: no value), and `terms` of a cost, not negative."""
+
+    numbers: Mapping[str, FloatArray]
+    words: Mapping[str, Words]
+    terms: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> Columns:
+        """Numbers and words."""
+        return {**self.numbers, **self.words}
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def at(self, places: Places) -> "Table":
+        """Return the rows at `places`, (m,)."""
+        return Table(
+            dict(taken(self.numbers, places)), dict(taken(self.words, places)), dict(taken(self.terms, places))
+        )
+
+    def with_word(self, name: str, column: Words) -> "Table":
+        """Return the table with one more column of words, or another in its place."""
+        return Table(self.numbers, {**self.words, name: column}, self.terms)
+
+    def joined(self, other: "Table") -> "Table":
+        """Return the rows of both; of a column that one of them lacks, its rows have no value."""
+        return Table(
+            _joined_numbers(self.numbers, other.numbers, (len(self), len(other))),
+            _joined_words(self.words, other.words, (len(self), len(other))),
+            _joined_numbers(self.terms, other.terms, (len(self), len(other))),
+        )
+
+    def only(self, names: frozenset[str]) -> "Table":
+        """Return the table with only these columns of numbers and words."""
+        return Table(
+            {name: column for name, column in self.numbers.items() if name in names},
+            {name: column for name, column in self.words.items() if name in names},
+            self.terms,
+        )
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads cases of one program: their columns, what the space's `rules` compute, and what is known of its physics."""
+
+    program: str
+    rules: tuple[str, ...]
+
+    def read(self, cases: Cases, names: Columns) -> Table:
+        """Return the table of cases; `names` are columns of words, which facts of these names hide."""
+        columns = {**names, **cases.named}
+        found = {name: column for name, column in columns.items() if column.dtype != object}
+        words = {name: column for name, column in columns.items() if column.dtype == object}
+        found |= quantities(self.rules, columns)
+        physics, terms = registry.quantities(self.program), registry.terms(self.program)
+        if physics is not None:
+            found |= physics(columns)
+        return Table(found, words, terms(columns) if terms is not None else {})
+
+
+def repeated(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:
+    """Return words as a column, each as often as `counts` say."""
+    return np.repeat(column_of(texts), counts)
+
+
+def telling(table: Table, of_machine: frozenset[str]) -> frozenset[str]:
+    """Return the names of columns that tell something which no column before them tells.
+
+    Two numbers in proportion, or two columns of words that part the rows alike, cannot be told apart by any data. The
+    numbers in `of_machine` count where there are at least three values of them.
+    """
+    seen: set[bytes] = set()
+    kept = []
+    for name, column in table.columns.items():
+        values = np.unique(column[~np.isnan(column)]) if column.dtype != object else None
+        if values is not None and name in of_machine and len(values) < _LEAST_VALUES:
+            continue
+        key = _pattern(column) if values is None else _shape(column, values)
+        if key not in seen:
+            seen.add(key)
+            kept.append(name)
+    return frozenset(kept)
+
+
+def _joined_numbers(
+    a: Mapping[str, FloatArray], b: Mapping[str, FloatArray], counts: tuple[int, int]
+) -> dict[str, FloatArray]:
+    missing = [np.full(count, np.nan) for count in counts]
+    names = dict.fromkeys((*a, *b))
+    return {name: np.concatenate([a.get(name, missing[0]), b.get(name, missing[1])]) for name in names}
+
+
+def _joined_words(a: Mapping[str, Words], b: Mapping[str, Words], counts: tuple[int, int]) -> dict[str, Words]:
+    missing = [np.full(count, None, dtype=object) for count in counts]
+    names = dict.fromkeys((*a, *b))
+    return {name: np.concatenate([a.get(name, missing[0]), b.get(name, missing[1])]) for name in names}
+
+
+def _shape(column: FloatArray, values: FloatArray) -> bytes:
+    """Return what is the same for numbers in proportion, or to a power."""
+    if len(values) < 2:
+        return b"constant"
+    found = np.log(column) if values[0] > 0.0 else column
+    middle, spread = np.nanmean(found), np.nanstd(found)
+    found = (found - middle) / spread
+    first = found[np.flatnonzero(np.abs(found) > 0.1)[0]]
+    rounded: FloatArray = np.round(found * np.sign(first), _ALIKE) + 0.0
+    return b"number" + rounded.tobytes()
+
+
+def _pattern(column: Words) -> bytes:
+    """Return what is the same for columns of words that part the rows alike."""
+    places: dict[object, int] = {}
+    return b"word" + np.array([places.setdefault(value, len(places)) for value in column]).tobytes()

@@ -1,0 +1,111 @@
+"""A member of the model of run times: a smooth base that extrapolates, and trees for what it leaves unexplained."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from autotune.performance.regression.boosting import ROUNDS, Trees
+from autotune.performance.regression.cost_terms import CostTerms
+from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.linear import LogLinear
+from autotune.performance.regression.table import Table
+from autotune.performance.run_times.context import Context
+
+
+class Base(Protocol):
+    """What predicts logarithms, and tells which feature makes which difference."""
+
+    def predict(self, table: Table) -> FloatArray:
+        """Return the logarithms, (m,), that are expected; NaN where it cannot say."""
+        ...
+
+    def difference(self, pair: Table) -> dict[str, float]:
+        """Return what each feature adds to the first of two rows beyond the second."""
+        ...
+
+
+Fitting = Callable[[Table, FloatArray, FloatArray, Base | None], Base | None]
+"""Fits a base to the logarithms of values, (n,), of cases with weights, (n,), from a similar base if there is one."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to make a base; of those of one `family` the one is taken that predicts best."""
+
+    family: str
+    fitting: Fitting
+
+
+def kinds(table: Table, products: bool) -> tuple[Kind, ...]:
+    """Return the members that may be had: sums of terms where the program gives some, and a log-linear one."""
+
+    def sums(on_effects: float) -> Kind:
+        def fitting(table: Table, y: FloatArray, weights: FloatArray, start: Base | None) -> Base | None:
+            similar = start if isinstance(start, CostTerms) else None
+            return CostTerms.fitted(table, y, weights, on_effects, similar)
+
+        return Kind("sum of costs", fitting)
+
+    def linear(table: Table, y: FloatArray, weights: FloatArray, start: Base | None) -> Base | None:  # noqa: ARG001  needs no start
+        return LogLinear.fitted(table, y, weights, products)
+
+    own = [Kind("log-linear", linear)]
+    return tuple([sums(0.02), sums(0.1), *own] if table.terms else own)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A base and the trees on its residuals: both know the columns called `names`, and the words of `context`."""
+
+    base: Base
+    trees: Trees
+    context: Context
+    names: frozenset[str]
+
+    @classmethod
+    def fitted(  # noqa: PLR0913, PLR0917  what a fit is made of
+        cls,
+        kind: Kind,
+        table: Table,
+        y: FloatArray,
+        weights: FloatArray,
+        context: Context,
+        names: frozenset[str],
+        start: Base | None = None,
+        most: int = max(ROUNDS),
+    ) -> "Member | None":
+        """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None where the base cannot be.
+
+        At `most` so many trees may be asked for.
+        """
+        table = table.only(names)
+        base = kind.fitting(table, y, weights, start)
+        if base is None:
+            return None
+        residuals = y - base.predict(table)
+        known = np.flatnonzero(~np.isnan(residuals))
+        trees = Trees.fitted(table.at(known).columns, residuals[known], weights[known], most)
+        return cls(base, trees, context, names)
+
+    def predict(self, table: Table, rounds: tuple[int, ...] = ROUNDS) -> FloatArray:
+        """Return the logarithms, (m, r), that are expected with so many trees; NaN where the base cannot say."""
+        replaced = self.context.replaced(table)
+        told = replaced.table.only(self.names)
+        base, columns = self.base.predict(told), told.columns
+        found = np.column_stack([base + self.trees.predict(columns, count) for count in rounds])
+        return replaced.average(found, len(table))
+
+    def difference(self, pair: Table, rounds: int) -> dict[str, float]:
+        """Return what each feature adds to the first of two rows in one setting beyond the second."""
+        replaced = self.context.replaced(pair)
+        count = len(replaced.table) // 2
+        found: dict[str, float] = {}
+        for place in range(count):
+            two = replaced.table.only(self.names).at(np.array([place, place + count]))
+            trees = np.diff(self.trees.contributions(two.columns, rounds), axis=0)[0]
+            parts = [*self.base.difference(two).items(), *zip(self.trees.features.names, -trees, strict=True)]
+            for name, part in parts:
+                found[name] = found.get(name, 0.0) + float(part) / count
+        return found

@@ -1,0 +1,321 @@
+"""The model of run times: what a configuration takes where it has not run, and how sure that is.
+
+Two members are blended: a sum of costs with unknown rates, where the program gives the terms of one, and a log-linear
+model; each with boosted trees on what it leaves unexplained. Everything that is chosen, and the width of intervals,
+follows from hiding what is as new to the rest as the setting asked is to all of it.
+
+Bounds enter where the model, fitted without them, predicts a value on their wrong side: as the mean beyond the bound
+that it gives (Hutter, Hoos & Leyton-Brown, 2011). Failures are left out: they say nothing of times.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from autotune.performance.regression.boosting import ROUNDS
+from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.table import Places, Reader, Table, repeated, telling
+from autotune.performance.run_times.blend import Blend, Width, blended, filled, own_width, ratio_width
+from autotune.performance.run_times.context import Context
+from autotune.performance.run_times.ensemble_member import Kind, Member, kinds
+from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_like_nothing
+from autotune.performance.run_times.novelty import INSTALLATION, by_setting, installation, novelty
+from autotune.performance.run_times.sample import LeftOut, Sample, left_out
+from autotune.records.measurement import Measured, Setting
+from autotune.search.gaussian_process import above_bound
+from spaces.expressions.quantities import Columns
+
+_LEAST = 6
+# More rows than these are not hidden one after the other: it would take long, and tell no more.
+_HIDDEN_FROM = 1_000
+_BLOCK = 16_384
+_GROUP = "group"
+_PLURALS = {"nodes": "numbers of nodes"}
+# A normal distribution has nine tenths within so many standard deviations.
+_DEVIATIONS = 1.6449
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Logarithms of values, (n,), and half the widths, (n,), of intervals that hold them in nine cases of ten."""
+
+    mean: FloatArray
+    half: FloatArray
+
+
+@dataclass(frozen=True)
+class RunTimes:
+    """What is expected of a program in one setting.
+
+    `doubts` say in words in which respect it lies outside of what was measured, `abstains` that this is so far outside
+    that no time should be told, `grounds` what the model was fitted on.
+    """
+
+    setting: Setting
+    reader: Reader
+    names: frozenset[str]
+    group: str
+    known: Columns
+    members: tuple[Member, ...]
+    blend: Blend
+    width: Width
+    ratio_width: Width | None
+    doubts: tuple[str, ...]
+    abstains: bool
+    grounds: str
+
+    @classmethod
+    def fitted(cls, measured: Sequence[Measured], rules: Sequence[str], setting: Setting) -> "RunTimes | None":
+        """Fit to what was measured of the setting's program by its metric, for a space with `rules`.
+
+        None where there are fewer than six values.
+        """
+        rows = [row for row in measured if _is_of(row, setting)]
+        values = [row for row in rows if row.value is not None]
+        if len(values) < _LEAST:
+            return None
+        return _Fit.of(values, Reader(setting.program, tuple(rules)), setting).model(
+            [row for row in rows if row.value is None]
+        )
+
+    @property
+    def varied(self) -> frozenset[str]:
+        """The parameters that were measured with several values, of which "no value" is one."""
+        return frozenset(
+            name for name, column in self.known.items() if len({str(value) for value in column.tolist()}) > 1
+        )
+
+    def estimate(self, cases: Cases) -> Estimate:
+        """Return the logarithms of the metric that are expected at cases of the setting, (n,)."""
+        said = self._said(cases)
+        return Estimate(said @ self.blend.weights, self.width.half(said.std(axis=1)))
+
+    def ratio(self, cases: Cases, reference: Cases) -> Estimate:
+        """Return the logarithms, (n,), of the value at each case over that of the reference, one case of the setting.
+
+        What is not known of the setting as a whole cancels, so the intervals are narrower than those of both values.
+        """
+        said = self._said(cases) - self._said(reference)
+        apart = said.std(axis=1)
+        width = self.ratio_width
+        # With nothing to calibrate by, both may be off on their own.
+        half = width.half(apart) if width is not None else np.sqrt(2.0) * self.width.half(apart)
+        mean = said @ self.blend.weights
+        return Estimate(mean, np.where(said.any(axis=1), half, 0.0))
+
+    def doubts_of(self, cases: Cases) -> tuple[str, ...]:
+        """Return in words how parameters of cases lie outside of what was measured."""
+        return doubts_of(self.known, cases)
+
+    def explain(self, case: Cases, reference: Cases) -> list[tuple[str, float]]:
+        """Return what each feature adds to the logarithm of the ratio of two cases, the largest first.
+
+        They add up to it. Of trees these are SHAP values, of sums of costs each term's part by logarithmic means.
+        """
+        pair = self._read(case).joined(self._read(reference))
+        found: dict[str, float] = {}
+        for member, (_, rounds), weight in zip(self.members, self.blend.picks, self.blend.weights, strict=True):
+            for name, part in member.difference(pair, ROUNDS[rounds]).items() if weight else ():
+                found[name] = found.get(name, 0.0) + float(weight) * part
+        return sorted(((name, part) for name, part in found.items() if part), key=lambda item: -abs(item[1]))
+
+    def _said(self, cases: Cases) -> FloatArray:
+        """Return what each member expects, (n, k)."""
+        table = self._read(cases)
+        blocks = [_members_say(self.members, self.blend, table.at(block)) for block in _blocks(len(table))]
+        return np.concatenate(blocks) if blocks else np.zeros((0, len(self.members)))
+
+    def _read(self, cases: Cases) -> Table:
+        count = len(cases)
+        names = {
+            "machine": repeated([self.setting.machine], count),
+            "workload": repeated([self.setting.workload], count),
+        }
+        table = self.reader.read(cases, names).only(self.names)
+        return table.with_word(_GROUP, repeated([self.group], count)) if self.group else table
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A fit on its way: the rows with values, and what was found by hiding some of them."""
+
+    rows: list[Measured]
+    cases: Cases
+    reader: Reader
+    setting: Setting
+    sample: Sample
+    names: frozenset[str]
+    kinds: tuple[Kind, ...]
+    unseen: tuple[str, ...]
+    instead: str
+
+    @classmethod
+    def of(cls, rows: list[Measured], reader: Reader, setting: Setting) -> "_Fit":
+        cases = Cases.measured(rows)
+        whole = _read(reader, rows, cases)
+        words = _context_words(whole, cases)
+        asked = tuple(_word_of(setting, name) for name in words)
+        context = Context.of(whole, words)
+        unseen = context.unseen(asked)
+        instead = _told(context.names, context.nearest(asked)) if unseen else ""
+        names = telling(whole, frozenset(cases.machine) - {"nodes"} - set(cases.configuration))
+        if _are_told_apart(rows):
+            names -= {"workload"}
+        # All words of the context stay in the table: the nearest are those that share most.
+        sample = Sample(
+            table=whole.only(names | set(words)),
+            y=np.log([row.value or np.nan for row in rows]),
+            weights=np.array([row.runs / (row.runs + 1.0) for row in rows]),
+            novelty=novelty([row.setting for row in rows], setting),
+            names=names,
+            context=words,
+            numbers=tuple(column for name, column in cases.named.items() if name in whole.numbers and name in names),
+            kinds_of_work=tuple(
+                column for name, column in cases.workload.items() if column.dtype == object and name not in words
+            ),
+        )
+        if sample.is_known_a_little and sample.novelty.respect in {"machine", "installation"}:
+            table = sample.table.with_word(_GROUP, sample.novelty.labels)
+            sample = replace(sample, table=table, names=names | {_GROUP})
+        return cls(rows, cases, reader, setting, sample, names | set(words), kinds(whole, not unseen), unseen, instead)
+
+    def model(self, others: Sequence[Measured]) -> RunTimes:
+        """Return the model; `others` are rows without values, of which bounds are used."""
+        rng = np.random.default_rng(0)
+        part = self._part(rng)
+        hidden = left_out(part, self.kinds, rng)
+        blend = blended(part, self.kinds, hidden)
+        width = self._width(part, hidden, blend, rng)
+        keys = np.array(by_setting([row.setting for row in self.rows], lambda one: str(one.key)), dtype=object)
+        within = ratio_width(part, hidden, blend, keys[self._places(np.random.default_rng(0))], rng)
+        chosen = tuple(self.kinds[kind] for kind, _ in blend.picks)
+        members = [one for one in self.sample.members(chosen, self.sample.weighted, blend.rounds) if one is not None]
+        label = self.sample.novelty.label if _GROUP in self.sample.table.words else ""
+        model = RunTimes(
+            setting=self.setting,
+            reader=self.reader,
+            names=self.names,
+            group=label,
+            known=self.cases.configuration,
+            members=tuple(members),
+            blend=blend,
+            width=width,
+            ratio_width=within,
+            doubts=doubts(self.rows, self.setting, self.unseen, self.instead),
+            abstains=is_like_nothing(self.rows, self.setting),
+            grounds=self._grounds(chosen, blend),
+        )
+        return self._with_bounds(model, [row for row in others if row.bound is not None], chosen)
+
+    def _with_bounds(self, model: RunTimes, bounds: list[Measured], chosen: tuple[Kind, ...]) -> RunTimes:
+        bounds = [row for row in bounds if (row.bound or 0.0) > 0.0]
+        if not bounds:
+            return model
+        table = _read(self.reader, bounds, Cases.measured(bounds)).only(self.names)
+        if model.group:
+            table = table.with_word(_GROUP, np.array(["" for _ in bounds], dtype=object))
+        said = _members_say(model.members, model.blend, table)
+        mean, half = said @ model.blend.weights, model.width.half(said.std(axis=1))
+        limit = np.log([row.bound or np.nan for row in bounds])
+        sign = 1.0 if self.setting.metric.direction == "minimize" else -1.0
+        wrong = np.flatnonzero(sign * mean < sign * limit)
+        if len(wrong) == 0:
+            return model
+        beyond, _ = above_bound(sign * mean[wrong], half[wrong] / _DEVIATIONS, sign * limit[wrong])
+        runs = np.array([row.runs for row in bounds], dtype=float)[wrong]
+        sample = replace(
+            self.sample,
+            table=self.sample.table.joined(table.at(wrong)),
+            y=np.append(self.sample.y, sign * beyond),
+            weights=np.append(self.sample.weighted, runs / (runs + 1.0)),
+        )
+        members = [one for one in sample.members(chosen, sample.weights, model.blend.rounds) if one is not None]
+        more = f"; {len(wrong)} of {len(bounds)} bounds were above what it predicted without them, and count"
+        return replace(model, members=tuple(members), grounds=model.grounds + more)
+
+    def _width(self, part: Sample, hidden: LeftOut, blend: Blend, rng: np.random.Generator) -> Width:
+        if part.is_known_a_little and (hidden.fold < 0).any():
+            return own_width(part, self.kinds, hidden, blend, rng)
+        judged = hidden.judged
+        said = blend.picked(hidden.said[judged])
+        return Width.of(np.abs(said @ blend.weights - part.y[judged]), said.std(axis=1))
+
+    def _places(self, rng: np.random.Generator) -> Places:
+        """Return the rows of which some are hidden: all, or the setting's own and so many others."""
+        n = len(self.rows)
+        if n <= _HIDDEN_FROM:
+            return np.arange(n)
+        own = np.flatnonzero(self.sample.novelty.own)[: _HIDDEN_FROM // 2]
+        others = rng.permutation(np.setdiff1d(np.arange(n), own))[: _HIDDEN_FROM - len(own)]
+        return np.union1d(own, others)
+
+    def _part(self, rng: np.random.Generator) -> Sample:
+        places = self._places(rng)
+        return self.sample if len(places) == len(self.rows) else self.sample.at(places)
+
+    def _grounds(self, chosen: tuple[Kind, ...], blend: Blend) -> str:
+        machines = len({row.setting.machine for row in self.rows})
+        distinct = {id(row.setting): row.setting for row in self.rows}.values()
+        builds = len({installation(one) for one in distinct})
+        parts = ", ".join(
+            f"{kind.family} {weight:.0%} with {ROUNDS[rounds]} trees"
+            for kind, (_, rounds), weight in zip(chosen, blend.picks, blend.weights, strict=True)
+            if weight
+        )
+        by = self.sample.novelty.by
+        judged = f"judged by hiding whole {_PLURALS.get(by, f'{by}s')}"
+        return (
+            f"fitted on {len(self.rows)} measurements of {self.setting.program} on {machines} machine"
+            f"{'s' * (machines != 1)}, {builds} build{'s' * (builds != 1)}; {parts}; {judged}"
+        )
+
+
+def _is_of(row: Measured, setting: Setting) -> bool:
+    known = row.setting
+    is_same = known.program == setting.program and known.metric.compares_with(setting.metric)
+    return is_same and not row.failed and (row.value is None or row.value > 0.0)
+
+
+def _read(reader: Reader, rows: Sequence[Measured], cases: Cases) -> Table:
+    names = {
+        "machine": repeated([row.setting.machine for row in rows]),
+        "workload": repeated([row.setting.workload for row in rows]),
+    }
+    return reader.read(cases, names)
+
+
+def _context_words(table: Table, cases: Cases) -> tuple[str, ...]:
+    found = {"machine", *cases.machine, *(INSTALLATION & set(cases.workload))} - set(cases.configuration)
+    return tuple(name for name in table.words if name in found)
+
+
+def _are_told_apart(rows: Sequence[Measured]) -> bool:
+    """Return whether the facts of workloads say all that their names do."""
+    workloads = {row.setting.workload: tuple(sorted(row.setting.workload_facts.items())) for row in rows}
+    return len(set(workloads.values())) == len(workloads)
+
+
+def _word_of(setting: Setting, name: str) -> object:
+    facts = {"machine": setting.machine, **setting.machine_facts, **setting.workload_facts}
+    value = facts.get(name)
+    return None if value is None else str(value)
+
+
+def _told(names: tuple[str, ...], nearest: tuple[tuple[object, ...], ...]) -> str:
+    shown = [name for name in names if name == "machine" or name in INSTALLATION]
+    texts = [" ".join(str(one[names.index(name)]) for name in shown if one[names.index(name)]) for one in nearest]
+    return " or ".join(dict.fromkeys(texts))
+
+
+def _members_say(members: Sequence[Member], blend: Blend, table: Table) -> FloatArray:
+    columns = [
+        member.predict(table, (ROUNDS[rounds],))[:, 0] for member, (_, rounds) in zip(members, blend.picks, strict=True)
+    ]
+    return filled(np.column_stack(columns))
+
+
+def _blocks(count: int) -> Iterator[Places]:
+    for start in range(0, count, _BLOCK):
+        yield np.arange(start, min(start + _BLOCK, count))

@@ -1,0 +1,1 @@
+"""Transfer: which configurations should be best on a machine, by what others gave on the same space."""

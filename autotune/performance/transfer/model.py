@@ -1,0 +1,137 @@
+"""Transfer: which configurations of a space should be best on a machine, by what the same space gave on others.
+
+No time is predicted, only how near a configuration comes to the best. How sure that is follows from doing the same for
+each machine that is known, as if it were not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.prediction import Interval
+from autotune.performance.regression.similarity import squared_distances, vendors
+from autotune.performance.transfer.portfolio import portfolio
+from autotune.performance.transfer.sources import FLOOR, Source
+from autotune.performance.transfer.stacking import Evidence, Stack
+from autotune.records.measurement import Setting
+from spaces import Space
+from spaces.valid_set.valid_set import Indices
+
+# A stack learns from so many configurations at most, with all that are among the best somewhere.
+_LEARNT = 6_000
+_BEST_SHARE = 0.15
+# Proposals are chosen among so many: what is expected to be best, and what was best on each machine.
+_CHOSEN_FROM = 250
+_LEAST = 0.05
+# With fewer machines there is nothing to learn how they differ from.
+_STACKED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Transfer:
+    """What is expected on a machine of configurations, `rows` (n, p).
+
+    The first of them is the default. `expected` are efficiencies, (n,); `surprises`, (m, n), how far m known machines
+    were from what was expected of them without their data; `proposals` are places, the best first. `gains` are the
+    logarithms of the speed-ups over the default that the first proposal for each known machine had, made likewise. It
+    `is_floored` where the default was too bad somewhere to tell how bad.
+    """
+
+    rows: Indices
+    expected: FloatArray
+    surprises: FloatArray
+    proposals: tuple[int, ...]
+    gains: FloatArray
+    is_floored: bool
+
+    def speed_up(self, place: int) -> Interval | None:
+        """Return the speed-up of a configuration over the default; None with less than two machines to judge by.
+
+        Its ends are those that as large surprises as on the known machines would make of it, and what the first
+        proposals reached there: a new machine lies between the ends of m others in a share (m - 1) / (m + 1) of cases.
+        """
+        m = len(self.surprises)
+        if m < 2:
+            return None
+        surprised = self.expected[[place, 0]] + self.surprises[:, [place, 0]]
+        logs = np.log(np.clip(surprised, _LEAST, 1.0))
+        seen = logs[:, 0] - logs[:, 1]
+        value = float(np.log(self.expected[place] / self.expected[0]))
+        ends = np.concatenate([seen, self.gains]) if place in self.proposals[:1] else seen
+        low, high = min(value, float(ends.min())), max(value, float(ends.max()))
+        return Interval(float(np.exp(value)), float(np.exp(low)), float(np.exp(high)), (m - 1) / (m + 1))
+
+
+def transfer(space: Space, setting: Setting, found: Sequence[Source], rows: Indices, count: int) -> Transfer:
+    """Return what at least one source says of `rows`, (n, p), of which the first is the default configuration."""
+    evidence = _evidence(space, setting, found, rows)
+    known = np.flatnonzero(_known(evidence))
+    learnt = evidence.at(_worth_learning(evidence, known))
+    expected, surprises, gains = _judged(evidence, learnt)
+    chosen = _candidates(expected, evidence.whole)
+    # The default is measured anyway; where nothing is expected to beat it there is nothing to propose.
+    chosen = chosen[chosen > 0]
+    picked: list[int] = []
+    if len(chosen) and expected[chosen].max() > expected[0]:
+        rng = np.random.default_rng(0)
+        picked = portfolio(expected[chosen], surprises[:, chosen], evidence.traits[chosen], count, rng)
+    proposals = tuple(int(chosen[place]) for place in picked)
+    floored = bool((evidence.whole[:, 0] <= np.log(FLOOR)).any())
+    return Transfer(rows, expected, surprises, proposals, gains, floored)
+
+
+def _evidence(space: Space, setting: Setting, found: Sequence[Source], rows: Indices) -> Evidence:
+    known = np.array([one.measured_at(rows) for one in found])
+    smooth = np.array([one.smooth_at(rows) for one in found])
+    facts = [*(one.setting.machine_facts for one in found), setting.machine_facts]
+    whole = np.where(np.isnan(known), smooth, known)
+    return Evidence(known, whole, smooth, squared_distances(facts), vendors(facts), space.traits_of(rows))
+
+
+def _judged(evidence: Evidence, learnt: Evidence) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the efficiencies that are expected, (n,), the surprises of known machines, (m, n), and the gains there."""
+    m = len(evidence.whole)
+    true = np.exp(evidence.whole)
+    if m < _STACKED:
+        weights = np.exp(-evidence.near[m, :m] / 2.0)
+        expected = weights @ true / weights.sum()
+        if m == 1:
+            return expected, true[:0], np.zeros(0)
+        return expected, true - expected, _gains(true, true[::-1])
+    expected = Stack.fitted(learnt, range(m)).predict(evidence, m)
+    left_out = []
+    for out in range(m):
+        others = [place for place in range(m) if place != out]
+        left_out.append(Stack.fitted(learnt, others).predict(evidence, out))
+    return expected, true - np.array(left_out), _gains(true, np.array(left_out))
+
+
+def _gains(true: FloatArray, guessed: FloatArray) -> FloatArray:
+    """Return the logarithms of the speed-ups, (m,), that following the guesses would have had over the default."""
+    first = guessed.argmax(axis=1)
+    gains: FloatArray = np.log(true[np.arange(len(first)), first] / true[:, 0])
+    return gains
+
+
+def _known(evidence: Evidence) -> npt.NDArray[np.bool_]:
+    there: npt.NDArray[np.bool_] = np.any(~np.isnan(evidence.known), axis=0)
+    return there
+
+
+def _worth_learning(evidence: Evidence, known: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    if len(known) <= _LEARNT:
+        return known
+    logs = np.where(np.isnan(evidence.known), np.log(FLOOR), evidence.known)
+    best = np.unique(np.argsort(-logs, axis=1)[:, : int(_BEST_SHARE * _LEARNT)])
+    others = np.setdiff1d(known, best)
+    drawn = np.random.default_rng(0).permutation(others)[: max(0, _LEARNT - len(best))]
+    return np.union1d(best, drawn)
+
+
+def _candidates(expected: FloatArray, whole: FloatArray) -> npt.NDArray[np.intp]:
+    each = max(1, _CHOSEN_FROM // len(whole))
+    best = [np.argsort(-logs, kind="stable")[:each] for logs in whole]
+    return np.unique(np.concatenate([np.argsort(-expected, kind="stable")[:_CHOSEN_FROM], *best]))

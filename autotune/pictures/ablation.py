@@ -1,0 +1,73 @@
+"""What each option of the winner is worth, as bars."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from autotune.display.console import quantity
+from autotune.pictures.ablation_bars import Bar, bars
+from autotune.pictures.chart import Axis, Bars, Chart, Line, Mark, Panel, Role, Table
+from autotune.pictures.labels import better, counted, listed
+from autotune.pictures.scales import short
+from objectives.base import Metric
+
+if TYPE_CHECKING:
+    from autotune.comparison.ablation import Ablation
+
+_LABEL = 34
+
+
+def ablation(found: "Ablation", metric: Metric) -> Chart | None:
+    """Draw an ablation; None if nothing of it was measured."""
+    drawn = bars(found, metric)
+    if not drawn:
+        return None
+    text = f"{metric.name} ({better(metric)}) of the default, of it with each option of the winner alone, and with all"
+    text += f" {counted(len(found.effects), 'option')}, from {counted(found.rounds, 'interleaved round')}"
+    text += f", with {found.confidence:.0%} intervals."
+    helps = [effect.parameter for effect in found.effects if effect.alone is not None and effect.alone[1] > 1.0]
+    text += f" Significantly better alone: {listed(helps)}." if helps else " No option is significantly better alone."
+    if found.dropped:
+        text += f" {listed(found.dropped)} can be left out of the winner."
+    return barred(drawn, metric, "What each option is worth", text)
+
+
+def barred(drawn: Sequence[Bar], metric: Metric, title: str, description: str) -> Chart:
+    """Draw bars, of which the first is the default's."""
+    marks: list[Mark] = []
+    for role, label in ((Role.BASELINE, "default"), (Role.TRIAL, "one option"), (Role.WINNER, "all options")):
+        mine = [(place, bar) for place, bar in enumerate(drawn) if _role(place, bar) is role]
+        if mine:
+            known = role is not Role.BASELINE
+            marks.append(
+                Bars(
+                    role,
+                    label,
+                    tuple(float(place) for place, _ in mine),
+                    tuple(bar.value for _, bar in mine),
+                    tuple(_said(bar, metric) for _, bar in mine),
+                    tuple(bar.low for _, bar in mine) if known else (),
+                    tuple(bar.high for _, bar in mine) if known else (),
+                )
+            )
+    level = drawn[0].value
+    marks.append(Line(Role.BASELINE, "", (level, level), (-0.5, len(drawn) - 0.5)))
+    ticks = tuple((float(place), short(bar.label, _LABEL)) for place, bar in enumerate(drawn))
+    panel = Panel(Axis(metric.name, metric.unit), Axis(ticks=ticks, reverse=True), tuple(marks))
+    rows = tuple((bar.label, _figure(bar.value), _figure(bar.low), _figure(bar.high)) for bar in drawn)
+    columns = ("configuration", Axis(metric.name, metric.unit).text, "from", "to")
+    return Chart("ablation", title, description, (panel,), Table(columns, rows))
+
+
+def _figure(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _role(place: int, bar: Bar) -> Role:
+    if place == 0:
+        return Role.BASELINE
+    return Role.WINNER if bar.label.startswith(("all ", "without ")) else Role.TRIAL
+
+
+def _said(bar: Bar, metric: Metric) -> str:
+    interval = f" ({bar.low:.4g} to {bar.high:.4g})" if bar.low < bar.high else ""
+    return f"{bar.label}\n{quantity(bar.value, metric)}{interval}"

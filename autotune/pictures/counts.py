@@ -1,0 +1,117 @@
+"""Tallies: what a study cost, and how its trials failed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from autotune.pictures.chart import Axis, Bars, Chart, Panel, Role, Table
+from autotune.pictures.labels import counted, listed
+from autotune.pictures.scales import short
+from autotune.records.study import State, TrialRecord
+from objectives.base import FailureKind
+
+if TYPE_CHECKING:
+    from autotune.results.cost import Ledger
+    from autotune.results.summary import Summary
+
+_LABEL = 34
+_MESSAGE = 200
+
+
+def ledger(found: "Ledger") -> Chart | None:
+    """Draw the core-seconds by what they were spent on, and those that were not spent; None if nothing ran."""
+    if found.spent <= 0.0:
+        return None
+    spent = {
+        "first runs": found.first_runs,
+        "repeats": found.repeats,
+        "baseline": found.baseline,
+        "capped runs": found.capped,
+        "failed runs": found.failed,
+        "comparisons": found.comparisons,
+    }
+    saved = {"by capping": found.saved_by_caps, "by not repeating": found.spared_by_racing}
+    what = {Role.SPENT: "spent", Role.SAVED: "not spent"}
+    rows = [(Role.SPENT, name, value) for name, value in spent.items() if value > 0.0]
+    rows += [(Role.SAVED, f"not spent {name}", value) for name, value in saved.items() if value > 0.0]
+    panel = _bars(
+        [(role, name, value, f"{value:,.1f} core-s") for role, name, value in rows], Axis("cost", "core-s"), what
+    )
+    first, most = max(spent.items(), key=lambda one: one[1])
+    text = f"The study cost {found.spent:,.0f} core-seconds, most of it for {first} ({most / found.spent:.0%})."
+    if any(saved.values()):
+        kept = listed([f"{value:,.0f} {name}" for name, value in saved.items() if value > 0.0])
+        text += f" Not spent: at least {kept}."
+    if found.gpu_s:
+        text += f" GPUs were held for {found.gpu_s:,.0f} GPU-seconds."
+    if found.pays_after is not None:
+        text += (
+            f" It is paid for after {counted(found.pays_after, 'production run')} like these, each of which saves "
+            f"{found.difference} core-seconds."
+        )
+    elif found.saved_per_run is not None:
+        text += f" It is never paid for: {found.no_gain}."
+    cells = tuple((what[role], name.removeprefix("not spent "), float(f"{value:.6g}")) for role, name, value in rows)
+    return Chart("ledger", "What it cost", text, (panel,), Table(("", "for", "core-seconds"), cells))
+
+
+def failures(summary: "Summary") -> Chart | None:
+    """Draw how many trials gave no value, by kind; None if all did."""
+    counts = summary.standings.counts
+    if not counts:
+        return None
+    kinds = sorted(counts, key=lambda kind: -counts[kind])
+    examples = failed_as(summary.trials)
+    rows = [(_role(kind), kind, float(counts[kind]), _example(kind, counts[kind], examples[kind][0])) for kind in kinds]
+    panel = _bars(rows, Axis("trials"), {})
+    text = f"Of {counted(len(summary.trials), 'trial')}, {sum(counts.values())} gave no value: "
+    text += listed([f"{counts[kind]} {kind}" for kind in kinds]) + "."
+    if State.CAPPED.value in counts:
+        text += " Capped ones were stopped since they had lost: that is no failure."
+    told = ((kind, *examples[kind][0]) for kind in kinds)
+    cells = tuple((kind, counts[kind], text[:_MESSAGE], trial) for kind, text, _, trial in told)
+    table = Table(("kind", "trials", "most frequent message", "of trial"), cells)
+    return Chart("failures", "Trials without a value", text, (panel,), table)
+
+
+Message = tuple[str, int, int]
+"""A message, how many trials left it, and the first of them."""
+
+
+def failed_as(trials: Sequence[TrialRecord]) -> dict[str, list[Message]]:
+    """Return for each kind of failure, and for capped trials, their messages: the most frequent first."""
+    messages: dict[str, Counter[str]] = defaultdict(Counter)
+    first: dict[tuple[str, str], int] = {}
+    for trial in trials:
+        failure = trial.failure.failure if trial.failure else None
+        kind = failure.value if failure else State.CAPPED.value if trial.state is State.CAPPED else ""
+        if kind:
+            text = trial.message or "(no message)"
+            messages[kind][text] += 1
+            first.setdefault((kind, text), trial.number)
+    return {
+        kind: [(text, many, first[kind, text]) for text, many in count.most_common()]
+        for kind, count in messages.items()
+    }
+
+
+def _role(kind: str) -> Role:
+    special = {State.CAPPED.value: Role.CAPPED, FailureKind.INVALID_RESULT.value: Role.INVALID}
+    return special.get(kind, Role.FAILED)
+
+
+def _example(kind: str, count: int, example: Message) -> str:
+    message, _, trial = example
+    return f"{kind}: {counted(count, 'trial')}\ntrial {trial}: {message[:_MESSAGE]}"
+
+
+def _bars(rows: Sequence[tuple[Role, str, float, str]], x: Axis, labels: Mapping[Role, str]) -> Panel:
+    """Return a bar for each row: role, name, value, and what it says when it is pointed at."""
+    roles = dict.fromkeys(role for role, *_ in rows)
+    marks = []
+    for role in roles:
+        mine = [(float(place), value, hover) for place, (of, _, value, hover) in enumerate(rows) if of is role]
+        y, values, hover = zip(*mine, strict=True)
+        marks.append(Bars(role, labels.get(role, ""), tuple(y), tuple(values), tuple(hover)))
+    ticks = tuple((float(place), short(name, _LABEL)) for place, (_, name, *_) in enumerate(rows))
+    return Panel(x, Axis(ticks=ticks, reverse=True), tuple(marks))

@@ -1,0 +1,255 @@
+"""A checkup of a study file: everything about it that can be known without a run, all mistakes at once."""
+
+import os
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from autotune import studyfile
+from autotune.errors import StudyFileError
+from autotune.execution.task import run_job
+from autotune.machines.this_machine import Machine
+from autotune.planning.prepare import StudySpaceError, space_of
+from autotune.records.study import REPLAY
+from autotune.results.export import resolved
+from autotune.studyfile import OWN_SAMPLER, StudyFile, explain, suggestion
+from autotune.studyfile.paths import rooted
+from autotune.tomlfiles.lines import lines_of
+from autotune.tomlfiles.problem import Problem, located
+from launchers import Job, LaunchError
+from launchers.local import LocalLauncher
+from objectives import registry
+from objectives.base import Context, Metric, Plan, PlanError
+from objectives.command import CommandObjective, CommandOptions, planned
+from objectives.commandcheck import mentions, missing_programs, read
+from spaces import Configuration, Space
+
+COMMAND = "command"
+
+RUN_FOLDER = "RUN-FOLDER"
+"""What the folder of a run is called before there is one."""
+
+
+@dataclass
+class Checkup:
+    """What was found: `mistakes` are the study file's, `missing` is what this machine lacks.
+
+    What could not be known for a mistake is None or empty.
+    """
+
+    study: StudyFile | None = None
+    mistakes: list[Problem] = field(default_factory=list)
+    missing: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    plan: Plan | None = None
+    space: Space | None = None
+    job: Job | None = None
+    command: str = ""
+
+    @property
+    def default(self) -> Configuration | None:
+        """The default configuration."""
+        return None if self.space is None else self.space.default()
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics, the one that is optimised first."""
+        return () if self.plan is None else self.plan.objective.metrics
+
+
+def check(path: Path, changes: Iterable[str], machine: Machine, launcher: LocalLauncher) -> Checkup:
+    """Check a study file, with changes as `key=value`, for the machine."""
+    found = Checkup()
+    try:
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except OSError as error:
+        found.mistakes.append(Problem(f"cannot read {path}: {error.strerror}"))
+        return found
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        found.mistakes.append(Problem(f"not a TOML file: {error}"))
+        return found
+    table = {"name": path.stem, **rooted(table, path.parent)}
+    constraints = _constraints(table)
+    _Examination(found, machine, launcher, lines_of(text), constraints).examine(table, changes)
+    found.mistakes.sort(key=lambda problem: problem.line or 0)
+    return found
+
+
+def _constraints(table: Mapping[str, Any]) -> dict[str, int]:
+    space = table.get("space")
+    listed = space.get("constraints") if isinstance(space, dict) else None
+    if not isinstance(listed, list):
+        return {}
+    return {str(one["name"]): place for place, one in enumerate(listed) if isinstance(one, dict) and "name" in one}
+
+
+@dataclass(frozen=True)
+class _Examination:
+    """One checkup on its way; `places` are lines of the file by path, `constraints` places of constraints by name."""
+
+    found: Checkup
+    machine: Machine
+    launcher: LocalLauncher
+    places: Mapping[str, int]
+    constraints: Mapping[str, int]
+
+    def examine(self, table: dict[str, Any], changes: Iterable[str]) -> None:
+        study = self._study(table, changes)
+        if study is None:
+            return
+        self.found.study = study
+        self._sampler(study)
+        plan = self._command(study) if study.objective == COMMAND else self._plan(study)
+        self._space(study, plan)
+        if self.found.mistakes or self.found.missing or plan is None:
+            return
+        self.found.plan = plan
+        self._job(plan)
+        self.found.notes += plan.notes
+        self.found.warnings += _warnings(study, plan, self.found.space)
+
+    def _wrong(self, *errors: str) -> None:
+        self.found.mistakes += [located(error, self.places, self.constraints) for error in errors]
+
+    def _study(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
+        """Return what the study's own model makes of the table; what is wrong in it has its defaults."""
+        try:
+            return studyfile.changed(table, changes, "study")
+        except StudyFileError as error:
+            if not isinstance(error.__context__, ValidationError):
+                self._wrong(str(error))
+                return None
+            items = error.__context__.errors(include_url=False)
+        self._wrong(*(explain(item, StudyFile) for item in items))
+        left = {key: value for key, value in table.items() if key not in {item["loc"][0] for item in items}}
+        left.setdefault("name", "study")
+        if "argv" in (left.get("options") or {}):
+            left.setdefault("objective", COMMAND)
+        try:
+            return studyfile.parse(left, "study")
+        except StudyFileError:
+            return None
+
+    def _sampler(self, study: StudyFile) -> None:
+        if study.sampler.name == OWN_SAMPLER and not study.sampler.options:
+            return
+        from autotune.search.registry import check_sampler  # noqa: PLC0415  Optuna takes a second to import
+
+        try:
+            check_sampler(study.sampler)
+        except StudyFileError as error:
+            self._wrong(*str(error).splitlines())
+
+    def _command(self, study: StudyFile) -> Plan | None:
+        checked, files, errors = read(study.options)
+        self._wrong(*errors)
+        for name, changed in study.workloads.items():
+            other = read({**study.options, **changed})[2]
+            self._wrong(*(e.replace("@ options.", f"@ workloads.{name}.") for e in other if e not in errors))
+        if checked is None:
+            return None
+        self.found.missing += [located(error, self.places, {}) for error in missing_programs(checked)]
+        known = set(study.space.parameters)
+        places = {}
+        with suppress(ValueError):  # a template that cannot be read was told of
+            places = mentions(checked, files)
+        self._wrong(
+            *(
+                f"the space has no parameter {name!r}{suggestion(name, known)}, which is mentioned here @ {place}"
+                for name, place in places.items()
+                if name not in known
+            )
+        )
+        if errors:
+            return Plan(CommandObjective(checked, files), (), (), {}, {})
+        nowhere = "neither argv, environment, files, prepare, ranks nor threads mention it"
+        self.found.warnings += [
+            f"parameter {name!r} reaches nothing: {nowhere}" for name in study.space.parameters if name not in places
+        ]
+        return planned(checked, files)
+
+    def _plan(self, study: StudyFile) -> Plan | None:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "plan"
+            try:
+                return registry.plan(
+                    study.objective,
+                    resolved(study.options, folder) if study.objective == REPLAY else study.options,
+                    machine=self.machine.facts,
+                    run_job=lambda job: run_job(job, self.launcher),
+                    folder=folder,
+                )
+            except PlanError as error:
+                known = study.objective in registry.OBJECTIVES
+                for line in str(error).splitlines():
+                    problem = located(line if known else f"{line} @ objective", self.places, {})
+                    (self.found.missing if problem.path is None else self.found.mistakes).append(problem)
+            except StudyFileError as error:
+                self._wrong(*str(error).splitlines())
+        return None
+
+    def _space(self, study: StudyFile, plan: Plan | None) -> None:
+        if plan is None and study.objective != COMMAND:
+            return  # most of it is the objective's
+        # Names that are mentioned were looked at, each with its own place.
+        known = _NO_PLAN if plan is None else replace(plan, mentioned=())
+        try:
+            space = space_of(study, known, self.machine.facts)
+        except StudySpaceError as error:
+            self._wrong(*error.errors)
+        else:
+            if plan is not None:
+                self.found.space = space
+
+    def _job(self, plan: Plan) -> None:
+        if plan.recorded is not None or self.found.space is None:
+            return
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "run"
+            folder.mkdir()
+            job = plan.objective.job(self.found.space.default(), Context(folder))
+            cpus = self.machine.cpus[: job.resources.cores]
+            job = replace(job, resources=replace(job.resources, cpus=cpus))
+            self.found.job = job
+            try:
+                self.found.command = self.launcher.shown(job).replace(os.fspath(folder), RUN_FOLDER)
+            except LaunchError as error:
+                self.found.missing.append(Problem(str(error)))
+
+
+def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str]:
+    size = space.size if space is not None else None
+    if size is not None and size.exact and size.value == 1:
+        yield "the space has one configuration: there is nothing to tune"
+    elif size is not None and size.exact and not study.budget.auto and size.value < study.budget.most:
+        yield f"budget.trials is {study.budget.trials}, but there are {size.value} configurations: no more are tried"
+    if not isinstance(plan.objective, CommandObjective):
+        return
+    options = plan.objective.options
+    if not options.metrics:
+        yield "no metric is declared: the time of the whole run is optimised, the start of the program included"
+    target = plan.objective.metrics[0]
+    if options.prepare and any(metric.kind == "time" for metric in options.metrics[:1]) | (not options.metrics):
+        yield "runs that have lost are not stopped early, since the time of what prepares them does not count"
+    elif target.kind == "other":
+        yield (
+            f"{target.name} has no kind: runs that have lost cannot be stopped early (kind = 'time' if it is the time "
+            "of the run or of its main part, 'rate' if it is work per time, with progress)"
+        )
+    elif target.kind == "rate" and options.progress is None:
+        yield f"{target.name} is a rate, and there is no progress: runs that have lost cannot be stopped early"
+    if options.answer is None and options.success:
+        yield "no answer is compared with the default's: nothing but the success patterns would notice a fast wrong one"
+    elif options.answer is None:
+        yield "no answer is checked: a fast wrong answer would not be noticed"
+
+
+_NO_PLAN = Plan(CommandObjective(CommandOptions(argv=["true"])), (), (), {}, {})

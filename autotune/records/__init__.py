@@ -1,0 +1,1 @@
+"""Records: the frozen values that storage holds, and that every room above reads."""

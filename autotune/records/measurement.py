@@ -1,0 +1,96 @@
+"""Measured: what is known of one configuration on one machine, from a study or from elsewhere.
+
+A setting is where configurations compete: one program, machine and workload, and one metric. Values of different
+settings are never compared with each other, only learned from together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from objectives.base import Metric
+from spaces import Configuration
+from spaces.parameters.parameter import Value
+
+Facts = Mapping[str, Value]
+"""Numbers and words by name; units are in the names (`memory_bytes`)."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One program on one machine with one workload, judged by one metric.
+
+    `machine` and `workload` are names; their facts are what a model learns from. `source` says where the figures come
+    from: a study, a file, the page that they stand on.
+    """
+
+    program: str
+    machine: str
+    workload: str
+    metric: Metric
+    machine_facts: Facts = field(default_factory=dict)
+    workload_facts: Facts = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def nodes(self) -> int:
+        """On how many nodes of its machine it was measured, as its facts say; one where they do not."""
+        nodes = self.machine_facts.get("nodes", 1)
+        return nodes if isinstance(nodes, int) and nodes > 1 else 1
+
+    @property
+    def place(self) -> str:
+        """The machine, and how many of its nodes if there are several."""
+        return self.machine if self.nodes == 1 else f"{self.machine}, {self.nodes} nodes"
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What tells it from others: an allocation of more nodes is another place."""
+        return (self.program, self.place, self.workload, self.metric.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return asdict(self) | {"machine_facts": dict(self.machine_facts), "workload_facts": dict(self.workload_facts)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the stored form."""
+        return cls(**{**stored, "metric": Metric(**stored["metric"])})
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known of a configuration: the median `value` of its `runs`, a `bound` that it is worse than, or neither.
+
+    With neither it failed, always: `failure` says how. `default` tells that it is what runs when nobody tunes.
+    """
+
+    setting: Setting
+    configuration: Configuration
+    value: float | None = None
+    bound: float | None = None
+    runs: int = 1
+    failure: str = ""
+    default: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return {
+            "setting": self.setting.to_dict(),
+            "configuration": dict(self.configuration),
+            "value": self.value,
+            "bound": self.bound,
+            "runs": self.runs,
+            "failure": self.failure,
+            "default": self.default,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the stored form."""
+        return cls(**{**stored, "setting": Setting.from_dict(stored["setting"])})
+
+    @property
+    def failed(self) -> bool:
+        """Whether it does not work there."""
+        return self.value is None and self.bound is None

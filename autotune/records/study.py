@@ -1,0 +1,282 @@
+"""What storage holds of a study: its definition, its trials, and every run of them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Self
+
+from autotune.records.outcome import Outcome
+from objectives.base import Answer, Metric
+from spaces import Configuration
+
+REPLAY = "replay"
+"""The objective of studies that tell recorded measurements again."""
+
+EXTERNAL = "external"
+"""The objective of studies whose runs another program makes: it asks for configurations, and tells of each."""
+
+REPLAY_NOTICE = "replay of recorded measurements: times are simulated, nothing runs"
+"""What every session and every summary of a replay says."""
+
+RECORDED_CAP = "recorded-cap"
+"""The code of a replayed run of which only a bound is on record: another run of it would show the same again."""
+
+
+_LATER = frozenset({"environment", "figures"})
+"""Parts of a command's identity that came later: it is no difference that a study was stored without them."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a study is about. Two sessions belong to the same study only if `differences` finds none.
+
+    `space` is `Space.to_dict()`; `identity` says what makes measurements comparable (input, program version);
+    `machine` is where they were made; `installation` names those `facts` that are of the program's installation, the
+    others are of the workload; `study` is the study file of the newest session. All of it is JSON-able.
+    """
+
+    objective: str
+    options: Mapping[str, Any]
+    metrics: tuple[Metric, ...]
+    space: Mapping[str, Any]
+    identity: Mapping[str, str]
+    facts: Mapping[str, Any]
+    machine: Mapping[str, Any]
+    machine_identity: Mapping[str, str]
+    version: str
+    study: Mapping[str, Any] = field(default_factory=dict)
+    installation: tuple[str, ...] = ()
+
+    @property
+    def workload_facts(self) -> dict[str, Any]:
+        """What describes the problem."""
+        return {name: value for name, value in self.facts.items() if name not in self.installation}
+
+    @property
+    def installation_facts(self) -> dict[str, Any]:
+        """What describes the program as it is installed there."""
+        return {name: self.facts[name] for name in self.installation}
+
+    @property
+    def replay(self) -> bool:
+        """Whether its runs are recorded ones that are told again: nothing ran, and times are simulated."""
+        return self.objective == REPLAY
+
+    @property
+    def target(self) -> Metric:
+        """The metric that is optimised."""
+        return self.metrics[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the stored form."""
+        metrics = tuple(Metric(**metric) for metric in stored["metrics"])
+        return cls(**{**stored, "metrics": metrics, "installation": tuple(stored.get("installation", ()))})
+
+    def differences(self, other: Self) -> list[str]:
+        """Say what keeps measurements of `other` from being compared with ours."""
+        found = []
+        if self.objective != other.objective:
+            found.append(f"objective: {self.objective} there, {other.objective} here")
+        found.extend(
+            f"{key}: {self.identity.get(key)} there, {other.identity.get(key)} here"
+            for key in sorted({*self.identity, *other.identity})
+            if self.identity.get(key) != other.identity.get(key) and not (key in _LATER and key not in self.identity)
+        )
+        # What a kernel does not tell is not a difference.
+        found.extend(
+            f"machine {key}: {self.machine_identity[key]} there, {other.machine_identity[key]} here"
+            for key in sorted(self.machine_identity.keys() & other.machine_identity.keys())
+            if self.machine_identity[key] != other.machine_identity[key]
+        )
+        mine, its = (one.study.get("stopping") or {} for one in (self, other))
+        if mine.get("max_steps") != its.get("max_steps"):
+            found.append(f"stopping: max_steps {mine.get('max_steps')} there, {its.get('max_steps')} here")
+        if not found and self.space != other.space:
+            found.append("the space: its parameters, values or constraints are others than before")
+        return found
+
+
+ENDED = "ended"
+"""The detail of a run that ended by itself before the step that it was asked for: it has nothing left to do."""
+
+STOPPED = "stopped"
+"""The detail of a run that was stopped since it looked worse than others at its step."""
+
+
+class State(StrEnum):
+    """How a trial stands. A failed one has the kind of its failure instead.
+
+    A paused one works in steps, and was left before the last: its value cannot be compared with others' at the end.
+    """
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    CAPPED = "capped"
+    PAUSED = "paused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a run is made for.
+
+    `series` says for what: "" is tuning, "warm-up" counts for nothing, others are the comparisons after it, with their
+    `round`. Runs of one `block` are made close together in time. A program that works in steps runs until it has made
+    `steps` of them, of at most `of`.
+    """
+
+    configuration: Configuration
+    trial: int | None = None
+    series: str = ""
+    round: int = 0
+    block: int = 0
+    steps: int | None = None
+    of: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Purpose):
+    """One run of a configuration, as it ended.
+
+    `session` are the facts of the session (provenance), `job` is what is needed to make the run again.
+    """
+
+    outcome: Outcome
+    started: str = ""
+    job: Mapping[str, Any] = field(default_factory=dict)
+    session: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the program could go on from here: it was stopped before its last step."""
+        if self.steps is None or self.of is None or not self.outcome.complete:
+            return False
+        return STOPPED in self.outcome.details or (self.steps < self.of and ENDED not in self.outcome.details)
+
+    @property
+    def lean(self) -> Self:
+        """The run without the text of its input files, which storage has: for who keeps many runs in memory."""
+        return replace(self, job={name: value for name, value in self.job.items() if name != "files"})
+
+    @property
+    def core_s(self) -> float:
+        """The core-seconds that the run held: its cores, for as long as its job took."""
+        return self.cores * self.outcome.usage.elapsed_s
+
+    @property
+    def cores(self) -> int:
+        """How many cores the run held."""
+        return int(self.job.get("resources", {}).get("cores", 1))
+
+    @property
+    def host(self) -> str:
+        """The host that it was started on; empty if that is not known."""
+        hosts = self.job.get("resources", {}).get("hosts") or [self.session.get("host", "")]
+        return str(hosts[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form that is stored."""
+        return {
+            "configuration": dict(self.configuration),
+            "outcome": self.outcome.to_dict(),
+            "block": self.block,
+            "steps": self.steps,
+            "of": self.of,
+            "started": self.started,
+            "job": dict(self.job),
+            "session": dict(self.session),
+        }
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One configuration with its runs so far. It is `settled` when no further run could change what it is worth.
+
+    Of a program that works in steps the last leg tells everything; the legs before are `earlier`.
+    """
+
+    number: int
+    configuration: Configuration
+    runs: tuple[Run, ...] = ()
+    settled: bool = False
+    earlier: tuple[Run, ...] = ()
+
+    @classmethod
+    def of(cls, number: int, configuration: Configuration, runs: Iterable[Run], *, settled: bool) -> "TrialRecord":
+        """Return a trial with its runs, in the order in which they ended."""
+        found = cls(number, configuration, settled=settled)
+        for run in runs:
+            found = found.with_run(run)
+        return found
+
+    def with_run(self, run: Run) -> "TrialRecord":
+        """Return the trial with one more run; one that went on from the last takes its place."""
+        if run.steps is None:
+            return replace(self, runs=(*self.runs, run))
+        return replace(self, runs=(run,), earlier=(*self.earlier, *self.runs))
+
+    @property
+    def lean(self) -> "TrialRecord":
+        """The trial with lean runs."""
+        runs, earlier = (tuple(run.lean for run in some) for some in (self.runs, self.earlier))
+        return replace(self, runs=runs, earlier=earlier)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """How its runs ended."""
+        return [run.outcome for run in self.runs]
+
+    @cached_property
+    def failure(self) -> Outcome | None:
+        """The failure of a trial of which half of the runs failed, or more; None for others."""
+        failed = [outcome for outcome in self.outcomes if outcome.failure is not None]
+        return failed[-1] if failed and 2 * len(failed) >= len(self.runs) else None
+
+    @cached_property
+    def state(self) -> State:
+        """How the trial stands; the newest run decides whether it is capped: it may have been given another chance."""
+        if self.failure is not None:
+            return State.FAILED
+        ran = [outcome for outcome in self.outcomes if outcome.failure is None]
+        if ran and ran[-1].capped:
+            return State.CAPPED
+        if self.runs and self.runs[-1].paused:
+            return State.PAUSED
+        return State.COMPLETE if ran else State.RUNNING
+
+    @property
+    def complete(self) -> bool:
+        """Whether the trial gave valid measurements."""
+        return self.state is State.COMPLETE
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer of its first complete run."""
+        return next((outcome.answer for outcome in self.outcomes if outcome.complete), None)
+
+    @property
+    def job(self) -> Mapping[str, Any]:
+        """What its newest run was made with; empty before the first."""
+        return self.runs[-1].job if self.runs else {}
+
+    @property
+    def message(self) -> str:
+        """What its failure, or its cap, says; empty for a complete trial."""
+        if self.failure is not None:
+            return self.failure.message
+        return self.outcomes[-1].message if self.state is State.CAPPED else ""
+
+    def measured(self, name: str) -> list[float]:
+        """Return the values of a metric of its complete runs, those of which tell it."""
+        return [outcome.metrics[name] for outcome in self.outcomes if name in outcome.metrics]
+
+
+def speed_up(value: float, reference: float, metric: Metric) -> float:
+    """Return how many times better `value` is than `reference`: above 1 is better in either direction."""
+    return value / reference if metric.direction == "maximize" else reference / value

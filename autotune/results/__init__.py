@@ -1,0 +1,1 @@
+"""Results: a study's summary, its cost, its Pareto front, and its export."""

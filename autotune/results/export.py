@@ -1,0 +1,148 @@
+"""Recordings: the runs of a stored study as a table, for anybody to read, and for a replay to be made of."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.execution.run_folder import fresh_folder
+from autotune.records.study import Definition, Run
+from autotune.storage.address import storage_url
+from objectives.base import FailureKind
+from objectives.replay.options import ReplayOptions
+from spaces import Space, SpaceError
+
+if TYPE_CHECKING:
+    from autotune.storage.study_store import StudyStore
+
+# Beside parameters and metrics a row has these.
+_TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND = "trial", "series", "job_s", "cores", "failure", "bound"
+# Runs that measure something else than a configuration on the study's own workload (`agenda`, `carry`).
+_OTHER_SERIES = frozenset({"warm-up", "workload"})
+
+
+def exported(store: "StudyStore") -> list[dict[str, Any]]:
+    """Return every run of a study that counts, as a flat row; all rows have the same columns, None where nothing is.
+
+    Columns: the trial, what the run was made for, the parameters, the metrics, `job_s` (how long the job took),
+    `cores`, `failure` (kind and words), `bound` (of a run that was stopped: its value was not better), and for
+    programs that work in steps `steps` and `of`. A column whose name a parameter or a metric has ends with `_`.
+    """
+    definition, runs = store.definition, [run for run in store.runs() if _counts(run)]
+    parameters = [parameter["name"] for parameter in definition.space["parameters"]]
+    in_steps = any(run.steps is not None for run in runs)
+    return [_row(run, definition, parameters, in_steps=in_steps) for run in runs]
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV with a header; nothing for no rows."""
+    if not rows:
+        return ""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(rows[0])
+    writer.writerows([_written(value) for value in row.values()] for row in rows)
+    return out.getvalue()
+
+
+def resolved(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the options of a replay without `study`: its runs and its space are written into `folder`.
+
+    Raises:
+        StorageError: there is no such storage or study.
+        CannotRunHereError: the runs of that study cannot be told again one by one.
+    """
+    from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
+
+    if options.get("study") is None:
+        return dict(options)
+    if not isinstance(options["study"], str) or not isinstance(options.get("table"), str):
+        msg = "a replay of a stored study has its storage as `table` and its name as `study`, both text @ options"
+        raise StudyFileError(msg)
+    store = StudyStore.read(storage_url(options["table"]), options["study"])
+    definition = store.definition
+    rows = exported(store)
+    _check(store.name, definition, rows)
+    place = fresh_folder(folder / "recorded")
+    (place / f"{store.name}.csv").write_text(as_csv(rows), encoding="utf-8")
+    (place / "space.json").write_text(json.dumps(definition.space), encoding="utf-8")
+    names = _names(definition)
+    target = definition.target
+    own = ReplayOptions(
+        table=str(place / f"{store.name}.csv"),
+        metric=target.name,
+        unit=target.unit,
+        direction=target.direction,
+        kind=target.kind,
+        parameters=[parameter["name"] for parameter in definition.space["parameters"]],
+        elapsed=names[_JOB_S],
+        failure=names[_FAILURE],
+        bound=names[_BOUND],
+        cores=names[_CORES],
+        space=str(place / "space.json"),
+        unrecorded="leave-out",
+        default=_default(definition),
+    )
+    given = {key: value for key, value in options.items() if key not in {"table", "study"}}
+    return {**own.model_dump(exclude_none=True), **given}
+
+
+def _check(name: str, definition: Definition, rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        msg = f"study {name!r} has no run that could be told again"
+        raise CannotRunHereError(msg)
+    if definition.study.get("stopping") is not None:
+        msg = (
+            f"study {name!r} works in steps ([stopping]): its runs went on from one another, and cannot be told again "
+            "one by one; `autotune export` prints them"
+        )
+        raise CannotRunHereError(msg)
+
+
+def _default(definition: Definition) -> dict[str, Any] | None:
+    try:
+        return dict(Space.from_dict(definition.space).default())
+    except SpaceError:
+        return None
+
+
+def _counts(run: Run) -> bool:
+    # What a machine's fault was says nothing of the configuration.
+    fault = run.outcome.failure is FailureKind.INFRASTRUCTURE_ERROR
+    return run.series.partition(":")[0] not in _OTHER_SERIES and not fault
+
+
+def _names(definition: Definition) -> dict[str, str]:
+    """Return what the columns beside parameters and metrics are called."""
+    taken = {parameter["name"] for parameter in definition.space["parameters"]}
+    taken |= {metric.name for metric in definition.metrics}
+    found = {}
+    for name in (_TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND, "steps", "of"):
+        found[name] = name
+        while found[name] in taken:
+            found[name] += "_"
+    return found
+
+
+def _row(run: Run, definition: Definition, parameters: Sequence[str], *, in_steps: bool) -> dict[str, Any]:
+    names, outcome = _names(definition), run.outcome
+    said = outcome.failure and f"{outcome.failure.value}: {' '.join(outcome.message.split())}"
+    row: dict[str, Any] = {names[_TRIAL]: run.trial, names[_SERIES]: run.series.partition(":")[0] or "tuning"}
+    row |= {name: run.configuration.get(name) for name in parameters}
+    row |= {metric.name: outcome.metrics.get(metric.name) for metric in definition.metrics}
+    row |= {
+        names[_JOB_S]: outcome.usage.elapsed_s,
+        names[_CORES]: run.cores,
+        names[_FAILURE]: said,
+        names[_BOUND]: outcome.bound,
+    }
+    return row | ({names["steps"]: run.steps, names["of"]: run.of} if in_steps else {})
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

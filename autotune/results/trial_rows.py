@@ -1,0 +1,31 @@
+"""Rows: a trial as a flat row of a table, for whoever shows or hands on all of them."""
+
+from statistics import median
+from typing import Any
+
+from autotune.records.study import Definition, State, TrialRecord
+from autotune.statistics.standings import Standings
+
+
+def trial_row(trial: TrialRecord, standings: Standings, definition: Definition) -> dict[str, Any]:
+    """Return a trial as a flat table row; the metrics are medians over its runs."""
+    row: dict[str, Any] = {"trial": trial.number, "state": state_of(trial), "runs": len(trial.runs)}
+    row["value"] = standings.value(trial) if trial.complete else None
+    row["bound"] = standings.bound(trial) if trial.state is State.CAPPED else None
+    last = trial.runs[-1] if trial.runs else None
+    if last is not None and last.steps is not None:
+        row |= {"steps": last.steps, "at_steps": last.outcome.metrics.get(definition.target.name)}
+    row["speed_up"] = standings.gain(trial)
+    for metric in definition.metrics:
+        values = trial.measured(metric.name)
+        row[metric.name] = median(values) if values else None
+    row["core_s"] = sum(run.core_s for run in (*trial.earlier, *trial.runs))
+    row |= dict(trial.configuration)
+    row["message"] = trial.message
+    return row
+
+
+def state_of(trial: TrialRecord) -> str:
+    """Return `complete`, `capped`, `running`, or the kind of failure."""
+    failed = trial.failure
+    return failed.failure.value if failed and failed.failure else trial.state.value

@@ -1,0 +1,1 @@
+"""Scheduling: which run comes next: repeats, Hyperband's rungs, and when more search no longer pays."""

@@ -1,0 +1,68 @@
+"""Checkpoints: the folders from which trials go on, and what is known of a leg that was killed.
+
+A folder holds what the program keeps there, and a note of our own: which leg was started last, and the curve of those
+that were killed before. Other studies of the same name have other folders.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.execution.segments import Curve, salvaged
+from launchers import STDOUT
+from objectives.base import Metric, Objective
+
+_NOTE = ".autotune.json"
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of one study, beside the folders of its `runs`; `mark` tells it from others."""
+
+    runs: Path
+    mark: str
+
+    def folder(self, trial: int) -> Path:
+        """Return the folder of a trial, as a job finds it from its own folder."""
+        return self.runs.absolute() / "checkpoints" / self.mark / f"{trial:05d}"
+
+    def sweep(self, trials: Iterable[int]) -> None:
+        """Remove the checkpoints of trials that will not go on, if they were left by a session that was killed."""
+        if self.folder(0).parent.is_dir():
+            for trial in trials:
+                self.forget(trial)
+
+    def forget(self, trial: int) -> None:
+        """Remove the checkpoints of a trial that will not go on."""
+        shutil.rmtree(self.folder(trial), ignore_errors=True)
+
+    def started(self, trial: int, place: str, objective: Objective, metric: Metric) -> Curve:
+        """Take note that a leg is started in the folder `place`; return the curve of its runs that were killed.
+
+        To be called before that folder is emptied.
+        """
+        path = self.folder(trial) / _NOTE
+        known = self._noted(trial, place)
+        lost: Curve = ()
+        if known is not None:
+            lost = (*known, *salvaged(self.runs / place / STDOUT, objective.progress_reader(), metric))
+        # Without the note a killed run's curve is lost, and nothing else.
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"leg": place, "curve": lost}), encoding="utf-8")
+        return lost
+
+    def lost(self, trial: int, place: str) -> Curve:
+        """Return the curve of the runs of a leg that were killed before the one that is in the folder `place` now."""
+        return self._noted(trial, place) or ()
+
+    def _noted(self, trial: int, place: str) -> Curve | None:
+        """Return what was noted at the start of a leg; None if another was started last, or none."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            note = json.loads((self.folder(trial) / _NOTE).read_text(encoding="utf-8"))
+            if note["leg"] == place:
+                return tuple((int(step), float(value)) for step, value in note["curve"])
+        return None

@@ -1,0 +1,116 @@
+"""Sameness: configurations that would do what a measured one did, by the program's own words, need not be run."""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from autotune.display.console import shown
+from autotune.records.study import TrialRecord
+from objectives.base import Alike
+from spaces import Configuration
+
+# A program may say of one run that a parameter had no effect for a reason of that run.
+_INERT_AFTER = 2
+
+
+class Sameness:
+    """What is known of configurations that are the same in effect; `alike` is the objective's word, if it has one."""
+
+    def __init__(self, alike: Alike | None) -> None:
+        """Start without any trial."""
+        self.alike = alike
+        self._trials: dict[int, TrialRecord] = {}
+        self._numbers: list[int] = []
+        self._set: Counter[str] = Counter()
+        self._unused: Counter[str] = Counter()
+        self._inert: frozenset[str] = frozenset()
+        # By what is left of a configuration: the numbers of those trials.
+        self._places: dict[frozenset[tuple[str, Any]], list[int]] = {}
+
+    @classmethod
+    def of(cls, trials: Iterable[TrialRecord], alike: Alike | None) -> "Sameness":
+        """Learn from what ran."""
+        found = cls(alike)
+        for trial in trials:
+            found.learn(trial)
+        return found
+
+    @property
+    def inert(self) -> frozenset[str]:
+        """The parameters of which the program said, in every trial that set them, that they had no effect."""
+        return self._inert
+
+    def learn(self, trial: TrialRecord) -> None:
+        """Learn from what ran of a trial by now; only measured ones tell anything."""
+        before = self._trials.pop(trial.number, None)
+        measured = any(outcome.complete for outcome in trial.outcomes)
+        if before is None and not measured:
+            return
+        if before is not None:
+            self._count(before, -1)
+            self._forget(before)
+        if measured:
+            self._trials[trial.number] = trial
+            self._count(trial, 1)
+        names = {*trial.configuration} & {name for name, count in self._set.items() if count >= _INERT_AFTER}
+        changed = frozenset(name for name in names if self._unused[name] == self._set[name])
+        inert = (self._inert - {*trial.configuration}) | changed
+        if inert == self._inert:
+            if measured:
+                self._place(trial)
+            return
+        self._inert = inert
+        self._places, self._numbers = {}, []
+        for one in self._trials.values():
+            self._place(one)
+
+    def twin(self, configuration: Configuration) -> TrialRecord | None:
+        """Return a measured trial that a configuration is the same as in effect; None if it may show something new."""
+        reduced = self._reduced(configuration)
+        same = self._places.get(frozenset(reduced.items()))
+        first = same[0] if same else None
+        if self.alike is not None:
+            for number in self._numbers if first is None else self._numbers[: bisect_left(self._numbers, first)]:
+                trial = self._trials[number]
+                if self.alike(reduced, self._reduced(trial.configuration), _details(trial)):
+                    return trial
+        return self._trials[first] if first is not None else None
+
+    def judge(self, say: Callable[[str], None]) -> Callable[[Configuration], bool] | None:
+        """Return what tells whether a configuration would show nothing new, and says so of those that would not.
+
+        None where that is not known of any.
+        """
+
+        def shows_nothing(configuration: Configuration) -> bool:
+            twin = self.twin(configuration)
+            if twin is not None:
+                say(f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}")
+            return twin is not None
+
+        return shows_nothing if self._inert or self.alike else None
+
+    def _count(self, trial: TrialRecord, by: int) -> None:
+        unused = {name for outcome in trial.outcomes for name in outcome.unused}
+        for name in trial.configuration:
+            self._set[name] += by
+            self._unused[name] += by * (name in unused)
+
+    def _place(self, trial: TrialRecord) -> None:
+        insort(self._places.setdefault(self._key(trial), []), trial.number)
+        insort(self._numbers, trial.number)
+
+    def _forget(self, trial: TrialRecord) -> None:
+        self._places[self._key(trial)].remove(trial.number)
+        self._numbers.remove(trial.number)
+
+    def _key(self, trial: TrialRecord) -> frozenset[tuple[str, Any]]:
+        return frozenset(self._reduced(trial.configuration).items())
+
+    def _reduced(self, configuration: Configuration) -> Configuration:
+        return {name: value for name, value in configuration.items() if name not in self._inert}
+
+
+def _details(trial: TrialRecord) -> Mapping[str, Any]:
+    return next(outcome.details for outcome in trial.outcomes if outcome.complete)

@@ -1,0 +1,205 @@
+"""The agenda: which run comes next in a session, so that every run can change a decision.
+
+The default configuration comes first, often enough to know the noise; then every open trial until its race against the
+incumbent is over; a new incumbent as often as the default, since a lucky run must not decide against all that follow;
+capped trials whose bound the incumbent turned out not to keep; now and then the default again, which starts a new block
+of time and shows whether the machine drifts. When nothing of that is left, a new trial may start.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from math import inf, log
+from statistics import median
+from typing import ClassVar
+
+from autotune.execution.capping import Cap, Pace, cap
+from autotune.execution.segments import Leg
+from autotune.records.study import RECORDED_CAP, State, TrialRecord
+from autotune.statistics.racing import RaceRules, Standing, losing_value, standing
+from autotune.statistics.standings import Standings
+from autotune.storage.observation import Observation
+from autotune.studyfile import RepeatsSection
+from objectives.base import Metric
+
+WARM_UP = "warm-up"
+# A warm-up fills caches and wakes the processor: that takes no longer.
+WARM_UP_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One run to be made. `series` is empty for a run that counts; `leg` is how far it goes."""
+
+    trial: TrialRecord
+    series: str = ""
+    leg: Leg | None = None
+
+
+@dataclass
+class Agenda:
+    """What a session has to run.
+
+    `second` is the other metric of a trade-off; `block` the number of the present block of time.
+    """
+
+    repeats: RepeatsSection
+    second: Metric | None = None
+    block: int = 0
+    apart: ClassVar[bool] = True
+    """What a trial tells depends on its own runs alone."""
+    _warm_ups: int = 0
+    _baselines: int = 0
+    _since_baseline: int = 0
+    _left_alone: set[int] = field(default_factory=set)
+
+    @property
+    def rules(self) -> RaceRules:
+        """When a configuration is run again."""
+        return self.repeats.rules
+
+    def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return the next run; None when a new trial may start, or the running ones have to end first."""
+        default = standings.default
+        if default is not None and not self.ready(standings):
+            if default.number in busy:
+                return None
+            return Step(default, WARM_UP if self._warm_ups < self.repeats.warm_up_runs else "")
+        number = next((one for one in standings.open if one not in busy and one not in self._left_alone), None)
+        if number is not None:
+            return Step(self._for_race(standings.trials[number], standings, busy))
+        if default is not None and self._baseline_is_due(default) and default.number not in busy:
+            return Step(default)
+        again = next((trial for trial in self.deserving(standings) if self._may_run(trial, busy)), None)
+        return Step(again) if again else None
+
+    def _may_run(self, trial: TrialRecord, busy: Collection[int]) -> bool:
+        return trial.number not in busy and trial.number not in self._left_alone
+
+    def deserving(self, standings: Standings) -> list[TrialRecord]:
+        """Return the settled trials that deserve another run: a young incumbent, and who was capped below its value."""
+        best = standings.incumbent
+        if best is None or not best.settled:
+            return []
+        young = [best] if len(best.runs) < min(self.repeats.baseline_runs, self.rules.max_runs) else []
+        value = standings.effects.center(best.number)
+        return young + [
+            trial
+            for trial in standings.capped_below(value)
+            if len(trial.runs) < self.rules.max_runs and trial.outcomes[-1].code != RECORDED_CAP
+        ]
+
+    def ready(self, standings: Standings) -> bool:
+        """Whether the default configuration has run as often as is needed before others."""
+        default = standings.default
+        if default is None:
+            return False
+        if default.number in self._left_alone or default.state is State.FAILED:
+            return True
+        missing = self.repeats.baseline_runs - len(default.runs)
+        return self._warm_ups >= self.repeats.warm_up_runs and self._baselines > 0 and missing <= 0
+
+    def _baseline_is_due(self, default: TrialRecord) -> bool:
+        every = self.repeats.baseline_every
+        is_due = every > 0 and self._since_baseline >= every
+        return is_due and default.complete and default.number not in self._left_alone
+
+    def _for_race(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> TrialRecord:
+        """Return the side of a race whose run tells more: the one with fewer runs."""
+        rival = standings.incumbent
+        if rival is None or not trial.runs or rival.number in busy or rival.number in self._left_alone:
+            return trial
+        if standings.effects.drift > 0.0:
+            # Only what ran in the same block of time can be compared well.
+            for side in (rival, trial):
+                if not standings.effects.values(side.number, self.block):
+                    return side
+        if len(trial.runs) <= len(rival.runs) or len(rival.runs) >= self.rules.max_runs:
+            return trial
+        return rival
+
+    def starts(self, step: Step, standings: Standings) -> None:
+        """Take note of a run that starts: the default configuration opens a new block."""
+        default = standings.default
+        if default is None or step.trial.number != default.number or step.series:
+            return
+        if self._baselines and self.ready(standings):
+            self.block += 1
+        self._since_baseline = 0
+
+    def ended(self, step: Step, standings: Standings) -> None:
+        """Take note of a run that ended."""
+        default = standings.default
+        if step.series == WARM_UP:
+            self._warm_ups += 1
+        elif default is not None and step.trial.number == default.number:
+            self._baselines += 1
+        else:
+            self._since_baseline += 1
+
+    def leave_alone(self, trial: TrialRecord) -> None:
+        """Run a trial no more in this session: the machine fails it."""
+        self._left_alone.add(trial.number)
+
+    def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return nothing: a run that could not change a decision is not made, whoever has nothing to do."""
+        del standings, busy
+        return None
+
+    def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
+        """Return what a trial tells the sampler."""
+        found = observation(trial, standings)
+        if self.second is None or not trial.complete:
+            return found
+        values = [value for value in trial.measured(self.second.name) if value > 0.0]
+        if not values:
+            return found
+        return replace(found, second=self.second.cost(log(median(values))))
+
+    def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int] = ()) -> bool:
+        """Whether no further run could change what a trial is worth."""
+        del busy
+        if not trial.complete:
+            return bool(trial.runs)
+        if standings.default is trial:
+            return len(trial.runs) >= self.repeats.baseline_runs
+        rival = standings.incumbent
+        if rival is None or rival.number == trial.number:
+            return len(trial.runs) >= self.rules.min_runs
+        return standing(standings.effects, trial.number, rival.number, self.rules) is not Standing.OPEN
+
+    def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
+        """Return from where on the next run of a challenger has lost; None for the incumbent and the default."""
+        rival = standings.incumbent
+        untouched = {other.number for other in (rival, standings.default) if other is not None}
+        if not self.repeats.caps or rival is None or not rival.complete or trial.number in untouched:
+            return None
+        bound = losing_value(standings.effects, trial.number, rival.number, self.block, self.rules)
+        if bound == inf:
+            return None
+        return cap(
+            standings.metric,
+            standings.from_log(bound),
+            overhead_s=standings.overhead_s,
+            pace=_pace(rival, standings),
+        )
+
+
+def observation(trial: TrialRecord, standings: Standings) -> Observation:
+    """Return what a trial that is not paused tells the sampler."""
+    match trial.state:
+        case State.COMPLETE:
+            return Observation(value=standings.value(trial), runs=len(trial.measured(standings.metric.name)))
+        case State.CAPPED:
+            return Observation(bound=standings.bound(trial))
+        case State.RUNNING:
+            return Observation(pending=True)
+        case _:
+            return Observation()
+
+
+def _pace(rival: TrialRecord, standings: Standings) -> Pace | None:
+    """Return the incumbent's pace, if every run to its end took as many steps: else a step is no measure of work."""
+    outcome = next((outcome for outcome in reversed(rival.outcomes) if outcome.complete and outcome.timeline), None)
+    if standings.steps is None or outcome is None:
+        return None
+    return Pace(outcome.timeline, outcome.usage.elapsed_s, outcome.metrics[standings.metric.name])

@@ -1,0 +1,123 @@
+"""Patience: when a study stops by itself, `trials = "auto"`.
+
+It stops when what the next trials would gain, at most and with some probability, is less than what matters, at two
+looks in a row. What matters is the least gain that the study file asks for, or what the noise lets one tell from
+nothing, whichever is more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import Any, Self
+
+from autotune.search.expected_gain import AHEAD, Prospect
+from autotune.statistics.standings import Standings
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import OUTLOOK, StudyStore
+from autotune.studyfile import StudyFile
+from spaces.space import Count
+
+_LEAST = 20
+# So many trials from look to look: the model changes its mind, and would stop a study at the first dull moment.
+_EVERY = 5
+# Trials that take no more than that together are as good as free: then a tenth of what matters otherwise does.
+_FREE_S = 60.0
+_CHEAP = 0.1
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What was expected of more search when there were `after` trials, and whether that `stopped` the study.
+
+    `matters` is the least relative gain that would have made it go on; `due` are the trials and the gain at the newest
+    look that was one of the rule's, not at the end of a session.
+    """
+
+    after: int
+    prospect: Prospect
+    matters: float
+    stopped: bool = False
+    due: tuple[int, float] | None = None
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read the JSON-able form."""
+        due = stored["due"]
+        parts = {"prospect": Prospect(**stored["prospect"]), "due": (int(due[0]), float(due[1])) if due else None}
+        return cls(**{**stored, **parts})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return asdict(self)
+
+    def holds(self, standings: Standings, study: StudyFile) -> bool:
+        """Whether a study that was stopped would be so again: no trial came since, and no less matters now."""
+        there = study.budget.auto and self.stopped and self.after == len(standings.trials)
+        return there and self.prospect.gain <= matters(standings, study)
+
+    def calm_after(self, before: "Outlook | None") -> bool:
+        """Whether too little was to be gained at this look, and at the rule's one just `before`."""
+        if before is None or before.due is None:
+            return False
+        after, gain = before.due
+        return self.after - after == _EVERY and max(gain, self.prospect.gain) <= self.matters
+
+    def sentence(self) -> str:
+        """Say it to a person."""
+        found = self.prospect
+        most = f"{found.gain:.1%} at most" if found.gain >= 0.0005 else "less than 0.1%"
+        gain = f"the next {found.trials} {'' if self.stopped else 'trials '}would gain {most}"
+        likely = f"{gain}, with probability {found.probability:g}"
+        if not self.stopped:
+            return likely
+        return f"stopped after {self.after} trials: {likely} ({self.matters:.1%} would matter)"
+
+
+def look_ahead(
+    store: StudyStore, seen: Mapping[int, Observation], standings: Standings, study: StudyFile, *, due: bool
+) -> Outlook | None:
+    """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `StudyStore.ask`.
+
+    Only a look that is `due` may stop a study: how often its sessions end must not matter.
+    """
+    if study.stopping is not None or study.tradeoff is not None:
+        return None
+    before = stored_outlook(store)
+    there = before is not None and before.stopped and before.after == len(standings.trials)
+    if before is not None and there and (not study.budget.auto or before.holds(standings, study)):
+        return before
+    prospect = store.prospect(seen, standings.noise)
+    if prospect is None:
+        return None
+    least = matters(standings, study)
+    found = Outlook(len(standings.trials), prospect, least, due=before.due if before else None)
+    if due:
+        stopped = study.budget.auto and found.calm_after(before)
+        found = replace(found, stopped=stopped, due=(found.after, prospect.gain))
+    store.set_attribute(OUTLOOK, found.to_dict())
+    return found
+
+
+def stored_outlook(store: StudyStore) -> Outlook | None:
+    """Return what was expected when one looked last; None if nobody did."""
+    stored = store.attribute(OUTLOOK)
+    return Outlook.from_dict(stored) if stored else None
+
+
+def can_tell(trials: int, size: Count) -> bool:
+    """Whether so many trials tell what is ahead: 20 of them, or half of a small valid set."""
+    least = min(_LEAST, (size.value + 1) // 2) if size.exact else _LEAST
+    return trials >= least
+
+
+def is_due(trials: int, size: Count) -> bool:
+    """Whether a study that stops by itself is to look ahead when it has so many trials."""
+    return trials % _EVERY == 0 and can_tell(trials, size)
+
+
+def matters(standings: Standings, study: StudyFile) -> float:
+    """Return the least relative gain for which a study goes on."""
+    spent = [sum(outcome.usage.elapsed_s for outcome in t.outcomes) for t in standings.trials.values() if t.settled]
+    ahead_s = AHEAD * fmean(spent) / study.budget.workers if spent else 0.0
+    wanted = study.repeats.min_gain * (_CHEAP if ahead_s < _FREE_S else 1.0)
+    return max(wanted, standings.resolution)

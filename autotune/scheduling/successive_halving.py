@@ -1,0 +1,185 @@
+"""Staging: which leg comes next, for programs that work in steps, so that most of them go to trials that deserve it.
+
+The counterpart of the agenda of runs that are repeated: a trial is trained to its first rung, and goes on from its
+checkpoint if it is among the best there. The default configuration is trained to the end first: it is the baseline.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from statistics import median
+from typing import ClassVar
+
+from autotune.execution.capping import Cap
+from autotune.execution.segments import Leg, best_until, curve_of
+from autotune.records.study import ENDED, State, TrialRecord
+from autotune.scheduling.hyperband import Bracket, Entry, Race, halving, planned
+from autotune.scheduling.repeats import Step, observation
+from autotune.statistics.standings import Standings
+from autotune.storage.observation import Observation
+from autotune.studyfile import StoppingSection
+from objectives.base import Metric
+
+# A rung tells something of the space when so many trials have reached it.
+_TELLING = 4
+
+
+def extended(known: Sequence[Bracket], trials: int, rules: StoppingSection) -> tuple[Bracket, ...]:
+    """Return the brackets of a study for so many trials beside the default one; those that it has stay as they are."""
+    missing = trials - sum(bracket.sizes[0] for bracket in known)
+    if missing <= 0:
+        return tuple(known)
+    most, least, eta = rules.max_steps, rules.min_steps, rules.eta
+    match rules.rule:
+        case "hyperband":
+            return (*known, *planned(missing, most, least, eta))
+        case "asha":
+            return (*known, halving(missing, most, least, eta))
+        case _:
+            return (*known, Bracket((missing,), (most,)))
+
+
+@dataclass
+class Staging:
+    """What a session has to run, for a study whose trials work in steps. `brackets` are those of the whole study."""
+
+    rules: StoppingSection
+    metric: Metric
+    brackets: Sequence[Bracket]
+    block: int = 0
+    apart: ClassVar[bool] = False
+    """What a paused trial tells depends on the others."""
+    _left_alone: set[int] = field(default_factory=set)
+    _no_more: bool = False
+
+    def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return the next leg; None when a new trial may start, or the running ones have to end first."""
+        default = standings.default
+        if default is not None and not self.ready(standings):
+            return None if default.number in busy else Step(default, leg=self._leg(self.rules.max_steps))
+        return self._unstarted(standings, busy) or self._promoted(standings, busy, idle=False)
+
+    def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return a leg for a worker that has nothing else to do: no new trial can start."""
+        self._no_more = True
+        return self._promoted(standings, busy, idle=True)
+
+    def ready(self, standings: Standings) -> bool:
+        """Whether the default configuration has been trained."""
+        default = standings.default
+        return default is not None and (bool(default.runs) or default.number in self._left_alone)
+
+    def deserving(self, standings: Standings) -> list[TrialRecord]:
+        """Return nothing: a settled trial is not run again."""
+        del standings
+        return []
+
+    def starts(self, step: Step, standings: Standings) -> None:
+        """Take note of a leg that starts."""
+
+    def ended(self, step: Step, standings: Standings) -> None:
+        """Take note of a leg that ended."""
+
+    def leave_alone(self, trial: TrialRecord) -> None:
+        """Run a trial no more in this session: the machine fails it."""
+        self._left_alone.add(trial.number)
+
+    def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
+        """Return nothing: the quality of a model says nothing before its step."""
+        del trial, standings
+        return None
+
+    def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
+        """Whether a trial will not be trained any further."""
+        if not trial.runs or trial.state is not State.PAUSED or trial is standings.default:
+            return bool(trial.runs)
+        for bracket, members in zip(self.brackets, self._members(standings), strict=True):
+            if any(member.number == trial.number for member in members):
+                return self._race(bracket, members, busy).is_over(self._entry(trial, bracket, busy))
+        return True
+
+    def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
+        """Return what a trial tells the sampler: a paused one is not better than the middle of those that went on.
+
+        The values of different rungs cannot be compared. While few have gone on, theirs tell nothing yet, and the best
+        of a paused trial counts as it is.
+        """
+        if trial.state is not State.PAUSED:
+            return observation(trial, standings)
+        own = self._best(trial)
+        complete = [other for other in standings.trials.values() if other.complete]
+        values = [value for other in complete if (value := self._best(other)) is not None]
+        if own is None or len(values) < _TELLING:
+            return Observation(value=own, partial=True)
+        middle = median(values)
+        return Observation(bound=max(own, middle, key=self.metric.cost))
+
+    def _best(self, trial: TrialRecord) -> float | None:
+        return best_until(curve_of(trial.runs[-1].outcome), self.rules.max_steps, self.metric)
+
+    def _unstarted(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        for race, members in zip(self.brackets, self._members(standings), strict=True):
+            for trial in members:
+                if not trial.runs and not trial.settled and self._may_run(trial, busy):
+                    return Step(trial, leg=self._leg(race.steps[0], standings))
+        return None
+
+    def _promoted(self, standings: Standings, busy: Collection[int], *, idle: bool) -> Step | None:
+        for race in self._races(standings, busy):
+            entry = race.promoted(idle=idle)
+            if entry is not None and self._may_run(standings.trials[entry.number], busy):
+                return Step(standings.trials[entry.number], leg=self._leg(race.bracket.steps[entry.level]))
+        return None
+
+    def _may_run(self, trial: TrialRecord, busy: Collection[int]) -> bool:
+        return trial.number not in busy and trial.number not in self._left_alone
+
+    def _leg(self, steps: int, standings: Standings | None = None) -> Leg:
+        floors = self._floors(standings) if standings is not None and self.rules.rule == "median" else {}
+        return Leg(steps, self.rules.max_steps, self.metric, floors)
+
+    def _floors(self, standings: Standings) -> Mapping[int, float]:
+        """Return the median over other trials of the best value up to each step (Golovin et al., "Vizier", 2017)."""
+        by_step: dict[int, list[float]] = {}
+        for trial in standings.trials.values():
+            best: float | None = None
+            for step, value in curve_of(trial.runs[-1].outcome) if trial.runs else ():
+                best = value if best is None else min(best, value, key=self.metric.cost)
+                by_step.setdefault(step, []).append(best)
+        judged = range(self.rules.min_steps, self.rules.max_steps)
+        return {step: median(best) for step, best in by_step.items() if step in judged and len(best) >= _TELLING}
+
+    def _members(self, standings: Standings) -> list[list[TrialRecord]]:
+        """Return the trials of each bracket: in their order, but for the default one."""
+        default = standings.default
+        trials = [trial for _, trial in sorted(standings.trials.items()) if trial is not default]
+        found, first = [], 0
+        for bracket in self.brackets:
+            found.append(trials[first : first + bracket.sizes[0]])
+            first += bracket.sizes[0]
+        return found
+
+    def _races(self, standings: Standings, busy: Collection[int]) -> list[Race]:
+        members = self._members(standings)
+        return [self._race(bracket, trials, busy) for bracket, trials in zip(self.brackets, members, strict=True)]
+
+    def _race(self, bracket: Bracket, members: Sequence[TrialRecord], busy: Collection[int]) -> Race:
+        return Race(
+            bracket,
+            tuple(self._entry(trial, bracket, busy) for trial in members),
+            self.rules.eta,
+            full=self._no_more or len(members) == bracket.sizes[0],
+            eager=self.rules.rule == "asha",
+        )
+
+    def _entry(self, trial: TrialRecord, bracket: Bracket, busy: Collection[int]) -> Entry:
+        out = trial.state is State.FAILED or trial.settled or trial.number in self._left_alone
+        reached = trial.runs[-1].steps if trial.runs and trial.runs[-1].outcome.complete else None
+        if reached is None:
+            return Entry(trial.number, busy=trial.number in busy, out=out)
+        outcome = trial.runs[-1].outcome
+        curve, ended = curve_of(outcome), ENDED in outcome.details
+        rungs = [steps for steps in bracket.steps if ended or steps <= reached]
+        best = (best_until(curve, steps, self.metric) for steps in rungs)
+        values = tuple(inf if value is None else self.metric.cost(value) for value in best)
+        return Entry(trial.number, values, trial.number in busy, out or ended)

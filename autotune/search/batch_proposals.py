@@ -1,0 +1,106 @@
+"""Plan: what to propose next and next after that, from one look at the data, while many runs are in flight.
+
+To fit a model for each of a thousand workers would take longer than their runs. A plan keeps the most promising
+candidates of one model, and takes note of each that is proposed as the model would: a run in flight is believed at the
+model's mean (kriging believer), so that its mean stays as it is and only its doubt gets less, near what was proposed.
+"""
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from autotune.search.acquisition import Weighed
+from autotune.search.base import Rows, keys
+from autotune.search.gaussian_process import Array, log_expected_improvement
+
+CROWD = 20
+"""From so many runs in flight on a plan is made; with fewer of them every proposal has a model of its own."""
+
+# A plan is good until that share of the runs in flight has ended, or of those that it was made from.
+_OF_FLIGHTS = 10
+_OF_ENDED = 5
+# Where somebody waits it is good until that share is new of all that is known: a model of many takes seconds.
+_OF_KNOWN = 50
+# The most promising candidates, and others by chance: what was proposed may have used up the region of the first.
+_PROMISING = 700
+_OTHERS = 300
+_LEAST_VARIANCE = 1e-12
+_JITTER = 1e-6
+
+
+class Plan:
+    """The candidates of one model, as they look when those that were proposed since are running."""
+
+    def __init__(self, weighed: Weighed, rows: Rows, rng: np.random.Generator, waiting: int = 0) -> None:
+        """Choose among what was weighed without the runs in flight; `rows`, (n, p), are all trials by now.
+
+        So many are `waiting` for a proposal: they are in flight soon.
+        """
+        model, evidence = weighed.model, weighed.evidence
+        order = weighed.order
+        chosen = np.concatenate([order[:_PROMISING], rng.permutation(order[_PROMISING:])[:_OTHERS]])
+        self._candidates: Rows = weighed.candidates[chosen]
+        self._places = {key: place for place, key in enumerate(keys(self._candidates))}
+        self._known = len(rows)
+        self._ended = int((~evidence.pending).sum())
+        flights = int(evidence.pending.sum()) + waiting
+        least = self._ended // _OF_KNOWN if waiting else 0
+        self._good_for = max(1, min(max(flights // _OF_FLIGHTS, least), self._ended // _OF_ENDED))
+        self._best = model.best
+        surrogate = model.surrogate
+        self._kernel, self._scale = surrogate.kernel, surrogate.scale
+        self._noise = self._kernel.noise + _JITTER
+        self._traits = model.space.traits_of(self._candidates)
+        self._mean = model.leaning.of(self._candidates) + surrogate.predict(self._traits)[0]
+        self._chances = np.log(model.works(self._traits))
+        roots = _conditioned(weighed, model.space.traits_of(rows[evidence.pending]), self._traits)
+        self._variance = self._kernel.signal - np.einsum("ij,ij->j", roots, roots)
+        self._roots = np.empty((len(roots) + 2 * self._good_for, len(chosen)))
+        self._roots[: len(roots)] = roots
+        self._count = len(roots)
+
+    @property
+    def _full(self) -> bool:
+        return self._count == len(self._roots)
+
+    def serves(self, rows: Rows, ended: int) -> bool:
+        """Whether it is still good when the trials are `rows`, (n, p), of which so many have `ended`."""
+        return len(rows) >= self._known and ended - self._ended < self._good_for and not self._full
+
+    def best(self, rows: Rows, count: int) -> Rows:
+        """Return the most promising that are not in `rows`, (n, p), which has all that it had before; none at last."""
+        for key in keys(rows[self._known :]):
+            place = self._places.get(key)
+            if place is not None and not self._full:
+                self._believe(place)
+        self._known = len(rows)
+        deviation = self._scale * np.sqrt(np.maximum(self._variance, _LEAST_VARIANCE))
+        promise = log_expected_improvement(self._mean, deviation, self._best) + self._chances
+        order = np.argsort(-promise, kind="stable")
+        found: Rows = self._candidates[order[np.isfinite(promise[order])][:count]]
+        return found
+
+    def _believe(self, place: int) -> None:
+        roots = self._roots[: self._count]
+        shared = self._kernel.between(self._traits[place : place + 1], self._traits)[0] - roots[:, place] @ roots
+        root = shared / np.sqrt(max(self._variance[place], _LEAST_VARIANCE) + self._noise)
+        self._roots[self._count] = root
+        self._count += 1
+        self._variance -= root**2
+        self._chances[place] = -np.inf
+
+
+def _conditioned(weighed: Weighed, pending: Array, traits: Array) -> Array:
+    """Return rows, (k, m), whose squares add up to what is known of candidates with `traits`, (m, d).
+
+    Known are the points of the process, and those of `pending`, (l, d), believed at its mean.
+    """
+    surrogate = weighed.model.surrogate
+    kernel = surrogate.kernel
+    known = solve_triangular(
+        surrogate.factor, kernel.between(surrogate.x, np.concatenate([traits, pending])), lower=True, check_finite=False
+    )
+    candidates, running = known[:, : len(traits)], known[:, len(traits) :]
+    covariance = kernel.between(pending, pending) - running.T @ running
+    factor = np.linalg.cholesky(covariance + (kernel.noise + _JITTER) * np.eye(len(pending)))
+    shared = kernel.between(pending, traits) - running.T @ candidates
+    return np.concatenate([candidates, solve_triangular(factor, shared, lower=True, check_finite=False)])

@@ -1,0 +1,141 @@
+"""The sampler over the valid set: an Optuna sampler that proposes only valid configurations not measured before.
+
+The first proposal is the default configuration, the next few spread over the valid set, the rest maximise the expected
+improvement of a Gaussian process on the traits of configurations (`spaces.traits`), over the valid set itself where it
+is small, or over a sample of it and the neighbours of the best where it is not. A value of several runs weighs as much;
+a capped trial counts as somewhere above its bound; a failed one as a standard deviation worse than the worst, and near
+it an improvement is expected only as far as a run is expected to work; running trials are believed at the model's mean
+(kriging believer: Ginsbourger, Le Riche & Carraro 2010). What measurements elsewhere say of configurations is the mean
+function of the process (`guide`); where predictions were tried first, it makes up for spreading over the valid set.
+While many runs are in flight, several proposals are made from one model (`plan`); what is proposed depends on the seed
+and the stored trials alone only with fewer of them. What is known to be the same in effect as a measured configuration
+is passed over. Why so, and what was measured: docs/search.md.
+"""
+
+from operator import attrgetter
+
+import numpy as np
+
+from autotune.search import initial_design
+from autotune.search.acquisition import LEAST_VALUES, Model, Weighed, model_of
+from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, unseen
+from autotune.search.batch_proposals import CROWD, Plan
+from autotune.search.gaussian_process import Array
+from autotune.search.prior_mean import UNGUIDED, Guide
+from autotune.search.training_data import Evidence, are_ratios, evidence_of
+from spaces import Space
+
+# All of a valid set up to this size is scored; of a larger one a sample of this size.
+_SCORED = 5_000
+_SIMULATED = 1_000
+# Of a larger one the neighbours of that many of the best measured and of the most promising are scored, too, the
+# latter so often: the search can refine where the sample is thin.
+_REFINED = 5
+_CLIMBS = 3
+# A design is chosen from so many.
+_DESIGNED = 500
+_IS_PENDING = attrgetter("pending")
+
+
+class ValidSetSampler(Proposer):
+    """Proposes `startup` trials by initial_design, then guided by a model; or at random for ever without one."""
+
+    def __init__(self, space: Space, *, seed: int = 0, startup: int = 6, model: bool = True) -> None:
+        super().__init__(space, seed=seed)
+        self._startup = startup
+        self._model = model
+        self._guide: Guide = UNGUIDED
+        self._plan: Plan | None = None
+
+    @property
+    def blind(self) -> int | None:
+        """How many trials after the default do not depend on measurements."""
+        return self._startup if self._model else None
+
+    def guide_by(self, guide: Guide | None) -> None:
+        """Heed what other settings say of configurations, where values are compared by ratio: without a trade-off."""
+        self._guide = guide or UNGUIDED
+        self._plan = None
+
+    def ranked(self, history: History, rng: np.random.Generator) -> Rows:
+        """Return candidates that no trial has, the most promising first."""
+        seen = history.rows
+        if not self._model:
+            return self.drawn(rng, seen)
+        if len(seen) <= self._startup and not self._is_led(history):
+            return self._designed(seen, rng)
+        running = sum(map(_IS_PENDING, history.observations))
+        if running + self.waiting() >= CROWD:
+            return self._planned(history, running, rng)
+        self._plan = None
+        weighed = self.weighed(history, rng)
+        if weighed is None:
+            return self.drawn(rng, seen)
+        best: Rows = weighed.candidates[weighed.order[:PASSED_OVER]]
+        return best
+
+    def _planned(self, history: History, running: int, rng: np.random.Generator) -> Rows:
+        """Return the best of a plan that has served before, if it is still good."""
+        seen = history.rows
+        if self._plan is not None and self._plan.serves(seen, len(seen) - running):
+            best = self._plan.best(seen, PASSED_OVER)
+            if len(best):
+                return best
+        weighed = self.weighed(history, rng, believing=False)
+        if weighed is None:
+            return self.drawn(rng, seen)
+        self._plan = Plan(weighed, seen, rng, self.waiting())
+        return self._plan.best(seen, PASSED_OVER)
+
+    def weighed(self, history: History, rng: np.random.Generator, *, believing: bool = True) -> Weighed | None:
+        """Return the candidates with what is expected of them, `believing` as for a model; None without a model.
+
+        Raises:
+            SpaceExhaustedError: there is none left.
+        """
+        evidence = evidence_of(history.observations, history.direction, rng)
+        model = model_of(self.space, history.rows, evidence, self._guide_of(history), believing=believing)
+        return Weighed(model, evidence, *self._scored(model, history.rows, evidence, rng)) if model else None
+
+    def _guide_of(self, history: History) -> Guide:
+        return self._guide if are_ratios(history.observations) else UNGUIDED
+
+    def _is_led(self, history: History) -> bool:
+        """Whether predictions and the guide make up for a design: they were tried, and the model has values."""
+        values = sum(one.value is not None for one in history.observations)
+        return len(self._predicted) > 0 and self._guide_of(history) is not UNGUIDED and values >= LEAST_VALUES
+
+    def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
+        candidates = unseen(self.space.sample_indices(rng, len(seen) + _DESIGNED), seen)
+        order = initial_design.ranked(self.space.traits_of(candidates), self.space.traits_of(seen))
+        chosen: Rows = candidates[order[:PASSED_OVER]]
+        return chosen
+
+    def _scored(self, model: Model, seen: Rows, evidence: Evidence, rng: np.random.Generator) -> tuple[Rows, Array]:
+        """Return candidates, (m, p), and their promise, (m,)."""
+        if self.space.listable and self.space.size.value <= _SCORED:
+            candidates = unseen(rng.permutation(self.space.all_indices()), seen)
+            return candidates, model.promise(candidates)
+        best = seen[np.argsort(evidence.values, kind="stable")[:_REFINED]]
+        # Where draws are simulated (their number is an estimate), they are dear.
+        count = _SCORED if self.space.size.exact else _SIMULATED
+        candidates = fresh(np.concatenate([self.space.sample_indices(rng, count), self._near(best)]), seen)
+        if not len(candidates):
+            candidates = self.drawn(rng, seen)
+        promise = model.promise(candidates)
+        for _ in range(_CLIMBS):
+            top = np.argsort(-promise, kind="stable")[:_REFINED]
+            found = fresh(self._near(candidates[top]), np.concatenate([seen, candidates]))
+            if not len(found):
+                break
+            candidates = np.concatenate([candidates, found])
+            reached = model.promise(found)
+            climbed = reached.max() > promise[top[0]]
+            promise = np.concatenate([promise, reached])
+            if not climbed:
+                break
+        return candidates, promise
+
+    def _near(self, rows: Rows) -> Rows:
+        near = [found for one in self.space.decode(rows) for found in self.space.neighbours(one)]
+        return self.space.indices(near)

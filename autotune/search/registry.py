@@ -1,0 +1,164 @@
+"""Samplers by their names in a study file: our own, and Optuna's and OptunaHub's through the adapter."""
+
+import importlib
+import importlib.util
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import optuna
+from optuna.samplers import BaseSampler
+
+from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.search.base import Proposer
+from autotune.search.exhaustive_sampler import ExhaustiveSampler
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.search.mirror_study import Inner
+from autotune.search.options import argument_errors, arguments_of
+from autotune.search.optuna_adapter import AdaptedSampler
+from autotune.studyfile import SamplerSection, suggestion
+from spaces import Space, SpaceError
+
+_OWN = ("autotune", "random", "exhaustive")
+_OPTUNA = {"tpe": "TPESampler", "gp": "GPSampler", "cmaes": "CmaEsSampler"}
+_NEEDED = {"GPSampler": ("torch", "scipy"), "CmaEsSampler": ("cmaes",)}
+# They learn from the trials alone; all others are taken to keep notes of what they proposed.
+_FORGETFUL = ("TPESampler", "GPSampler", "RandomSampler", "BruteForceSampler")
+# It is Optuna's GP for the first few hundred trials, which is slow to be asked about each of them again.
+_FORGETFUL_PACKAGES = ("samplers/auto_sampler",)
+_USELESS = {"GridSampler": "a grid of valid configurations is sampler.name = 'exhaustive'"}
+_HUB = "optunahub:"
+
+
+def sampler_of(space: Space, settings: SamplerSection) -> Proposer:
+    """Return the sampler of a study file's `[sampler]` for `space`.
+
+    Raises:
+        StudyFileError: there is no such sampler, its options are wrong, or it cannot search this space.
+        CannotRunHereError: a package that it needs is not installed, or cannot be fetched.
+    """
+    inner = check_sampler(settings)
+    if inner is not None:
+        return AdaptedSampler(space, inner, seed=settings.seed, startup=settings.startup)
+    if settings.name != "exhaustive":
+        return ValidSetSampler(space, seed=settings.seed, startup=settings.startup, model=settings.name == "autotune")
+    try:
+        return ExhaustiveSampler(space)
+    except SpaceError as error:
+        msg = f"{error} @ sampler.name"
+        raise StudyFileError(msg) from None
+
+
+def check_sampler(settings: SamplerSection) -> Inner | None:
+    """Return the Optuna sampler that is behind a name, None behind our own, before anything is run.
+
+    Raises:
+        StudyFileError: there is no such sampler, or its options are wrong: all of them are listed.
+        CannotRunHereError: a package that it needs is not installed, or cannot be fetched.
+    """
+    if settings.name in _OWN:
+        if settings.options:
+            msg = f"sampler {settings.name!r} has no options, got {', '.join(settings.options)} @ sampler.options"
+            raise StudyFileError(msg)
+        return None
+    if settings.name.startswith(_HUB):
+        return _from_hub(settings)
+    made = _optuna_class(_OPTUNA.get(settings.name) or settings.name.removeprefix("optuna:"))
+    _check_installed(settings.name, _NEEDED.get(made.__name__, ()))
+    return Inner(
+        _builder(made, settings),
+        remembers=made.__name__ not in _FORGETFUL,
+        numeric=made.__name__ == "CmaEsSampler",
+        steady=made.__name__ == "QMCSampler",
+    )
+
+
+def _optuna_class(name: str) -> type[BaseSampler]:
+    classes = [getattr(optuna.samplers, known) for known in optuna.samplers.__all__]
+    found: dict[str, type[BaseSampler]] = {
+        one.__name__: one
+        for one in classes
+        if inspect.isclass(one) and issubclass(one, BaseSampler) and not inspect.isabstract(one)
+        if one.__name__ not in _USELESS
+    }
+    if name in _USELESS:
+        msg = f"{name} cannot be used over a valid set: {_USELESS[name]} @ sampler.name"
+        raise StudyFileError(msg)
+    if name not in found:
+        msg = f"Optuna has no sampler {name!r}{suggestion(name, found)}; it has {', '.join(found)} @ sampler.name"
+        raise StudyFileError(msg)
+    return found[name]
+
+
+def _check_installed(name: str, packages: tuple[str, ...]) -> None:
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        what = " and ".join(missing)
+        msg = f"sampler {name!r} needs {what}: python -m pip install {' '.join(missing)} @ sampler.name"
+        raise CannotRunHereError(msg)
+
+
+def _from_hub(settings: SamplerSection) -> Inner:
+    _check_installed(settings.name, ("optunahub",))
+    package, _, name = settings.name.removeprefix(_HUB).partition(":")
+    try:
+        module = importlib.import_module("optunahub").load_module(package)
+    except Exception as error:  # others' code, and a network: whatever it raises, the user has to see what it says
+        reason = " ".join(str(error).split()) or type(error).__name__
+        msg = (
+            f"OptunaHub's package {package!r} cannot be loaded: {reason}; it is fetched from GitHub when it is first "
+            "used: check its name on hub.optuna.org, the network, and that what it needs is installed @ sampler.name"
+        )
+        raise CannotRunHereError(msg) from error
+    made = _hub_class(module, package, name)
+    return Inner(_builder(made, settings), remembers=package not in _FORGETFUL_PACKAGES)
+
+
+def _hub_class(module: Any, package: str, name: str) -> type[BaseSampler]:  # noqa: ANN401  a module of others
+    classes: dict[str, type[BaseSampler]] = {
+        known: one
+        for known, one in vars(module).items()
+        if inspect.isclass(one) and issubclass(one, BaseSampler) and not inspect.isabstract(one)
+    }
+    # What a package imports from Optuna is not what it offers.
+    own = {known: one for known, one in classes.items() if not one.__module__.startswith("optuna.")}
+    if name in own:
+        return own[name]
+    if len(own) == 1 and not name:
+        return next(iter(own.values()))
+    there = ", ".join(own) or "none"
+    msg = (
+        f"OptunaHub's package {package!r} has these samplers: {there}{suggestion(name, own)}; "
+        f"name one, optunahub:{package}:CLASS @ sampler.name"
+    )
+    raise StudyFileError(msg)
+
+
+def _builder(made: type[BaseSampler], settings: SamplerSection) -> Callable[[int], BaseSampler]:
+    errors = argument_errors(made, settings.options)
+    if not errors:
+        arguments = arguments_of(made, settings.options)
+        build = _building(made, arguments)
+        try:
+            build(0)
+        except (TypeError, ValueError, ImportError) as error:
+            errors = [f"{made.__name__} refuses these options: {' '.join(str(error).split())} @ sampler.options"]
+        else:
+            return build
+    lines = "\n".join(f"  {line}" for line in errors)
+    msg = f"sampler {settings.name!r} has errors:\n{lines}"
+    raise StudyFileError(msg)
+
+
+def _building(made: type[BaseSampler], arguments: Mapping[str, Any]) -> Callable[[int], BaseSampler]:
+    seeded = "seed" in inspect.signature(made).parameters
+
+    def build(seed: int) -> BaseSampler:
+        given = {**arguments, "seed": seed} if seeded else dict(arguments)
+        with warnings.catch_warnings():
+            # Each proposal makes a sampler: what is experimental or going away need not be said every time.
+            warnings.simplefilter("ignore")
+            return made(**given)
+
+    return build

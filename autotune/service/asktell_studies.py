@@ -1,0 +1,237 @@
+"""Opened: the studies whose runs outside programs make. The service proposes, and stores what it is told."""
+
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from time import monotonic
+from typing import Any
+
+from pydantic import ValidationError
+
+from autotune import studyfile
+from autotune.asktell import AskTell, FinishedError
+from autotune.display.status_file import running_row
+from autotune.errors import AutotuneError, BusyError, StorageError
+from autotune.service.problems import ProblemError
+from autotune.supervision import NotAllowedError, Order, StateName, StudyState, Wish
+
+_AGAIN_S = 10.0
+_log = logging.getLogger(__name__)
+
+_ALLOWED: Mapping[str, frozenset[StateName]] = {
+    "pause": frozenset({StateName.OPEN, StateName.PAUSED}),
+    "stop": frozenset({StateName.OPEN, StateName.PAUSED, StateName.STOPPED}),
+    "resume": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED}),
+    "delete": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED, StateName.FINISHED}),
+}
+# Without a session they have one soon: a service that was restarted opens them one after the other.
+_TO_BE_OPENED = frozenset({StateName.OPEN, StateName.PAUSED, StateName.FAILED})
+
+
+@dataclass
+class _Opened:
+    """A study, and its session while it has one; `failure` is why it has none, and is to have one.
+
+    Then `away` tells that it may have one later without any change: the storage is away, or somebody has the study.
+    """
+
+    order: Order
+    session: AskTell | None = None
+    failure: str = ""
+    away: bool = False
+    again_at: float = 0.0
+
+
+class OpenStudies:
+    """The studies of a service that others ask for configurations. Their orders are files, and outlive the service."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        """Find the orders in `folder`; `url` is the storage. Sessions begin with the first `tick`.
+
+        Raises:
+            StorageError: an order cannot be read.
+        """
+        self._folder = folder / "open"
+        self._url = url
+        self._lock = RLock()
+        self._known = {order.name: _Opened(order) for order in _orders(self._folder)}
+
+    def close(self) -> None:
+        """Let all studies go. What was handed out can be told when they are open again."""
+        with self._lock:
+            for one in self._known.values():
+                self._leave(one)
+
+    def states(self) -> dict[str, StudyState]:
+        """Return how the studies stand, by name."""
+        with self._lock:
+            return {name: _state(one) for name, one in sorted(self._known.items())}
+
+    def open(self, order: Order) -> None:
+        """Open a study for asking, or go on with it.
+
+        Raises:
+            NotAllowedError: it is open, as another order says.
+            AutotuneError: it cannot be opened; nothing is kept then.
+        """
+        with self._lock:
+            known = self._known.get(order.name)
+            if known is not None and _state(known).state is StateName.OPEN:
+                same = {"since", "by", "serial"}
+                if known.order.model_dump(exclude=same) == order.model_dump(exclude=same):
+                    return
+                raise NotAllowedError(order.name, "another order", StateName.OPEN, _ALLOWED["resume"])
+            if known is not None:
+                self._leave(known)  # while it is paused it holds the study
+            opened = _Opened(order)
+            self._enter(opened)
+            self._write(order)
+            self._known[order.name] = opened
+
+    def pause(self, name: str, by: str) -> None:
+        """Hand nothing out any more; what is out can be told."""
+        self._wish(name, Wish.PAUSE, "pause", by)
+
+    def stop(self, name: str, by: str) -> None:
+        """Close a study; what is out can be told when it is open again, or is measured again."""
+        with self._lock:
+            self._wish(name, Wish.STOP, "stop", by)
+            self._leave(self._known[name])
+
+    def resume(self, name: str, by: str) -> None:
+        """Go on with a study."""
+        with self._lock:
+            self._wish(name, Wish.RUN, "resume", by)
+            one = self._known[name]
+            if one.session is not None and one.session.ended is not None:
+                self._leave(one)
+            if one.session is None:
+                self._enter(one)
+
+    def forget(self, name: str) -> None:
+        """Remove what is known of a study here; storage keeps it."""
+        with self._lock:
+            one = self._checked(name, "delete")
+            self._leave(one)
+            (self._folder / f"{name}.json").unlink(missing_ok=True)
+            del self._known[name]
+
+    def session(self, name: str, *, asks: bool) -> AskTell:
+        """Return the session of a study, for who `asks` or tells; a problem if it has none."""
+        with self._lock:
+            one = self._known.get(name)
+            if one is None:
+                raise ProblemError(404, f"no study {name!r} is open for asking; POST /studies opens one")
+            state = _state(one)
+            if one.session is None and state.state in _TO_BE_OPENED and (one.away or not one.failure):
+                said = one.failure or "it is being opened"
+                raise ProblemError(503, f"study {name!r}: {said}", retry_after_s=5 if one.failure else 1)
+            if one.session is None or (asks and state.state is StateName.PAUSED):
+                said = f": {state.message}" if state.message else ""
+                raise ProblemError(409, f"study {name!r} is {state.state.value}{said}; POST /studies/{name}/resume")
+            return one.session
+
+    def status(self, name: str) -> Mapping[str, Any]:
+        """Return what is out, and how much is left."""
+        with self._lock:
+            session = self._known[name].session if name in self._known else None
+        status = session.status if session is not None else None
+        if status is None:
+            return {}
+        return {"phase": status.phase, "running": [running_row(run) for run in status.running], "left_s": None}
+
+    def tick(self) -> None:
+        """Open what is to be open and is not: after a restart of the service, or when the storage is back."""
+        with self._lock:
+            for one in self._known.values():
+                if one.session is not None and isinstance(one.session.ended, StorageError):
+                    one.failure, one.away = str(one.session.ended), True
+                    self._leave(one)
+                if one.order.wish is not Wish.STOP and one.session is None and monotonic() >= one.again_at:
+                    with suppress(AutotuneError):
+                        self._enter(one)
+
+    def _enter(self, one: _Opened) -> None:
+        order = one.order
+        one.again_at = monotonic() + _AGAIN_S
+        try:
+            study = studyfile.load(order.file, _changes(order))
+            one.session = AskTell.open(study, self._url, order.name, file=order.file, say=_said_of(order.name))
+            one.failure = ""
+        except AutotuneError as error:
+            one.failure, one.away = str(error), isinstance(error, BusyError | StorageError)
+            raise
+
+    def _leave(self, one: _Opened) -> None:
+        if one.session is not None:
+            one.session.close()
+            one.session = None
+
+    def _wish(self, name: str, wish: Wish, verb: str, by: str) -> None:
+        with self._lock:
+            one = self._checked(name, verb)
+            one.order = one.order.model_copy(update={"wish": wish, "by": by})
+            self._write(one.order)
+
+    def _checked(self, name: str, verb: str) -> _Opened:
+        one = self._known[name]
+        state = _state(one).state
+        if state not in _ALLOWED[verb]:
+            raise NotAllowedError(name, verb, state, _ALLOWED[verb])
+        return one
+
+    def _write(self, order: Order) -> None:
+        path = self._folder / f"{order.name}.json"
+        new = path.with_suffix(".new")
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with new.open("w", encoding="utf-8") as file:
+                file.write(order.model_dump_json())
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except OSError as error:
+            msg = f"the order of study {order.name!r} cannot be kept: {error.strerror or error}"
+            raise StorageError(msg) from error
+
+
+def _state(one: _Opened) -> StudyState:
+    name, order = one.order.name, one.order
+    ended = one.session.ended if one.session is not None else None
+    if order.wish is Wish.STOP:
+        return StudyState(name, StateName.STOPPED, order=order)
+    if isinstance(ended, FinishedError):
+        return StudyState(name, StateName.FINISHED, order=order)
+    if ended is not None or one.failure:
+        return StudyState(name, StateName.FAILED, str(ended or one.failure), order)
+    return StudyState(name, StateName.PAUSED if order.wish is Wish.PAUSE else StateName.OPEN, order=order)
+
+
+def _orders(folder: Path) -> list[Order]:
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found.append(Order.model_validate_json(path.read_text(encoding="utf-8")))
+        except (OSError, ValidationError) as error:
+            msg = f"the order of a study cannot be read from {path}: mend or remove the file"
+            raise StorageError(msg) from error
+    return found
+
+
+def _changes(order: Order) -> list[str]:
+    """Return what an order changes in its study file."""
+    asked = {
+        "budget.trials": order.trials,
+        "budget.timeout_s": order.timeout_s,
+        "budget.workers": order.workers,
+        "sampler.seed": order.seed,
+    }
+    return [f"{key}={value}" for key, value in asked.items() if value is not None]
+
+
+def _said_of(name: str) -> Any:  # noqa: ANN401  a function of one text
+    return lambda text: _log.info("%s: %s", name, text)

@@ -1,0 +1,34 @@
+"""Held: a study is nobody else's while it is thrown away; one of this storage may run from a command line, too."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from autotune.coordination.coordinators import Company, new_holder, shown
+from autotune.errors import BusyError
+from autotune.storage.address import lock_path, sqlite_path
+from autotune.storage.study_lock import StudyLock
+from autotune.storage.study_store import StudyStore
+
+
+@contextmanager
+def held(url: str, name: str) -> Iterator[None]:
+    """Hold a study in the storage at `url`; where several coordinators may share one, see that there is none.
+
+    Raises:
+        BusyError: somebody works on it; says who.
+        StorageError: there is no such study, or the storage cannot be used.
+    """
+    if sqlite_path(url) is not None:
+        lock = StudyLock.acquire(lock_path(url, name), name)
+        try:
+            yield
+        finally:
+            lock.release()
+        return
+    holder = new_holder()
+    company = Company(StudyStore.read(url, name, read_only=False).leases(holder), holder, alone=False)
+    company.look()
+    if company.others:
+        who = ", ".join(sorted(map(shown, company.others)))
+        raise BusyError(f"study {name!r} is being worked on by {who}: stop that first")
+    yield

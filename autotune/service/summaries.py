@@ -1,0 +1,214 @@
+"""Reading: what storage holds of a study, as the service answers it. What was worked out is kept until it changes."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+from autotune.errors import StorageError
+from autotune.pictures import Chart, charts_of
+from autotune.results.summary import Summary, summarise
+from autotune.results.trial_rows import state_of, trial_row
+from autotune.scheduling.stored_brackets import stored_brackets
+from autotune.service.models import MetricModel, Trial, TrialRow
+from autotune.service.redact import scrubbed, without_paths
+from autotune.statistics.standings import Standings
+from autotune.storage.studies import Shelf
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import BudgetSection
+
+_KEPT = 64
+# A summary that took so long to work out serves for a while, though there is news: many may ask at once, and the
+# search needs the processor, too.
+_LONG_S = 0.5
+_SERVES = 4.0
+_KEPT_BRIEFS = 4096
+
+
+@dataclass
+class _Kept:
+    """A summary, of which version it is, and a lock so that it is worked out once.
+
+    The store is kept, too: it reads a trial that is settled once.
+    """
+
+    store: StudyStore
+    lock: Lock = field(default_factory=Lock)
+    version: int | None = None
+    summary: Summary | None = None
+    until: float = 0.0
+
+
+class Reading:
+    """The studies of a storage as they stand."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        """Read from `shelf`."""
+        self.shelf = shelf
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._lock = Lock()
+        self._charts = lru_cache(maxsize=_KEPT)(self._drawn)
+        # The list needs all studies: with no more of them than summaries, each look would read all anew.
+        self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._in_short)
+
+    def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
+        charts = charts_of(self.summary(name, version), stored_brackets(self._keep(name).store))
+        return {chart.name: chart for chart in charts}
+
+    def _in_short(self, name: str, version: int) -> Mapping[str, Any]:
+        return brief_of(self.summary(name, version))
+
+    def brief(self, name: str, version: int) -> Mapping[str, Any]:
+        """Return what storage knows of a study in short, at that version or later; raises what `summary` does."""
+        return self._briefs(name, version)
+
+    def summary(self, name: str, version: int) -> Summary:
+        """Return how a study stands, at that version or later.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be read.
+        """
+        kept = self._keep(name)
+        with kept.lock:
+            begun = monotonic()
+            if kept.summary is None or kept.version != version:
+                kept.summary, kept.version = self._read(name, kept.store), version
+                took_s = monotonic() - begun
+                kept.until = monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
+            return kept.summary
+
+    def _keep(self, name: str) -> _Kept:
+        with self._lock:
+            kept = self._kept.get(name)
+            if kept is None:
+                kept = self._kept[name] = _Kept(self.shelf.open(name))
+            self._kept.move_to_end(name)
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return kept
+
+    def remove(self, name: str) -> None:
+        """Throw a study away.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be written.
+        """
+        self.shelf.remove(name)
+        with self._lock:
+            self._kept.pop(name, None)
+
+    def versions(self) -> Mapping[str, int]:
+        """Return the versions of all studies, by name: of one that takes long to read, not always the newest.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        return {name: self._served(name, newest) for name, newest in self.shelf.versions().items()}
+
+    def _served(self, name: str, newest: int) -> int:
+        kept = self._kept.get(name)
+        return newest if kept is None or kept.version is None or monotonic() >= kept.until else kept.version
+
+    def _read(self, name: str, store: StudyStore) -> Summary:
+        try:
+            return summarise(store)
+        except (KeyError, TypeError, ValueError) as error:
+            msg = f"study {name!r} is not as this version of autotune stores one: {type(error).__name__} {error}"
+            raise StorageError(msg) from error
+
+    def version(self, name: str) -> int | None:
+        """Return the version of a study; None if there is none."""
+        return self.versions().get(name)
+
+    def charts(self, name: str) -> Mapping[str, Chart]:
+        """Return the charts that a study has, by name.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be read.
+        """
+        return self._charts(name, self.version(name) or 0)
+
+    def get(self, name: str) -> Summary | None:
+        """Return how a study stands now; None if there is none."""
+        version = self.version(name)
+        if version is None:
+            return None
+        try:
+            return self.summary(name, version)
+        except StorageError:
+            if self.version(name) is None:  # thrown away meanwhile
+                return None
+            raise
+
+
+def brief_of(summary: Summary) -> dict[str, Any]:
+    """Return what storage knows of a study in short, without its state."""
+    definition, standings = summary.definition, summary.standings
+    best, baseline, verdict = summary.best, standings.baseline, summary.present_verdict
+    interval = verdict.interval(standings.metric) if verdict is not None and verdict.known else None
+    return {
+        "objective": definition.objective,
+        "metric": metric_model(standings),
+        "trials": summary.finished,
+        "budget": BudgetSection(**definition.study.get("budget", {})).most,
+        "failures": dict(standings.counts),
+        "baseline": None if baseline is None else standings.value(baseline),
+        "best": standings.value(best) if best is not None and best.complete else None,
+        "speed_up": None if best is None else standings.gain(best),
+        "interval": None if interval is None else interval[1:],
+        "verdict": scrubbed(summary.verdict_sentence()),
+        "machine": scrubbed(str(definition.machine.get("host", ""))),
+        "replay": definition.replay,
+    }
+
+
+def detail_of(summary: Summary) -> dict[str, Any]:
+    """Return what storage knows of a study beyond the brief."""
+    found = summary.to_dict()
+    standings = summary.standings
+    return {
+        "incumbent": trial_model(summary, summary.best),
+        "default": trial_model(summary, standings.baseline),
+        "simplified": scrubbed(found["simplified"]),
+        "verdict_detail": scrubbed(found["verdict"]),
+        "ledger": scrubbed(found["ledger"]),
+        "workload": scrubbed(found["facts"]),
+    }
+
+
+def metric_model(standings: Standings) -> MetricModel:
+    """Return what is optimised."""
+    metric = standings.metric
+    return MetricModel(name=metric.name, unit=metric.unit, direction=metric.direction)
+
+
+def trial_model(summary: Summary, trial: Any) -> Trial | None:  # noqa: ANN401  a record or none
+    """Return a complete trial; None for any other."""
+    if trial is None or not trial.complete:
+        return None
+    return Trial(
+        trial=trial.number,
+        configuration=scrubbed(dict(trial.configuration)),
+        value=summary.standings.value(trial),
+        runs=trial.measured(summary.standings.metric.name),
+    )
+
+
+def rows_of(summary: Summary, after: int, limit: int) -> tuple[list[TrialRow], int | None]:
+    """Return the trials with numbers beyond `after`, `limit` at most; and where to go on, None at the end."""
+    later = sorted((trial for trial in summary.trials if trial.number > after), key=lambda trial: trial.number)
+    rows = []
+    for trial in later[:limit]:
+        row: Mapping[str, Any] = trial_row(trial, summary.standings, summary.definition)
+        rows.append(
+            TrialRow(
+                **{key: row[key] for key in ("trial", "runs", "value", "bound", "speed_up", "core_s")},
+                state=state_of(trial),
+                configuration=scrubbed(dict(trial.configuration)),
+                message=without_paths(trial.message),
+            )
+        )
+    return rows, rows[-1].trial if len(later) > limit else None

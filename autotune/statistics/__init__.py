@@ -1,0 +1,1 @@
+"""Statistics: repeated runs, races between configurations, standings, and the verdict's interval."""

@@ -1,0 +1,48 @@
+"""Samples: the runs of configurations, collected one after the other, with what they say together at any moment.
+
+A run changes the value of its own configuration only. How runs differ depends on all that were repeated, and is
+estimated again when there are others of those.
+"""
+
+from bisect import insort
+from collections.abc import Sequence
+
+from autotune.statistics.mixed_model import Effects, Sample, Spread, Statistic, center, spread_of
+
+
+class Samples:
+    """The runs so far. What `effects` returns is a view: it tells of later runs, too, until it is asked for again."""
+
+    def __init__(self, statistic: Statistic) -> None:
+        """Start without any; `statistic` makes one value of several."""
+        self._statistic = statistic
+        self._runs: dict[int, Sequence[Sample]] = {}
+        self._centers: dict[int, float] = {}
+        self._repeated: list[int] = []
+        self._spread: Spread | None = None
+
+    @property
+    def effects(self) -> Effects:
+        """The effects of configurations and blocks."""
+        if self._spread is None:
+            self._spread = spread_of([sample for number in self._repeated for sample in self._runs[number]])
+        return Effects(self._runs, self._centers, self._statistic, self._spread)
+
+    def center(self, configuration: int) -> float:
+        """Return the estimate of a configuration's value (a logarithm)."""
+        return self._centers[configuration]
+
+    def put(self, configuration: int, runs: Sequence[Sample]) -> None:
+        """Let these be the runs of a configuration, in place of those that were known of it."""
+        before = self._runs.pop(configuration, ())
+        self._centers.pop(configuration, None)
+        if runs:
+            self._runs[configuration] = runs
+            self._centers[configuration] = center([sample.value for sample in runs], self._statistic)
+        if max(len(before), len(runs)) <= 1 or list(before) == list(runs):
+            return
+        self._spread = None
+        if len(before) > 1:
+            self._repeated.remove(configuration)
+        if len(runs) > 1:
+            insort(self._repeated, configuration)

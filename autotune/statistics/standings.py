@@ -1,0 +1,232 @@
+"""Standings: what all runs of a study say together: every trial's value, the baseline, the incumbent, the noise."""
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, expm1, log, sqrt
+from typing import TypeVar
+
+from autotune.records.outcome import Outcome
+from autotune.records.study import State, TrialRecord, speed_up
+from autotune.statistics.mixed_model import Effects, Sample, Statistic, center
+from autotune.statistics.samples import Samples
+from objectives.base import Metric
+
+_Place = TypeVar("_Place", int, float, tuple[float, int])
+
+# One alone does not tell that runs are equally long.
+_LEAST_COMPLETE = 2
+
+
+class Standings:
+    """A view of the trials as they are now. What follows from one trial is worked out once, when that changes."""
+
+    def __init__(self, trials: Mapping[int, TrialRecord], metric: Metric, statistic: Statistic = "median") -> None:
+        """Take stock of trials, by number."""
+        self.metric = metric
+        self.statistic = statistic
+        self._trials: dict[int, TrialRecord] = {}
+        self._first: int | None = None
+        self._samples = Samples(statistic)
+        # All of these are in ascending order: values (logarithms, lower is better) with the trials' numbers, ...
+        self._complete: list[tuple[float, int]] = []
+        self._leading: list[tuple[float, int]] = []
+        self._capped: list[tuple[float, int]] = []
+        self._open: list[int] = []
+        self._overheads_s: list[float] = []
+        self._counts: Counter[str] = Counter()
+        self._ends: Counter[int] = Counter()
+        self._ran = 0
+        self._spent_s = 0.0
+        for trial in trials.values():
+            self.update(trial)
+
+    @classmethod
+    def of(cls, trials: Iterable[TrialRecord], metric: Metric, statistic: Statistic = "median") -> "Standings":
+        """Take stock of trials."""
+        return cls({trial.number: trial for trial in trials}, metric, statistic)
+
+    def update(self, trial: TrialRecord) -> None:
+        """Take note of a trial that is new, or no more as it was."""
+        before = self._trials.get(trial.number)
+        if before is not None:
+            self._count(before, -1)
+        elif self._first is None or trial.number < self._first:
+            self._first = trial.number
+        self._trials[trial.number] = trial
+        self._samples.put(trial.number, self._samples_of(trial))
+        self._count(trial, 1)
+
+    def _count(self, trial: TrialRecord, by: int) -> None:
+        """Add what a trial says, or take it back: `by` is 1 or -1."""
+        number, change = trial.number, _add if by > 0 else _remove
+        if trial.complete:
+            place = self._samples.center(number), number
+            change(self._complete, place)
+            if trial.settled:
+                change(self._leading, place)
+        elif trial.state is State.CAPPED:
+            change(self._capped, (self.to_log(self.bound(trial)), number))
+        if not trial.settled:
+            change(self._open, number)
+        else:
+            self._spent_s += by * sum(outcome.usage.elapsed_s for outcome in trial.outcomes)
+        self._ran += by * bool(trial.runs)
+        kind = _kind(trial)
+        if kind is not None:
+            self._counts[kind] += by
+        for outcome in trial.outcomes:
+            if outcome.complete:
+                change(self._overheads_s, outcome.usage.elapsed_s - outcome.metrics[self.metric.name])
+                if outcome.timeline:
+                    self._ends[outcome.timeline[-1][0]] += by
+
+    def _samples_of(self, trial: TrialRecord) -> list[Sample]:
+        """Return the runs that count for the value of a trial.
+
+        A run that was capped before its trial was given another chance counts with its bound: leaving it out would
+        leave the lucky runs.
+        """
+        if not trial.complete:
+            return []
+        return [
+            Sample(trial.number, run.block, self.to_log(self._known(run.outcome)))
+            for run in trial.runs
+            if run.outcome.failure is None
+        ]
+
+    def _known(self, outcome: Outcome) -> float:
+        return outcome.metrics[self.metric.name] if outcome.bound is None else outcome.bound
+
+    @property
+    def trials(self) -> Mapping[int, TrialRecord]:
+        """The trials by number, in the order in which they came to be known."""
+        return self._trials
+
+    @property
+    def effects(self) -> Effects:
+        """The effects of configurations and blocks, from the runs of complete trials, by the trials' numbers."""
+        return self._samples.effects
+
+    @property
+    def open(self) -> Sequence[int]:
+        """The numbers of the trials that are not settled, in ascending order."""
+        return self._open
+
+    @property
+    def default(self) -> TrialRecord | None:
+        """The trial of the default configuration, which is proposed first.
+
+        Not always number 0: one that was killed before its launch leaves its number unused.
+        """
+        return self._trials[self._first] if self._first is not None else None
+
+    @property
+    def baseline(self) -> TrialRecord | None:
+        """The trial of the default configuration if it gave a measurement."""
+        default = self.default
+        return default if default is not None and default.complete else None
+
+    @property
+    def ranking(self) -> list[TrialRecord]:
+        """The complete trials, best first; of equals the earlier one."""
+        return [self._trials[number] for _, number in self._complete]
+
+    @property
+    def incumbent(self) -> TrialRecord | None:
+        """The best complete trial whose race is over; while there is none, the best complete one."""
+        best = self._leading or self._complete
+        return self._trials[best[0][1]] if best else None
+
+    def capped_below(self, logarithm: float) -> list[TrialRecord]:
+        """Return the capped trials whose bound is better than a value, in the order of their numbers."""
+        found = self._capped[: bisect_left(self._capped, (logarithm, -1))]
+        return [self._trials[number] for _, number in sorted(found, key=lambda one: one[1])]
+
+    def value(self, trial: TrialRecord) -> float:
+        """Return the value of a complete trial: the statistic of its runs."""
+        return self.from_log(self._samples.center(trial.number))
+
+    def bound(self, trial: TrialRecord) -> float:
+        """Return what the value of a capped trial is not better than."""
+        values = [self.to_log(self._known(outcome)) for outcome in trial.outcomes if outcome.failure is None]
+        return self.from_log(center(values, self.statistic))
+
+    def gain(self, trial: TrialRecord) -> float | None:
+        """Return how many times better a complete trial is than the baseline; None without either."""
+        reference = self.baseline
+        if reference is None or not trial.complete:
+            return None
+        return speed_up(self.value(trial), self.value(reference), self.metric)
+
+    @property
+    def noise(self) -> float:
+        """The relative standard deviation of runs of the same configuration."""
+        return exp(self.effects.noise) - 1.0
+
+    @property
+    def resolution(self) -> float:
+        """The relative standard error of a comparison with the incumbent: less cannot be told from nothing."""
+        best, other = self.incumbent, self.baseline
+        if best is None or not best.complete:
+            return 0.0
+        if other is None or other.number == best.number:
+            return expm1(sqrt(2.0 * self.effects.variance(self.effects.count(best.number))))
+        return expm1(self.effects.contrast(best.number, other.number).standard_error)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many trials failed, by kind, or were capped."""
+        return {kind: count for kind, count in self._counts.items() if count}
+
+    @property
+    def nothing_worked(self) -> int:
+        """How many trials ran, if all of them failed; else 0."""
+        failed = sum(self._counts.values()) - len(self._capped)
+        return self._ran if failed == self._ran else 0
+
+    @property
+    def settled(self) -> int:
+        """How many trials are settled."""
+        return len(self._trials) - len(self._open)
+
+    @property
+    def spent_s(self) -> float:
+        """How long the runs of settled trials took, one after the other."""
+        return self._spent_s
+
+    @property
+    def overhead_s(self) -> float:
+        """What a job takes beside the time that the target metric measures: the median over complete runs."""
+        count = len(self._overheads_s)
+        if not count:
+            return 0.0
+        return max(0.0, (self._overheads_s[(count - 1) // 2] + self._overheads_s[count // 2]) / 2)
+
+    @property
+    def steps(self) -> int | None:
+        """How many steps a whole run takes, if all did that tell of steps, of two or more trials; else None."""
+        ends = [steps for steps, count in self._ends.items() if count]
+        return ends[0] if len(ends) == 1 and len(self._complete) >= _LEAST_COMPLETE else None
+
+    def to_log(self, value: float) -> float:
+        """Return a value of the target metric as a logarithm that is lower for a better one."""
+        return self.metric.cost(log(value))
+
+    def from_log(self, logarithm: float) -> float:
+        """Return the value of a logarithm."""
+        return exp(self.metric.cost(logarithm))
+
+
+def _kind(trial: TrialRecord) -> str | None:
+    if trial.state is State.CAPPED:
+        return State.CAPPED.value
+    return trial.failure.failure.value if trial.failure and trial.failure.failure else None
+
+
+def _add(places: list[_Place], place: _Place) -> None:
+    insort(places, place)
+
+
+def _remove(places: list[_Place], place: _Place) -> None:
+    del places[bisect_left(places, place)]

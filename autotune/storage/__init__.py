@@ -1,0 +1,1 @@
+"""Storage: studies, runs, leases and imported measurements in SQLite or PostgreSQL."""

@@ -1,0 +1,207 @@
+"""Leases: which runs are in flight, who looks after each, and which job of a batch system it is.
+
+A row in a table beside the log of runs, a run. Several coordinators of one study tell each other so; a coordinator that
+starts reads what another, or itself before it was killed, had in flight. Ages go by the database's clock: hosts differ.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from autotune.storage.columns import Record
+from autotune.storage.connection import storage_errors
+
+_METADATA = sa.MetaData()
+_LEASES = sa.Table(
+    "autotune_leases",
+    _METADATA,
+    sa.Column("study", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("place", sa.Text, primary_key=True),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("job", sa.Text),
+    sa.Column("heartbeat_s", sa.Double, nullable=False),
+    sa.Column("record", Record, nullable=False),
+)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A run in flight.
+
+    `place` is the name of its folder, of which a study has one a run; `holder` the coordinator that looks after it;
+    `job_id` the batch system's name for it, None before it was submitted, or for a local one; `record` what is needed
+    to collect it; `age_s` how long ago its holder last said that it lives.
+    """
+
+    place: str
+    holder: str
+    record: Mapping[str, Any]
+    job_id: str | None = None
+    age_s: float = 0.0
+
+
+class LeaseBook(Protocol):
+    """The leases of one study, in the hands of one coordinator. What is written is safe when a method returns."""
+
+    def take(self, place: str, record: Mapping[str, Any], job_id: str | None = None) -> bool:
+        """Take a run, or an own one once more; its next job is `job_id`, None if that is not known yet.
+
+        False if somebody else has it, dead or alive: a dead one's job may still run, so that is for `take_over`.
+        """
+
+    def note_job(self, place: str, job_id: str) -> bool:
+        """Note the job of an own run; False if it is not, or no longer, an own one: then cancel the job."""
+
+    def release(self, place: str) -> None:
+        """Give an own run up: it is stored, or will not be run. One that is somebody else's stays."""
+
+    def heartbeat(self) -> frozenset[str]:
+        """Say that this coordinator lives; return the places of the runs that are still its own."""
+
+    def take_over(self, place: str, holder: str, older_than_s: float) -> bool:
+        """Take a run from `holder`, with its record and its job, if that one has been silent for so long.
+
+        False if it has not, or if the run is meanwhile another's: of several that try, one succeeds.
+        """
+
+    def all(self) -> list[Lease]:
+        """Return every lease of the study, by place."""
+
+
+class SqlLeaseBook:
+    """Keeps the leases of one study in a table of its storage."""
+
+    def __init__(self, engine: sa.Engine, study_id: int, holder: str) -> None:
+        """Use the storage behind `engine`, where `create_table` was called once, on behalf of `holder`."""
+        self._engine = engine
+        self._study = study_id
+        self._holder = holder
+        self._now_s = _now_s(engine)
+        self._url = engine.url.render_as_string(hide_password=False)
+
+    @staticmethod
+    def create_table(where: sa.Engine | sa.Connection) -> None:
+        """Make the table if it is not there."""
+        _METADATA.create_all(where)
+
+    def take(self, place: str, record: Mapping[str, Any], job_id: str | None = None) -> bool:
+        """Take a run; False if somebody else has it."""
+        row = {"study": self._study, "place": place, "holder": self._holder, "job": job_id, "record": dict(record)}
+        with storage_errors(self._url):
+            try:
+                with self._engine.begin() as connection:
+                    connection.execute(sa.insert(_LEASES).values(row | {"heartbeat_s": self._now_s}))
+            except IntegrityError:
+                # It is launched once more: the job that it had is not the one that it gets.
+                return self._change(place, self._holder, record=dict(record), job=job_id, heartbeat_s=self._now_s)
+        return True
+
+    def note_job(self, place: str, job_id: str) -> bool:
+        """Note the job of an own run; False if it is not an own one."""
+        return self._change(place, self._holder, job=job_id, heartbeat_s=self._now_s)
+
+    def release(self, place: str) -> None:
+        """Give an own run up."""
+        with storage_errors(self._url), self._engine.begin() as connection:
+            connection.execute(sa.delete(_LEASES).where(*self._of(self._holder), _LEASES.c.place == place))
+
+    def heartbeat(self) -> frozenset[str]:
+        """Say that this coordinator lives; return the places of its runs."""
+        own = self._of(self._holder)
+        with storage_errors(self._url), self._engine.begin() as connection:
+            connection.execute(sa.update(_LEASES).where(*own).values(heartbeat_s=self._now_s))
+            return frozenset(connection.scalars(sa.select(_LEASES.c.place).where(*own)))
+
+    def take_over(self, place: str, holder: str, older_than_s: float) -> bool:
+        """Take a run from a holder that has been silent for so long; False if it has not."""
+        silent = self._now_s - _LEASES.c.heartbeat_s >= older_than_s
+        return self._change(place, holder, silent, holder=self._holder, heartbeat_s=self._now_s)
+
+    def all(self) -> list[Lease]:
+        """Return every lease of the study, by place."""
+        wanted = sa.select(_LEASES, (self._now_s - _LEASES.c.heartbeat_s).label("age_s"))
+        with storage_errors(self._url), self._engine.connect() as connection:
+            rows = connection.execute(wanted.where(_LEASES.c.study == self._study)).all()
+        found = [Lease(row.place, row.holder, row.record, row.job, max(0.0, row.age_s)) for row in rows]
+        # Not by the database, whose order depends on its locale.
+        return sorted(found, key=lambda lease: lease.place)
+
+    def _change(self, place: str, whose: str, /, *also: sa.ColumnElement[bool], **values: object) -> bool:
+        wanted = sa.update(_LEASES).where(*self._of(whose), _LEASES.c.place == place, *also)
+        with storage_errors(self._url), self._engine.begin() as connection:
+            return connection.execute(wanted.values(values)).rowcount == 1
+
+    def _of(self, holder: str) -> tuple[sa.ColumnElement[bool], ...]:
+        return (_LEASES.c.study == self._study, _LEASES.c.holder == holder)
+
+
+class MemoryLeaseBook:
+    """Keeps leases as long as the process lives, by a clock that is given: for simulations."""
+
+    def __init__(self, holder: str, clock_s: Callable[[], float]) -> None:
+        """Start empty; `seen_by` returns what another coordinator of the same study has in hands."""
+        self._holder = holder
+        self._clock_s = clock_s
+        self._rows: dict[str, tuple[Lease, float]] = {}
+
+    def seen_by(self, holder: str) -> "MemoryLeaseBook":
+        """Return the same leases in the hands of another coordinator."""
+        other = MemoryLeaseBook(holder, self._clock_s)
+        other._rows = self._rows
+        return other
+
+    def take(self, place: str, record: Mapping[str, Any], job_id: str | None = None) -> bool:
+        """Take a run; False if somebody else has it."""
+        old = self._rows[place][0] if place in self._rows else Lease(place, self._holder, {})
+        return self._put(replace(old, record=dict(record), job_id=job_id))
+
+    def note_job(self, place: str, job_id: str) -> bool:
+        """Note the job of an own run; False if it is not an own one."""
+        return place in self._rows and self._put(replace(self._rows[place][0], job_id=job_id))
+
+    def release(self, place: str) -> None:
+        """Give an own run up."""
+        if self._holds(place, self._holder):
+            del self._rows[place]
+
+    def heartbeat(self) -> frozenset[str]:
+        """Say that this coordinator lives; return the places of its runs."""
+        return frozenset(place for place, (lease, _) in self._rows.items() if self._put(lease))
+
+    def take_over(self, place: str, holder: str, older_than_s: float) -> bool:
+        """Take a run from a holder that has been silent for so long; False if it has not."""
+        if not self._holds(place, holder) or self._clock_s() - self._rows[place][1] < older_than_s:
+            return False
+        return self._put(replace(self._rows[place][0], holder=self._holder))
+
+    def all(self) -> list[Lease]:
+        """Return every lease of the study, by place."""
+        now_s = self._clock_s()
+        return [replace(lease, age_s=max(0.0, now_s - seen_s)) for _, (lease, seen_s) in sorted(self._rows.items())]
+
+    def _holds(self, place: str, holder: str) -> bool:
+        return place in self._rows and self._rows[place][0].holder == holder
+
+    def _put(self, lease: Lease) -> bool:
+        if lease.holder == self._holder:
+            self._rows[lease.place] = (lease, self._clock_s())
+        return lease.holder == self._holder
+
+
+def give_up(connection: sa.Connection, study_id: int, places: Collection[str]) -> None:
+    """Give runs up that are stored, whoever has them, with the transaction that stores them."""
+    if places:
+        wanted = sa.delete(_LEASES).where(_LEASES.c.study == study_id, _LEASES.c.place.in_(places))
+        connection.execute(wanted)
+
+
+def _now_s(engine: sa.Engine) -> sa.ColumnElement[float]:
+    """Return the database's clock, in seconds since 1970: that of the moment, not of the transaction's begin."""
+    if engine.dialect.name == "sqlite":
+        return (sa.func.julianday("now", type_=sa.Double) - 2440587.5) * 86400.0
+    if engine.dialect.name == "postgresql":
+        return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) AS double precision)", sa.Double)
+    return sa.func.unix_timestamp(sa.func.now(6), type_=sa.Double)

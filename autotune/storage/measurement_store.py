@@ -1,0 +1,195 @@
+"""The library: measurements that were imported, in a table beside Optuna's and the log of runs.
+
+A row is about one configuration in one setting of one source. To import the same again changes nothing; to import more
+repeats of it replaces what was known.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import sqlalchemy
+from sqlalchemy import (
+    Column,
+    Engine,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from autotune.errors import StorageError
+from autotune.records.measurement import Measured
+from autotune.storage.address import shown
+from autotune.storage.columns import Record
+from autotune.storage.connection import storage_errors, tables_engine
+from autotune.storage.schema import check_readable
+from autotune.storage.upgrade import opened
+
+_METADATA = MetaData()
+_MEASUREMENTS = Table(
+    "autotune_measurements",
+    _METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("program", Text, nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("record", Record, nullable=False),
+)
+_STUDIES = "studies"  # Optuna's own table
+
+
+@dataclass(frozen=True)
+class Added:
+    """What an import did: how many measurements are new, replaced others, or were there already."""
+
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """What is kept of one source."""
+
+    source: str
+    program: str
+    rows: int
+
+
+class Library:
+    """The imported measurements of one storage."""
+
+    def __init__(self, url: str, engine: Engine) -> None:
+        """Wrap a connected storage; use `create` or `read`."""
+        self._url = url
+        self._engine = engine
+
+    @classmethod
+    def create(cls, url: str) -> Self:
+        """Open a storage for writing, and make it if it is not there.
+
+        Raises:
+            StorageError: it cannot be used.
+        """
+        with storage_errors(url):
+            return cls(url, opened(url, _METADATA.create_all).engine)
+
+    @classmethod
+    def read(cls, url: str) -> Self:
+        """Open a storage for reading, one without imported measurements, or another program's, as well.
+
+        Raises:
+            StorageError: it is a file that is not there, or of a version that cannot be read.
+        """
+        with storage_errors(url):
+            engine = tables_engine(url)
+            with engine.connect() as connection:
+                check_readable(connection, url)
+            return cls(url, engine)
+
+    def add(self, measured: Iterable[Measured]) -> Added:
+        """Keep measurements: all of them or, when this is interrupted, none.
+
+        Raises:
+            StorageError: the storage cannot be written.
+        """
+        given = {_digest(one): one for one in measured}
+        with storage_errors(self._url), self._engine.begin() as connection:
+            sources = {one.setting.source for one in given.values()}
+            wanted = select(_MEASUREMENTS.c.digest, _MEASUREMENTS.c.record)
+            known = {
+                str(row.digest): row.record
+                for source in sorted(sources)
+                for row in connection.execute(wanted.where(_MEASUREMENTS.c.source == source))
+            }
+            records = {digest: _stored(one) for digest, one in given.items()}
+            new = [digest for digest in given if digest not in known]
+            changed = [digest for digest in given if digest in known and known[digest] != records[digest]]
+            if new:
+                rows = [_row(given[digest]) | {"digest": digest, "record": records[digest]} for digest in new]
+                connection.execute(insert(_MEASUREMENTS), rows)
+            for digest in changed:
+                there = update(_MEASUREMENTS).where(_MEASUREMENTS.c.digest == digest)
+                connection.execute(there.values(record=records[digest]))
+        return Added(len(new), len(changed), len(given) - len(new) - len(changed))
+
+    def remove(self, source: str) -> int:
+        """Forget what came from a source; return how many measurements that were.
+
+        Raises:
+            StorageError: the storage cannot be written.
+        """
+        with storage_errors(self._url), self._engine.begin() as connection:
+            return connection.execute(delete(_MEASUREMENTS).where(_MEASUREMENTS.c.source == source)).rowcount
+
+    def measurements(self, program: str | None = None) -> list[Measured]:
+        """Return what is kept, of one program or of all, in the order in which it came.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        wanted = select(_MEASUREMENTS.c.record).order_by(_MEASUREMENTS.c.id)
+        if program is not None:
+            wanted = wanted.where(_MEASUREMENTS.c.program == program)
+        with storage_errors(self._url), self._engine.connect() as connection:
+            if not self._has(_MEASUREMENTS.name):
+                return []
+            records = list(connection.scalars(wanted))
+        try:
+            return [Measured.from_dict(record) for record in records]
+        except (KeyError, TypeError) as error:
+            msg = (
+                f"imported measurements in {shown(self._url)} are not as this version writes them ({error!r}): remove "
+                "them with `autotune import --remove SOURCE`, and import them again"
+            )
+            raise StorageError(msg) from error
+
+    def sources(self) -> list[SourceRow]:
+        """Return what is kept of each source, by name.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        columns = (_MEASUREMENTS.c.source, _MEASUREMENTS.c.program)
+        wanted = select(*columns, func.count()).group_by(*columns).order_by(*columns)
+        with storage_errors(self._url), self._engine.connect() as connection:
+            if not self._has(_MEASUREMENTS.name):
+                return []
+            return [SourceRow(str(source), str(program), rows) for source, program, rows in connection.execute(wanted)]
+
+    def has_studies(self) -> bool:
+        """Return whether Optuna's tables are there, too.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        with storage_errors(self._url):
+            return self._has(_STUDIES)
+
+    def _has(self, table: str) -> bool:
+        return sqlalchemy.inspect(self._engine).has_table(table)
+
+
+def _digest(one: Measured) -> str:
+    """Return what tells a measurement from others: what it is about and where it comes from, not what it found."""
+    about = [one.setting.source, *one.setting.key, sorted(one.configuration.items())]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+
+
+def _stored(one: Measured) -> dict[str, Any]:
+    """Return the record as it comes back from storage."""
+    found: dict[str, Any] = json.loads(json.dumps(one.to_dict()))
+    return found
+
+
+def _row(one: Measured) -> dict[str, Any]:
+    return {"source": one.setting.source, "program": one.setting.program}

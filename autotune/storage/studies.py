@@ -1,0 +1,101 @@
+"""Shelf: all the studies of a storage: which there are, whether they have changed, and how to throw one away."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping
+
+import optuna
+from optuna.storages import RDBStorage
+from sqlalchemy import Engine, String, case, cast, column, delete, func, select, table
+
+from autotune.errors import StorageError
+from autotune.storage.address import shown
+from autotune.storage.connection import storage_errors
+from autotune.storage.run_log import SqlRunLog
+from autotune.storage.study_store import DEFINITION, StudyStore
+from autotune.storage.upgrade import opened
+
+_STUDIES = table("studies", column("study_id"), column("study_name"))
+_TRIALS = table("trials", column("study_id"), column("state"))
+_ATTRIBUTES = table("study_user_attributes", column("study_id"), column("key"), column("value_json"))
+_RUNS = table("autotune_runs", column("study"), column("id"))
+_LEASES = table("autotune_leases", column("study"))
+
+# A number that JSON holds exactly, for every program.
+_VERSION_BYTES = 6
+
+
+class Shelf:
+    """The studies of one storage, which is made if it is not there."""
+
+    def __init__(self, url: str) -> None:
+        """Open a storage.
+
+        Raises:
+            StorageError: it cannot be used.
+        """
+        self._url = url
+        with storage_errors(url):
+            self._storage: RDBStorage = opened(url, SqlRunLog.create_table)
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return self._url
+
+    @property
+    def _engine(self) -> Engine:
+        return self._storage.engine
+
+    def versions(self) -> Mapping[str, int]:
+        """Return a number for each study of ours, by name, that is another when anything of the study is.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        told: dict[int, list[object]] = defaultdict(list)
+        finished = func.sum(case((cast(_TRIALS.c.state, String).in_(("RUNNING", "WAITING")), 0), else_=1))
+        runs = select(_RUNS.c.study, func.count(), func.max(_RUNS.c.id)).group_by(_RUNS.c.study)
+        trials = select(_TRIALS.c.study_id, func.count(), finished).group_by(_TRIALS.c.study_id)
+        attributes = select(_ATTRIBUTES).order_by(_ATTRIBUTES.c.study_id, _ATTRIBUTES.c.key)
+        ours = set()
+        with storage_errors(self._url), self._engine.connect() as connection:
+            names = {int(row.study_id): str(row.study_name) for row in connection.execute(select(_STUDIES))}
+            for row in (*connection.execute(runs), *connection.execute(trials)):
+                told[row[0]] += [int(figure) for figure in row[1:]]
+            for row in connection.execute(attributes):
+                told[row.study_id] += [row.key, row.value_json]
+                if row.key == DEFINITION:
+                    ours.add(row.study_id)
+        return {name: _digest(told[number]) for number, name in sorted(names.items()) if number in ours}
+
+    def open(self, name: str) -> StudyStore:
+        """Open a study for reading.
+
+        Raises:
+            StorageError: there is none of that name.
+        """
+        return StudyStore.read(self._url, name)
+
+    def remove(self, name: str) -> None:
+        """Throw a study away: its trials, its runs, and what was found.
+
+        Raises:
+            StorageError: there is none of that name, or the storage cannot be written.
+        """
+        with storage_errors(self._url):
+            try:
+                number = self._storage.get_study_id_from_name(name)
+            except KeyError:
+                msg = f"no study {name!r} in {shown(self._url)}"
+                raise StorageError(msg) from None
+            # The runs first: without them the study is still there, to be thrown away once more.
+            with self._engine.begin() as connection:
+                connection.execute(delete(_RUNS).where(_RUNS.c.study == number))
+                connection.execute(delete(_LEASES).where(_LEASES.c.study == number))
+            optuna.delete_study(study_name=name, storage=self._storage)
+
+
+def _digest(parts: list[object]) -> int:
+    text = "\0".join(map(str, parts))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=_VERSION_BYTES).digest(), "big")

@@ -1,0 +1,373 @@
+"""Studies in storage: Optuna's tables, with what Optuna does not keep in attributes, and the log of runs beside them.
+
+A trial is stored whole before it is launched, stays open while its race goes on, and is told once, when it is settled;
+its runs are in the log as soon as they end. So a trial without a run is one that is to be run, whoever stored it.
+"""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
+
+import optuna
+from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
+from optuna.trial import FrozenTrial, TrialState
+
+from autotune.errors import StorageError
+from autotune.records.study import Definition, Run, TrialRecord
+from autotune.search.base import Proposer, SpaceExhaustedError
+from autotune.search.expected_gain import Prospect, prospect_of
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.search.prior_mean import Guide
+from autotune.search.trial_index import Roster
+from autotune.storage.address import shown
+from autotune.storage.connection import connect, held_alone, log_engine, storage_errors
+from autotune.storage.leases import LeaseBook
+from autotune.storage.observation import ABANDONED, Observation
+from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog
+from autotune.storage.trial_table import Told, TrialTable, trial_table
+from autotune.storage.upgrade import opened
+from spaces import Configuration, Space
+
+DEFINITION = "definition"
+VERDICT = "verdict"
+ABLATION = "ablation"
+WORKLOADS = "workloads"
+BRACKETS = "brackets"
+OUTLOOK = "outlook"
+WARM_START = "warm start"
+HOLDER = "holder"
+"""The attribute of a trial that names the coordinator that made it, where coordinators have names."""
+
+_MARK = "mark"
+
+
+class StudyStore:
+    """One study in a storage. What is written survives the process when a method returns; runs survive the machine."""
+
+    def __init__(self, url: str, storage: BaseStorage, study: optuna.Study, log: RunLog, holder: str = "") -> None:
+        """Wrap an open study; use `create`, `in_memory` or `read`."""
+        self._url = url
+        self._storage = storage
+        self._study = study
+        self._log = log
+        self._holder = holder
+        self._sampler: Proposer | None = None
+        self._roster: Roster | None = None
+        self._runs = 0
+
+    @classmethod
+    def create(cls, url: str, name: str, definition: Definition, holder: str = "") -> Self:
+        """Open the study called `name` for writing, and make it if it is not there; new trials are marked `holder`.
+
+        Raises:
+            StorageError: storage cannot be used, or the study there is about something else.
+        """
+        with storage_errors(url):
+            storage = opened(url, SqlRunLog.create_table)
+            study = optuna.create_study(
+                storage=storage,
+                study_name=name,
+                direction=definition.target.direction,
+                load_if_exists=True,
+            )
+            if DEFINITION not in study.user_attrs:
+                study.set_user_attr(_MARK, secrets.token_hex(4))
+                study.set_user_attr(DEFINITION, definition.to_dict())
+            log = SqlRunLog(log_engine(url, storage), _study_id(storage, study))
+            store = cls(url, storage, study, log, holder)
+            stored = store.definition
+            differences = stored.differences(definition)
+            if not differences and stored.study != definition.study:
+                # What does not change measurements (budget, verdict) is that of the newest session.
+                study.set_user_attr(DEFINITION, replace(stored, study=definition.study).to_dict())
+        if differences:
+            lines = "\n".join(f"  {line}" for line in differences)
+            msg = (
+                f"study {name!r} in {shown(url)} is about something else, "
+                f"its measurements cannot be continued:\n{lines}\n"
+                "start another one with --name NEW-NAME, or use another --storage"
+            )
+            raise StorageError(msg)
+        return store
+
+    @classmethod
+    def read(cls, url: str, name: str, *, read_only: bool = True) -> Self:
+        """Open the study called `name` for reading; its leases may be given up if it is not `read_only`.
+
+        Raises:
+            StorageError: storage cannot be read, or there is no such study.
+        """
+        with storage_errors(url):
+            storage = connect(url, read_only=True) if read_only else opened(url, SqlRunLog.create_table)
+            names = optuna.get_all_study_names(storage)
+            if name not in names:
+                known = ", ".join(names) or "none"
+                msg = f"no study {name!r} in {shown(url)}; there: {known}"
+                raise StorageError(msg)
+            study = optuna.load_study(study_name=name, storage=storage)
+            if DEFINITION not in study.user_attrs:
+                msg = f"study {name!r} in {shown(url)} was not made by autotune, or was interrupted while it was made"
+                raise StorageError(msg)
+            return cls(url, storage, study, _log(storage, study))
+
+    @classmethod
+    def in_memory(cls, definition: Definition) -> Self:
+        """Return a study that is forgotten with the process: for simulations."""
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        storage = InMemoryStorage()
+        study = optuna.create_study(storage=storage, direction=definition.target.direction)
+        study.set_user_attr(DEFINITION, definition.to_dict())
+        return cls("memory", storage, study, MemoryRunLog())
+
+    @classmethod
+    def read_if_ours(cls, url: str, name: str) -> Self | None:
+        """Open a study for reading; None if another program made it, or it was killed while it was made."""
+        with storage_errors(url):
+            storage = connect(url, read_only=True)
+            study = optuna.load_study(study_name=name, storage=storage)
+            return cls(url, storage, study, _log(storage, study)) if DEFINITION in study.user_attrs else None
+
+    @contextmanager
+    def mirrored(self) -> Iterator["StudyStore"]:
+        """Provide a copy in memory; what is new there is written when the context ends, however it ends.
+
+        For a replay, whose runs take no time: a transaction for everything that is written would take most of it.
+        """
+        with storage_errors(self._url):
+            storage, log = InMemoryStorage(), MemoryRunLog()
+            known = {"from_storage": self._storage, "to_storage": storage}
+            optuna.copy_study(from_study_name=self.name, to_study_name=self.name, **known)
+            study = optuna.load_study(study_name=self.name, storage=storage)
+            log.extend(self._log.runs())
+        copy = StudyStore(self._url, storage, study, log)
+        try:
+            yield copy
+        finally:
+            with storage_errors(self._url):
+                self._catch_up(study.get_trials(deepcopy=False))
+                for name, value in study.user_attrs.items():
+                    if self._study.user_attrs.get(name) != value:
+                        self._study.set_user_attr(name, value)
+                self._log.extend(copy.runs()[len(self._log.runs()) :])
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+        return self._study.study_name
+
+    @property
+    def mark(self) -> str:
+        """Tells this study from others of the same name, whose runs may lie in the same folder."""
+        with storage_errors(self._url):
+            return str(self._study.user_attrs.get(_MARK, "memory"))
+
+    @property
+    def definition(self) -> Definition:
+        """What the study is about."""
+        with storage_errors(self._url):
+            return Definition.from_dict(self._study.user_attrs[DEFINITION])
+
+    def attribute(self, name: str) -> Mapping[str, Any] | None:
+        """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`, `BRACKETS`, `OUTLOOK`, `WARM_START`."""
+        with storage_errors(self._url):
+            found: Mapping[str, Any] | None = self._study.user_attrs.get(name)
+        return found
+
+    def set_attribute(self, name: str, value: Mapping[str, Any]) -> None:
+        """Store what a comparison found."""
+        with storage_errors(self._url):
+            self._study.set_user_attr(name, dict(value))
+
+    def runs(self) -> list[Run]:
+        """Return every run of the study, in the order in which they ended."""
+        with storage_errors(self._url):
+            found = self._log.runs()
+        self._runs = len(found)
+        return found
+
+    def count_runs(self, trial: int) -> int:
+        """Return how many runs of tuning a trial has, whoever made them."""
+        with storage_errors(self._url):
+            return self._log.count(trial)
+
+    def trials(self) -> list[TrialRecord]:
+        """Return every trial that was proposed, by number, with those of its runs that count."""
+        runs: dict[int, list[Run]] = defaultdict(list)
+        for run in self.runs():
+            if run.trial is not None and not run.series:
+                runs[run.trial].append(run)
+        with storage_errors(self._url):
+            frozen = self._study.get_trials(deepcopy=False)
+        return [
+            TrialRecord.of(trial.number, dict(trial.params), runs[trial.number], settled=trial.state.is_finished())
+            for trial in frozen
+            if ABANDONED not in trial.user_attrs
+        ]
+
+    def use(self, sampler: Proposer) -> None:
+        """Ask `sampler` from now on."""
+        self._study.sampler = self._sampler = sampler
+        self._roster = None
+
+    def start_with(self, predicted: Sequence[Configuration]) -> None:
+        """Let the sampler propose these first, after the default."""
+        if self._sampler is not None:
+            self._sampler.start_with(predicted)
+
+    def guide_by(self, guide: Guide | None) -> None:
+        """Let the sampler heed what other settings say of configurations, if it can."""
+        if self._sampler is not None:
+            self._sampler.guide_by(guide)
+
+    def ask(
+        self,
+        space: Space,
+        seen: Mapping[int, Observation] | None = None,
+        shows_nothing: Callable[[Configuration], bool] | None = None,
+    ) -> TrialRecord | None:
+        """Propose a new trial; None when every valid configuration has been proposed.
+
+        `seen` is what is known of the trials by now, by number: more than what was stored when each was settled;
+        `shows_nothing` tells which configurations are the same in effect as a measured one.
+        """
+        if self._sampler is None:
+            msg = "no sampler is used: call use() first"
+            raise RuntimeError(msg)
+        if seen is not None:
+            self._sampler.learn(seen, shows_nothing)
+        with storage_errors(self._url):
+            roster = self._known(self._sampler, space)
+            history = roster.history(seen or {}) or self._sampler.history(self._study)
+            try:
+                configuration = self._sampler.propose(history)
+            except SpaceExhaustedError:
+                return None
+            marks = {HOLDER: self._holder} if self._holder else {}
+            number, trial_id = self._table.create(configuration, roster.distributions, marks)
+            roster.add(number, trial_id, configuration)
+            return TrialRecord(number, configuration)
+
+    def _known(self, sampler: Proposer, space: Space) -> Roster:
+        if self._roster is None:
+            trials = self._study.get_trials(deepcopy=False)
+            self._roster = Roster.of(space, self._study.direction, trials, sampler.counted(trials))
+        return self._roster
+
+    def prospect(self, seen: Mapping[int, Observation], noise: float) -> Prospect | None:
+        """Return what the next trials would gain, for `seen` as for `ask`; None where the sampler does not know.
+
+        `noise` is the relative standard deviation of runs of one configuration.
+        """
+        if not isinstance(self._sampler, ValidSetSampler):
+            return None
+        self._sampler.learn(seen)
+        with storage_errors(self._url):
+            try:
+                return prospect_of(self._sampler, self._sampler.history(self._study), noise)
+            except SpaceExhaustedError:
+                return None
+
+    def add_run(self, run: Run) -> None:
+        """Record a run that ended."""
+        self.add_runs([run])
+
+    def add_runs(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
+        """Record runs that ended, all of them or none, and give up the leases of `places` in the same moment."""
+        with storage_errors(self._url):
+            self._log.extend(runs, places)
+        self._runs += len(runs)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep the other coordinators of the study from proposing meanwhile."""
+        engine = self._storage.engine if isinstance(self._storage, RDBStorage) else None
+        with storage_errors(self._url), held_alone(self._url, self._study_id, engine):
+            yield
+
+    def forget(self) -> None:
+        """Read the trials anew before the next is proposed: another coordinator has proposed some."""
+        self._roster = None
+
+    def moved(self) -> bool:
+        """Whether another coordinator has proposed a trial, or stored a run, since this one has read them."""
+        known = len(self._roster.ids) if self._roster is not None else None
+        with storage_errors(self._url):
+            return (known, self._runs) != (self._table.count(), self._log.count())
+
+    def leases(self, holder: str) -> LeaseBook:
+        """Return which runs are in flight, in the hands of the coordinator `holder`."""
+        return self._log.leases(holder)
+
+    def settle(self, number: int, observation: Observation) -> None:
+        """Record what a trial is worth: a value, a bound, or nothing; the first word stands."""
+        self.settle_all({number: observation})
+
+    def settle_all(self, observations: Mapping[int, Observation]) -> None:
+        """Record what trials are worth, by number; the first word on each stands.
+
+        One that was capped and given another chance has had it: Optuna cannot change a finished trial, the log of runs
+        can.
+        """
+        with storage_errors(self._url):
+            self._table.tell({self._id(number): Told.of(one) for number, one in observations.items()})
+
+    def recover(self, space: Space) -> None:
+        """Set aside trials that nobody can run: another program made them, or was killed while it did."""
+        with storage_errors(self._url):
+            for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING)):
+                if not space.contains(trial.params):
+                    self._set(trial.number, ABANDONED, value=True)
+                    self._storage.set_trial_state_values(self._id(trial.number), TrialState.FAIL)
+            self._roster = None
+
+    def _catch_up(self, trials: Sequence[FrozenTrial]) -> None:
+        """Write what a copy knows of the trials more than this study does."""
+        known = self._study.get_trials(deepcopy=False)
+        for old, new in zip(known, trials, strict=False):
+            if old.state.is_finished():
+                continue
+            for name, value in new.user_attrs.items():
+                if old.user_attrs.get(name) != value:
+                    self._set(old.number, name, value=value)
+            if new.state.is_finished():
+                self._study.tell(old.number, new.values if new.state is TrialState.COMPLETE else None, state=new.state)
+        self._study.add_trials(trials[len(known) :])
+        self._roster = None
+
+    def _set(self, number: int, name: str, *, value: object) -> None:
+        self._storage.set_trial_user_attr(self._id(number), name, value)
+
+    def _id(self, number: int) -> int:
+        if self._roster is not None and number in self._roster.ids:
+            return self._roster.ids[number]
+        return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
+
+    @cached_property
+    def _table(self) -> TrialTable:
+        return trial_table(self._storage, self._study_id)
+
+    @cached_property
+    def _study_id(self) -> int:
+        return _study_id(self._storage, self._study)
+
+
+def study_names(url: str) -> list[str]:
+    """Return the names of all studies in a storage.
+
+    Raises:
+        StorageError: storage cannot be read.
+    """
+    with storage_errors(url):
+        return list(optuna.get_all_study_names(connect(url, read_only=True)))
+
+
+def _log(storage: RDBStorage, study: optuna.Study) -> RunLog:
+    return SqlRunLog(storage.engine, _study_id(storage, study))
+
+
+def _study_id(storage: BaseStorage, study: optuna.Study) -> int:
+    return storage.get_study_id_from_name(study.study_name)

@@ -1,0 +1,265 @@
+"""Trials as Optuna stores them: made with all that is known of them, and told what they are worth, many at a time.
+
+A transaction takes its time, and Optuna needs several for what is one thing here: it reads a trial again before it
+stores each of its parameters. So where the tables are those that are known, they are written to directly: what Optuna
+would write, under the locks that it takes, in one transaction. Elsewhere Optuna is asked.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import optuna
+import sqlalchemy as sa
+from optuna.distributions import BaseDistribution, distribution_to_json
+from optuna.storages import BaseStorage, RDBStorage
+from optuna.trial import TrialState, create_trial
+
+from autotune.storage.observation import BOUND, Observation
+from spaces import Configuration
+
+# What these tables look like, and what their columns mean: Optuna's `storages/_rdb/models.py`. A migration of them has
+# a new revision; that times are UTC in them is new in the major version.
+_REVISION = "v3.2.0.a"
+_MAJOR = "5"
+_DIALECTS = frozenset({"sqlite", "postgresql"})
+
+_METADATA = sa.MetaData()
+_STUDIES = sa.Table("studies", _METADATA, sa.Column("study_id", sa.Integer, primary_key=True))
+_TRIALS = sa.Table(
+    "trials",
+    _METADATA,
+    sa.Column("trial_id", sa.Integer, primary_key=True),
+    sa.Column("number", sa.Integer),
+    sa.Column("study_id", sa.Integer),
+    sa.Column("state", sa.Enum(TrialState)),
+    sa.Column("datetime_start", sa.DateTime),
+    sa.Column("datetime_complete", sa.DateTime),
+)
+_PARAMETERS = sa.Table(
+    "trial_params",
+    _METADATA,
+    sa.Column("param_id", sa.Integer, primary_key=True),
+    sa.Column("trial_id", sa.Integer),
+    sa.Column("param_name", sa.String),
+    sa.Column("param_value", sa.Double),
+    sa.Column("distribution_json", sa.Text),
+)
+_ATTRIBUTES = sa.Table(
+    "trial_user_attributes",
+    _METADATA,
+    sa.Column("trial_user_attribute_id", sa.Integer, primary_key=True),
+    sa.Column("trial_id", sa.Integer),
+    sa.Column("key", sa.String),
+    sa.Column("value_json", sa.Text),
+)
+_VALUES = sa.Table(
+    "trial_values",
+    _METADATA,
+    sa.Column("trial_value_id", sa.Integer, primary_key=True),
+    sa.Column("trial_id", sa.Integer),
+    sa.Column("objective", sa.Integer),
+    sa.Column("value", sa.Double),
+    sa.Column("value_type", sa.Enum("FINITE", "INF_POS", "INF_NEG", name="trialvaluetype")),
+)
+_OPEN = (TrialState.RUNNING, TrialState.WAITING)
+# Older SQLites take a thousand values in a statement.
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a trial ended for Optuna: with a finite `value`, or as one that was pruned at a `bound`, or with nothing."""
+
+    state: TrialState
+    value: float | None = None
+    bound: float | None = None
+
+    @classmethod
+    def of(cls, observation: Observation) -> "Told":
+        """Return what Optuna is told of an observation: one that is not whole is no value for it."""
+        bound = observation.value if observation.partial else observation.bound
+        if bound is not None:
+            return cls(TrialState.PRUNED, bound=bound)
+        if observation.value is not None:
+            return cls(TrialState.COMPLETE, value=observation.value)
+        return cls(TrialState.FAIL)
+
+
+class TrialTable(Protocol):
+    """Writes the trials of one study."""
+
+    def create(
+        self,
+        configuration: Configuration,
+        distributions: Mapping[str, BaseDistribution],
+        attributes: Mapping[str, Any],
+    ) -> tuple[int, int]:
+        """Store a new trial that runs, whole or not at all; return its number and its id."""
+
+    def tell(self, told: Mapping[int, Told]) -> None:
+        """Store how trials ended, by their ids; of one that has ended before, the first word stands."""
+
+    def count(self) -> int:
+        """Return how many trials there are, whatever their states."""
+
+
+def trial_table(storage: BaseStorage, study_id: int) -> TrialTable:
+    """Return the quickest way to write the trials of a study that is safe with this storage."""
+    if (
+        isinstance(storage, RDBStorage)
+        and storage.engine.dialect.name in _DIALECTS
+        and optuna.__version__.partition(".")[0] == _MAJOR
+        and storage.get_current_version() == _REVISION
+    ):
+        return SqlTrialTable(storage.engine, study_id)
+    return AnyTrialTable(storage, study_id)
+
+
+class SqlTrialTable:
+    """Writes to Optuna's tables."""
+
+    def __init__(self, engine: sa.Engine, study_id: int) -> None:
+        """Use the tables behind `engine`, which are of the revision that is known here."""
+        self._engine = engine
+        self._study = study_id
+        self._described: dict[str, tuple[BaseDistribution, str]] = {}
+
+    def create(
+        self,
+        configuration: Configuration,
+        distributions: Mapping[str, BaseDistribution],
+        attributes: Mapping[str, Any],
+    ) -> tuple[int, int]:
+        """Store a new trial that runs, whole or not at all."""
+        parameters = [
+            {
+                "param_name": name,
+                "param_value": distributions[name].to_internal_repr(value),
+                "distribution_json": self._described_as(name, distributions[name]),
+            }
+            for name, value in configuration.items()
+        ]
+        newest = sa.select(_TRIALS.c.number).where(_TRIALS.c.study_id == self._study)
+        with self._alone() as connection:
+            last = connection.scalar(newest.order_by(_TRIALS.c.trial_id.desc()).limit(1))
+            number = 0 if last is None else int(last) + 1
+            row = {"number": number, "study_id": self._study, "state": TrialState.RUNNING, "datetime_start": _now()}
+            key = connection.execute(sa.insert(_TRIALS).values(row)).inserted_primary_key
+            assert key is not None
+            trial_id = int(key[0])
+            _insert(connection, _PARAMETERS, [{"trial_id": trial_id, **one} for one in parameters])
+            _insert(connection, _ATTRIBUTES, [_attribute(trial_id, *one) for one in attributes.items()])
+        return number, trial_id
+
+    def tell(self, told: Mapping[int, Told]) -> None:
+        """Store how trials ended, all of them or none."""
+        ids = list(told)
+        if not ids:
+            return
+        with self._alone() as connection:
+            for first in range(0, len(ids), _AT_ONCE):
+                self._tell(connection, told, ids[first : first + _AT_ONCE])
+
+    def count(self) -> int:
+        """Return how many trials there are, whatever their states."""
+        wanted = sa.select(sa.func.count()).select_from(_TRIALS).where(_TRIALS.c.study_id == self._study)
+        with self._engine.connect() as connection:
+            return int(connection.scalar(wanted) or 0)
+
+    def _tell(self, connection: sa.Connection, told: Mapping[int, Told], ids: Sequence[int]) -> None:
+        wanted = sa.select(_TRIALS.c.trial_id).where(_TRIALS.c.trial_id.in_(ids), _TRIALS.c.state.in_(_OPEN))
+        found = {trial_id: told[trial_id] for trial_id in connection.scalars(wanted.with_for_update())}
+        for state in {one.state for one in found.values()}:
+            ended = [trial_id for trial_id, one in found.items() if one.state is state]
+            change = sa.update(_TRIALS).where(_TRIALS.c.trial_id.in_(ended))
+            connection.execute(change.values(state=state, datetime_complete=_now()))
+        _insert(
+            connection,
+            _VALUES,
+            [
+                {"trial_id": trial_id, "objective": 0, "value": one.value, "value_type": "FINITE"}
+                for trial_id, one in found.items()
+                if one.value is not None
+            ],
+        )
+        bounds = [_attribute(trial_id, BOUND, one.bound) for trial_id, one in found.items() if one.bound is not None]
+        if bounds:
+            # A bound of a trial that was then not told of: its process was killed between the two.
+            old = _ATTRIBUTES.c.trial_id.in_([one["trial_id"] for one in bounds])
+            connection.execute(sa.delete(_ATTRIBUTES).where(old, _ATTRIBUTES.c.key == BOUND))
+        _insert(connection, _ATTRIBUTES, bounds)
+
+    @contextmanager
+    def _alone(self) -> Iterator[sa.Connection]:
+        """Provide a transaction in which nobody else makes a trial of the study, as Optuna keeps others from it."""
+        with self._engine.begin() as connection:
+            if self._engine.dialect.name == "sqlite":
+                # Else it would begin as a reader, and be refused as a writer if somebody has written meanwhile.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            else:
+                connection.execute(
+                    sa.select(_STUDIES.c.study_id).where(_STUDIES.c.study_id == self._study).with_for_update()
+                )
+            yield connection
+
+    def _described_as(self, name: str, distribution: BaseDistribution) -> str:
+        known = self._described.get(name)
+        if known is None or known[0] is not distribution:
+            known = self._described[name] = (distribution, distribution_to_json(distribution))
+        return known[1]
+
+
+class AnyTrialTable:
+    """Asks Optuna to write, whatever the storage is."""
+
+    def __init__(self, storage: BaseStorage, study_id: int) -> None:
+        """Write to `storage`."""
+        self._storage = storage
+        self._study = study_id
+
+    def create(
+        self,
+        configuration: Configuration,
+        distributions: Mapping[str, BaseDistribution],
+        attributes: Mapping[str, Any],
+    ) -> tuple[int, int]:
+        """Store a new trial that runs, whole or not at all."""
+        template = create_trial(
+            state=TrialState.RUNNING,
+            params=dict(configuration),
+            distributions={name: distributions[name] for name in configuration},
+            user_attrs=dict(attributes),
+        )
+        trial_id = self._storage.create_new_trial(self._study, template)
+        return self._storage.get_trial_number_from_id(trial_id), trial_id
+
+    def tell(self, told: Mapping[int, Told]) -> None:
+        """Store how trials ended."""
+        for trial_id, one in told.items():
+            if self._storage.get_trial(trial_id).state.is_finished():
+                continue
+            if one.bound is not None:
+                self._storage.set_trial_user_attr(trial_id, BOUND, one.bound)
+            values = None if one.value is None else [one.value]
+            self._storage.set_trial_state_values(trial_id, one.state, values)
+
+    def count(self) -> int:
+        """Return how many trials there are, whatever their states."""
+        return self._storage.get_n_trials(self._study)
+
+
+def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        connection.execute(sa.insert(table), rows)
+
+
+def _attribute(trial_id: int, key: str, value: object) -> dict[str, Any]:
+    return {"trial_id": trial_id, "key": key, "value_json": json.dumps(value)}
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)

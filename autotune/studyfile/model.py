@@ -1,0 +1,375 @@
+"""The study file: one TOML file that says what to tune, how, and for how long."""
+
+import difflib
+import importlib.resources
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from autotune.errors import StudyFileError
+from autotune.statistics.mixed_model import Statistic
+from autotune.statistics.racing import RaceRules
+from autotune.statistics.signed_rank import least_pairs
+from autotune.studyfile.paths import rooted
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+"""What a study may be called: the name becomes that of files and of jobs."""
+
+
+AUTO = "auto"
+"""The number of trials of a study that decides by itself when to stop."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class SpaceSection(_Section):
+    """Parameters and constraints beside (or instead of) those that the objective brings.
+
+    A parameter with the name of one of the objective's replaces it. The tables' own format is that of
+    `spaces.tables`.
+    """
+
+    parameters: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    constraints: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class BudgetSection(_Section):
+    """How much may be spent. `trials` is the total, over all sessions of the study.
+
+    With `auto` the search ends where more of it no longer pays, after `max_trials` at the latest.
+    """
+
+    trials: int | Literal["auto"] = 50
+    max_trials: int = Field(default=200, ge=1)
+    timeout_s: float | None = Field(default=None, gt=0)
+    run_time_limit_s: float | None = Field(default=None, gt=0)
+    workers: int = Field(default=1, ge=1)
+    infrastructure_retries: int = Field(default=2, ge=0)
+    give_up_after: int = Field(default=8, ge=1)
+
+    @field_validator("trials", mode="plain")
+    @classmethod
+    def _counted(cls, trials: object) -> object:
+        if trials == AUTO or (isinstance(trials, int) and not isinstance(trials, bool) and trials >= 1):
+            return trials
+        msg = f"must be a whole number from 1 up, or {AUTO!r}"
+        raise ValueError(msg)
+
+    @property
+    def most(self) -> int:
+        """How many trials there are at most."""
+        return self.max_trials if self.trials == "auto" else self.trials
+
+    @property
+    def auto(self) -> bool:
+        """Whether the study ends where more search no longer pays."""
+        return self.trials == AUTO
+
+
+OWN_SAMPLER = "autotune"
+
+SAMPLERS = (OWN_SAMPLER, "random", "exhaustive", "tpe", "gp", "cmaes")
+"""Samplers by name; `optuna:CLASS` and `optunahub:PACKAGE` are others'."""
+
+_OTHERS_SAMPLER = re.compile(r"optuna:[A-Za-z]\w*|optunahub:[A-Za-z]\w*(/\w+)*(:[A-Za-z]\w*)?")
+
+
+class SamplerSection(_Section):
+    """Which configurations are tried. `startup` of them come first, before any measurement is looked at.
+
+    With `warm_start` what a model of other machines predicts is tried first, if it promises to beat the default.
+    `options` are the arguments of Optuna's (or OptunaHub's) sampler.
+    """
+
+    name: str = "autotune"
+    seed: int = Field(default=0, ge=0)
+    startup: int = Field(default=6, ge=1)
+    warm_start: bool = True
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in SAMPLERS and not _OTHERS_SAMPLER.fullmatch(name):
+            others = "optuna:CLASS (any sampler of Optuna's), optunahub:PACKAGE"
+            msg = f"unknown sampler{suggestion(name, SAMPLERS)}; known: {', '.join(SAMPLERS)}, {others}"
+            raise ValueError(msg)
+        return name
+
+
+class RepeatsSection(_Section):
+    """How often configurations are run, so that noise does not decide who wins.
+
+    The default configuration is run `baseline_runs` times at first, again after every `baseline_every` runs of others
+    (0: never), and at the start of every session, after `warm_up_runs` runs that do not count. With `caps`, a run that
+    has already lost is stopped.
+    """
+
+    min_runs: int = Field(default=1, ge=1)
+    max_runs: int = Field(default=5, ge=1)
+    error_rate: float = Field(default=0.05, gt=0, lt=0.5)
+    min_gain: float = Field(default=0.01, ge=0)
+    statistic: Statistic = "median"
+    warm_up_runs: int = Field(default=1, ge=0)
+    baseline_runs: int = Field(default=3, ge=1)
+    baseline_every: int = Field(default=10, ge=0)
+    caps: bool = True
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.max_runs < self.min_runs:
+            msg = f"max_runs is {self.max_runs}, less than min_runs, {self.min_runs}"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def without_races(self) -> Self:
+        """The same for a study that has no single winner: nobody is run again to beat another one, or stopped by it."""
+        return self.model_copy(update={"max_runs": self.min_runs, "caps": False})
+
+    @property
+    def rules(self) -> RaceRules:
+        """When a configuration is run again."""
+        return RaceRules(self.min_runs, self.max_runs, self.error_rate, self.min_gain)
+
+
+class VerdictSection(_Section):
+    """How the winner is chosen among the best few `candidates`, in `rounds`, and compared with the baseline.
+
+    The comparison takes `pairs` interleaved runs, and then as many more, up to `max_pairs`, as an interval needs that
+    reaches `precision` (relative) to either side.
+    """
+
+    candidates: int = Field(default=3, ge=1)
+    rounds: int = Field(default=4, ge=2)
+    pairs: int = Field(default=8, ge=3)
+    max_pairs: int = Field(default=20, ge=3)
+    precision: float = Field(default=0.05, gt=0)
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        least = least_pairs(self.confidence)
+        if self.pairs < least:
+            msg = f"a {self.confidence:.0%} interval needs at least {least} pairs, pairs is {self.pairs}"
+            raise ValueError(msg)
+        if self.max_pairs < self.pairs:
+            msg = f"max_pairs is {self.max_pairs}, less than pairs, {self.pairs}"
+            raise ValueError(msg)
+        return self
+
+
+class StoppingSection(_Section):
+    """How far trials go whose program works in steps (epochs): the better ones go on, the others are stopped.
+
+    No trial makes more than `max_steps` steps, none is judged before `min_steps`; at every rung one of `eta` goes on.
+    `hyperband` mixes brackets from many short trials to few long ones, `asha` is the one with most trials and does not
+    wait for a rung to be complete, `median` stops whoever is worse than the median of others at its step.
+    """
+
+    rule: Literal["hyperband", "asha", "median", "none"] = "hyperband"
+    max_steps: int = Field(ge=1)
+    min_steps: int = Field(default=1, ge=1)
+    eta: int = Field(default=3, ge=2)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_steps > self.max_steps:
+            msg = f"min_steps is {self.min_steps}, more than max_steps, {self.max_steps}"
+            raise ValueError(msg)
+        return self
+
+
+class TradeoffSection(_Section):
+    """A second metric that matters: what is looked for are configurations that no other beats in both.
+
+    There is no single winner then, hence neither races nor a verdict.
+    """
+
+    metric: str
+
+
+class ScalingSection(_Section):
+    """What `autotune scaling` varies: the parameter that counts `processes`; `work` grows with it in weak scaling."""
+
+    processes: str
+    work: str | None = None
+
+
+class LauncherSection(_Section):
+    """Where the runs are made: on this machine, or as jobs of a batch system at a `site`, by default the user's own.
+
+    Without a `kind` it is what the site has, and this machine if there is no site either.
+    """
+
+    kind: Literal["local", "slurm", "pbs", "lsf", "flux"] | None = None
+    site: str | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.kind == "local" and self.site is not None:
+            msg = f"a site ({self.site}) is for batch systems, not for kind = 'local'"
+            raise ValueError(msg)
+        return self
+
+
+class StudyFile(_Section):
+    """A whole study file.
+
+    `workloads` are other problems for the same program, by name: what their options have instead of `options`. The
+    winner is compared with the default on each.
+    """
+
+    name: str = Field(pattern=NAME)
+    description: str = ""
+    objective: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    workloads: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
+    space: SpaceSection = SpaceSection()
+    budget: BudgetSection = BudgetSection()
+    sampler: SamplerSection = SamplerSection()
+    repeats: RepeatsSection = RepeatsSection()
+    verdict: VerdictSection = VerdictSection()
+    stopping: StoppingSection | None = None
+    scaling: ScalingSection | None = None
+    tradeoff: TradeoffSection | None = None
+    launcher: LauncherSection = LauncherSection()
+
+
+def catalogue() -> dict[str, Path]:
+    """Return the studies that ship with autotune: name -> file."""
+    folder = importlib.resources.files("studies")
+    files = (Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return {file.stem: file for file in sorted(files)}
+
+
+def find(name_or_path: str) -> Path:
+    """Return the file of a catalogue name (`qe`) or of a path (`./mine.toml`).
+
+    Raises:
+        StudyFileError: there is neither.
+    """
+    known = catalogue()
+    if name_or_path in known:
+        return known[name_or_path]
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    if path.suffix == ".toml" or "/" in name_or_path:
+        msg = f"no study file at {name_or_path}"
+        raise StudyFileError(msg)
+    msg = (
+        f"no study is called {name_or_path!r}{suggestion(name_or_path, known)}; "
+        f"known: {', '.join(known)}; a file of your own is given by its path, ./{name_or_path}.toml"
+    )
+    raise StudyFileError(msg)
+
+
+def load(path: Path, overrides: Iterable[str] = ()) -> StudyFile:
+    """Read a study file and apply `key=value` overrides with dotted keys.
+
+    Raises:
+        StudyFileError: the file is not readable, not TOML, or has errors: all of them at once, each with its path.
+    """
+    table = read(path)
+    table.setdefault("name", path.stem)
+    return changed(rooted(table, path.parent), overrides, str(path))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return what a study file says, unchecked.
+
+    Raises:
+        StudyFileError: it is not readable, or not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"cannot read the study file {path}: {error.strerror}"
+        raise StudyFileError(msg) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f"{path} is not a TOML file: {error}"
+        raise StudyFileError(msg) from error
+
+
+def changed(table: dict[str, Any], overrides: Iterable[str], source: str) -> StudyFile:
+    """Apply `key=value` overrides with dotted keys to a study's table, and check it.
+
+    Raises:
+        StudyFileError: all errors at once, each with its path; `source` names the file.
+    """
+    for override in overrides:
+        _apply(table, override)
+    return parse(table, source=source)
+
+
+def parse(table: Mapping[str, Any], source: str) -> StudyFile:
+    """Check a study's table.
+
+    Raises:
+        StudyFileError: all errors at once, each with its path; `source` names the file.
+    """
+    try:
+        return StudyFile.model_validate(table)
+    except ValidationError as error:
+        lines = [explain(item, StudyFile) for item in error.errors(include_url=False)]
+        plural = "error" if len(lines) == 1 else "errors"
+        msg = "\n".join([f"{source}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
+        raise StudyFileError(msg) from None
+
+
+def _apply(table: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(keys):
+        msg = f"--set {override!r}: expected key=value with a dotted key, for example budget.workers=2"
+        raise StudyFileError(msg)
+    place = table
+    for part in keys[:-1]:
+        inner = place.setdefault(part, {})
+        if not isinstance(inner, dict):
+            msg = f"--set {override!r}: {part} is not a table"
+            raise StudyFileError(msg)
+        place = inner
+    place[keys[-1]] = _toml_value(text.strip())
+
+
+def _toml_value(text: str) -> Any:  # noqa: ANN401  TOML values are of any type; the model checks them
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def explain(item: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Return one error of a table that `model` describes, as pydantic found it, with its path."""
+    place = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        known = _fields_at(item["loc"][:-1], model)
+        name = str(item["loc"][-1])
+        return f"unknown key{suggestion(name, known)}; known: {', '.join(known)} @ {place}"
+    if item["type"] == "missing":
+        return f"required field missing @ {place}"
+    return f"{item['msg'].removeprefix('Value error, ')}, got {item['input']!r} @ {place}"
+
+
+def _fields_at(location: Iterable[Any], model: type[BaseModel]) -> list[str]:
+    for part in location:
+        if str(part) not in model.model_fields:
+            continue  # a place in a list
+        annotation = model.model_fields[str(part)].annotation
+        candidates = [annotation, *get_args(annotation)]
+        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+    return list(model.model_fields)
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name that is closest to a wrong one; nothing if none is close."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

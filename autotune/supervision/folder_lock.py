@@ -1,0 +1,57 @@
+"""The hold of a service folder: one supervisor at a time."""
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from autotune.errors import BusyError, StorageError
+from autotune.storage.study_lock import Holder
+
+_LOCK = "service.lock"
+
+
+def prepared(folder: Path) -> Path:
+    """Return the folder as an absolute path, after it was made private to this user.
+
+    Raises:
+        StorageError: it cannot be.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.geteuid():
+            msg = f"the service folder {folder} belongs to somebody else: use --folder to name another one"
+            raise StorageError(msg)
+        folder.chmod(0o700)
+        (folder / "studies").mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        msg = f"cannot use the service folder {folder}: {error.strerror}; use --folder to name another one"
+        raise StorageError(msg) from error
+    return folder.resolve()
+
+
+def hold(folder: Path) -> int:
+    """Return a descriptor that holds the folder until it is closed, or this process ends.
+
+    Raises:
+        BusyError: another process holds it; says which.
+        StorageError: the folder cannot be written.
+    """
+    path = folder / _LOCK
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror}; use --folder to name another folder"
+        raise StorageError(msg) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        said = os.pread(descriptor, 400, 0).decode(errors="replace")
+        os.close(descriptor)
+        holder = Holder.read(said) or "another process"
+        msg = f"the service folder {folder} is held by {holder}: stop that service, or use --folder to name another one"
+        raise BusyError(msg) from error
+    with suppress(OSError):  # who holds it is a courtesy
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, str(Holder.this()).encode(), 0)
+    return descriptor

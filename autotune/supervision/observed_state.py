@@ -1,0 +1,129 @@
+"""A study as a supervisor finds it: what is wanted, what is the case, and what follows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import inf
+from typing import Any
+
+from autotune.display.status_file import WAITING
+from autotune.supervision.desired_state import Order, Wish
+from autotune.supervision.messages import in_words
+from autotune.supervision.reconcile import Action, Decision, Reality, StateName, decide
+from autotune.supervision.study_folder import Process, StudyFolder
+
+LET_GO_S = 120.0
+"""How long a study may take to stop: its runs in flight get some seconds, then they are killed; storage may be slow."""
+
+_LONGEST_PAUSE_S = 60.0
+_LAST_WORDS = 5
+
+
+@dataclass
+class Memory:
+    """What a supervisor remembers of a study: of the start `token`, what it was asked and when it was seen to be over.
+
+    `trouble` is why the last attempt to start it did not work, `later` when to try again.
+    """
+
+    token: str = ""
+    asked: Wish | None = None
+    over_at: float | None = None
+    trouble: str = ""
+    later: float = 0.0
+
+    def note(self, process: Process | None, now: float) -> None:
+        """Take note of the newest start, and of its end."""
+        if process is None:
+            return
+        if self.token != process.token:
+            self.token, self.asked, self.over_at, self.trouble = process.token, None, None, ""
+        if self.over_at is None and process.target is None:
+            self.over_at = now
+
+    def next_start(self, process: Process, deaths: int, pause_s: float) -> float:
+        """Return when a study that died may be started again; never, before its end was noted."""
+        if self.token != process.token or self.over_at is None:
+            return inf
+        return self.over_at + min(_LONGEST_PAUSE_S, pause_s * 2.0 ** (deaths - 1))
+
+
+@dataclass(frozen=True)
+class View:
+    """What is wanted of a study, what is the case, and what follows."""
+
+    order: Order
+    process: Process | None
+    reality: Reality
+    decision: Decision
+    status: Mapping[str, Any] = field(default_factory=dict)
+
+
+def look(found: StudyFolder, memory: Memory, now: float, pause_s: float) -> View:
+    """Look at a study.
+
+    Raises:
+        BrokenOrderError: its order cannot be read.
+    """
+    order, process = found.order(), found.process()
+    if process is None:
+        reality, status = Reality(), {}
+    elif process.target is not None:
+        status = found.status()
+        reality = _alive(order, process, memory, status)
+    else:
+        # Only now: who ends writes these before.
+        status = found.status()
+        ended = found.end(process)
+        current = process.serial >= order.serial
+        died = current and (ended is None or ended.lets_go_on)
+        deaths = _deaths(process, status) if died else 0
+        too_soon = died and now < memory.next_start(process, deaths, pause_s)
+        reality = Reality(current=current, ended=ended, deaths=deaths, too_soon=too_soon)
+    return View(order, process, reality, decide(order.wish, reality), status)
+
+
+def state_and_message(view: View, memory: Memory, found: StudyFolder) -> tuple[StateName, str]:
+    """Return how a study stands, and what is not plain from that."""
+    state, reality = view.decision.state, view.reality
+    if reality.alive:
+        return state, str(view.status.get("message") or "") if state is StateName.WAITING else ""
+    if view.decision.action is Action.START and memory.trouble:
+        return StateName.WAITING, f"it cannot be started: {memory.trouble}; that is tried again"
+    if not reality.current or state is StateName.FINISHED:
+        return state, ""
+    how = in_words(reality.ended)
+    if state is StateName.FAILED:
+        many = f", {reality.deaths} times in a row without a finished trial" if reality.deaths else ""
+        return state, "\n".join([f"{how}{many}", *found.last_words(_LAST_WORDS)])
+    if view.order.wish is not Wish.RUN:
+        return state, ""
+    return state, how if state in {StateName.PAUSED, StateName.STOPPED} else f"{how}; it is started again"
+
+
+def _alive(order: Order, process: Process, memory: Memory, status: Mapping[str, Any]) -> Reality:
+    wished_s = (datetime.now(UTC) - order.since).total_seconds()
+    return Reality(
+        alive=True,
+        waiting=_is_of(status, process) and status.get("phase") == WAITING,
+        asked=memory.asked if memory.token == process.token else None,
+        overdue=order.wish is Wish.STOP and wished_s > LET_GO_S,
+        current=process.serial >= order.serial,
+    )
+
+
+def _deaths(process: Process, status: Mapping[str, Any]) -> int:
+    """Return how many processes have died in a row without a finished trial, with this one."""
+    advanced = status.get("advanced")
+    return 1 if _is_of(status, process) and isinstance(advanced, int) and advanced > 0 else process.deaths + 1
+
+
+def _is_of(status: Mapping[str, Any], process: Process) -> bool:
+    """Whether a status was written by the study of this start."""
+    written = status.get("written")
+    return (
+        process.child is not None
+        and status.get("pid") == process.child.get("pid")
+        and isinstance(written, int | float)
+        and written >= process.when.timestamp()
+    )

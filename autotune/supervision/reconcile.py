@@ -1,0 +1,145 @@
+"""What follows from a wish and from what is the case: a pure function of frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from autotune.errors import ExitCode
+from autotune.supervision.desired_state import Wish
+
+
+class StateName(StrEnum):
+    """How a study stands. `OPEN` and `IDLE` are those that no supervisor looks after."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    PAUSING = "pausing"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    FAILED = "failed"
+    OPEN = "open"
+    IDLE = "idle"
+
+
+class Action(Enum):
+    """What is to be done now."""
+
+    NOTHING = "nothing"
+    START = "start"
+    PAUSE = "pause"
+    STOP = "stop"
+    KILL = "kill"
+
+
+class Fate(Enum):
+    """What the end of a process means for its study."""
+
+    FINISHED = "it is done"
+    PAUSED = "it was paused"
+    OUT_OF_TIME = "its time was over"
+    FAILED = "it cannot go on as it is"
+    DIED = "it can go on"
+    AWAY = "it can go on when its storage is back"
+
+
+GIVEN_UP_AFTER: Mapping[Fate, int] = {Fate.DIED: 5, Fate.AWAY: 30}
+"""So many processes of a study in a row that ended so without a finished trial: another one would end as well.
+
+A database server that is brought to a newer version is back within half an hour.
+"""
+
+
+_FATES: Mapping[int | None, Fate] = {
+    ExitCode.OK: Fate.FINISHED,
+    ExitCode.USAGE: Fate.FAILED,
+    ExitCode.CANNOT_RUN_HERE: Fate.FAILED,
+    ExitCode.NOTHING_WORKED: Fate.FAILED,
+    ExitCode.STORAGE: Fate.AWAY,
+    ExitCode.BUSY: Fate.FAILED,
+    ExitCode.UNFINISHED: Fate.OUT_OF_TIME,
+    ExitCode.PAUSED: Fate.PAUSED,
+    ExitCode.INTERRUPTED: Fate.DIED,
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended: with an exit code, by a signal, or it could not be started, for an `error`."""
+
+    code: int | None = None
+    signal: int | None = None
+    error: str = ""
+
+    @property
+    def fate(self) -> Fate:
+        """What that means. A process that was interrupted, by nobody here, died: the host was shut down, say."""
+        return Fate.FAILED if self.error else _FATES.get(self.code, Fate.DIED)
+
+    @property
+    def lets_go_on(self) -> bool:
+        """Whether the study can go on, sooner or later, with another process."""
+        return self.fate in GIVEN_UP_AFTER
+
+
+@dataclass(frozen=True)
+class Reality:
+    """What is the case of a study.
+
+    A process of it is `alive`, and may be `waiting` for its turn; it was `asked` something, and may be `overdue` to
+    stop. The newest process is `current` if it was started for the newest wish to run; `ended` is how it did, None if
+    nobody wrote that down. `deaths` is how many processes died in a row, the newest included, none of which had
+    finished a trial. The next start may be `too_soon`.
+    """
+
+    alive: bool = False
+    waiting: bool = False
+    asked: Wish | None = None
+    overdue: bool = False
+    current: bool = False
+    ended: Ended | None = None
+    deaths: int = 0
+    too_soon: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How a study stands, and what is to be done."""
+
+    state: StateName
+    action: Action = Action.NOTHING
+
+
+def decide(wish: Wish, reality: Reality) -> Decision:
+    """Return what follows."""
+    return _of_living(wish, reality) if reality.alive else _of_ended(wish, reality)
+
+
+def _of_living(wish: Wish, reality: Reality) -> Decision:
+    match wish:
+        case Wish.RUN:
+            return Decision(StateName.WAITING if reality.waiting else StateName.RUNNING)
+        case Wish.PAUSE:
+            return Decision(StateName.PAUSING, Action.NOTHING if reality.asked is wish else Action.PAUSE)
+        case Wish.STOP if reality.overdue:
+            return Decision(StateName.STOPPING, Action.KILL)
+        case Wish.STOP:
+            return Decision(StateName.STOPPING, Action.NOTHING if reality.asked is wish else Action.STOP)
+
+
+def _of_ended(wish: Wish, reality: Reality) -> Decision:
+    fate = (reality.ended.fate if reality.ended else Fate.DIED) if reality.current else None
+    if fate is Fate.FINISHED:
+        return Decision(StateName.FINISHED)
+    limit = GIVEN_UP_AFTER.get(fate) if fate is not None else None
+    given_up = limit is not None and reality.deaths >= limit
+    if fate is Fate.FAILED or (given_up and wish is Wish.RUN):
+        return Decision(StateName.FAILED)
+    if wish is Wish.PAUSE or fate is Fate.PAUSED:
+        return Decision(StateName.STOPPED if wish is Wish.STOP else StateName.PAUSED)
+    if wish is Wish.STOP or fate is Fate.OUT_OF_TIME:
+        return Decision(StateName.STOPPED)
+    if limit is not None and reality.too_soon:
+        return Decision(StateName.WAITING)
+    return Decision(StateName.RUNNING, Action.START)

@@ -1,0 +1,99 @@
+"""Starting a study under a shim, and signalling it."""
+
+import errno
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.supervision import shim
+from autotune.supervision.desired_state import Order
+from autotune.supervision.reconcile import Action
+from autotune.supervision.study_folder import STATUS, Process
+
+_PATIENCE_S = 60.0
+_SIGNALS = {Action.PAUSE: signal.SIGUSR1, Action.STOP: signal.SIGTERM, Action.KILL: signal.SIGKILL}
+
+
+class StartError(Exception):
+    """A warden could not be started; it may work later."""
+
+
+@dataclass(frozen=True)
+class Starter:
+    """Starts studies on the storage `url`, in the folder `cwd`; their logs have two parts of `log_bytes` at most."""
+
+    url: str
+    cwd: Path
+    log_bytes: int
+
+    def start(self, folder: Path, order: Order, deaths: int) -> None:
+        """Start what is ordered, under a warden in `folder`, after so many starts without a result.
+
+        Raises:
+            StartError: that does not work now.
+        """
+        spec = {
+            "command": command(order, folder / STATUS),
+            "cwd": os.fspath(self.cwd),
+            "token": secrets.token_hex(8),
+            "serial": order.serial,
+            "deaths": deaths,
+            "log_bytes": self.log_bytes,
+        }
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-I", "-S", shim.__file__, os.fspath(folder)],
+                input=json.dumps(spec).encode(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                # On the command line everybody on this host could read a password in it.
+                env={**os.environ, "AUTOTUNE_STORAGE": self.url},
+                timeout=_PATIENCE_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise StartError(str(error)) from error
+        if ended.returncode != 0:
+            said = ended.stderr.decode(errors="replace").strip().splitlines()
+            raise StartError(said[-1] if said else f"exit code {ended.returncode}")
+
+
+def command(order: Order, status: Path) -> list[str]:
+    """Return the command line of a study."""
+    options = {
+        "--name": order.name,
+        "--trials": order.trials,
+        "--timeout": None if order.timeout_s is None else f"{order.timeout_s:f}s",
+        "--workers": order.workers,
+        "--seed": order.seed,
+        "--status": os.fspath(status),
+    }
+    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    # -P: what lies in the current folder must not be taken for a module of ours.
+    return [sys.executable, "-P", "-m", "autotune", "study", os.fspath(order.file), *given, "--wait"]
+
+
+def send(action: Action, process: Process) -> None:
+    """Signal a study; if it has ended meanwhile, nothing happens, whoever has its number then."""
+    target = process.child if action is Action.KILL else process.target
+    if target is None:
+        return
+    with suppress(OSError):
+        try:
+            descriptor = os.pidfd_open(target["pid"])
+        except OSError as error:
+            if error.errno == errno.ENOSYS and shim.lives(target):  # Linux before 5.3
+                os.kill(target["pid"], _SIGNALS[action])
+            return
+        try:
+            # As long as it is open, the number is not used again.
+            if shim.lives(target):
+                signal.pidfd_send_signal(descriptor, _SIGNALS[action])
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,183 @@
+"""The folder of one study in a service folder: its order, its processes, its status and its log."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from autotune.errors import StorageError
+from autotune.supervision import shim
+from autotune.supervision.desired_state import Order
+from autotune.supervision.problems import BrokenOrderError
+from autotune.supervision.reconcile import Ended
+
+ORDER, STATUS = "order.json", "status.json"
+
+_MOST_BYTES = 2**22
+_LINE_BYTES = 400
+_MARK = "--- "
+
+
+class _Note(BaseModel):
+    """A file of a warden."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """Read a file; None for one that is not there, or is something else."""
+        try:
+            return cls.model_validate_json(_content(path))
+        except (OSError, ValueError):
+            return None
+
+
+class Process(_Note):
+    """A start of a study: its warden and the study itself, each as `shim.identity` tells it.
+
+    `deaths` is how many starts before it had no result, `serial` that of the order that it carries out.
+    """
+
+    token: str
+    serial: int
+    deaths: int
+    when: AwareDatetime
+    warden: dict[str, Any] | None
+    child: dict[str, Any] | None
+
+    @property
+    def target(self) -> dict[str, Any] | None:
+        """The one to be signalled: the shim, which hands signals on, or else the study; None if neither lives."""
+        return next((one for one in (self.warden, self.child) if shim.lives(one)), None)
+
+
+class End(_Note):
+    """How the start with this token ended."""
+
+    token: str
+    code: int | None
+    signal: int | None
+    error: str
+
+    @property
+    def how(self) -> Ended:
+        """What a decision needs of it."""
+        return Ended(self.code, self.signal, self.error)
+
+
+class StudyFolder:
+    """The files of one study. What cannot be read but the order is as if it was not there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def known(self) -> bool:
+        """Whether the study was ordered."""
+        return os.path.lexists(self.path / ORDER)
+
+    def order(self) -> Order:
+        """Return what is wanted of the study.
+
+        Raises:
+            BrokenOrderError: the file is no order for this study; says why, and what to do.
+        """
+        path = self.path / ORDER
+        try:
+            order = Order.model_validate_json(_content(path))
+        except OSError as error:
+            why = error.strerror or str(error)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            why = f"{first['msg']} @ {place}" if place else first["msg"]
+        else:
+            if order.name == self.path.name:
+                return order
+            why = f"it is for study {order.name!r}"
+        msg = f"the order of study {self.path.name!r} cannot be read ({why}): delete the study, or order it anew"
+        raise BrokenOrderError(msg)
+
+    def write_order(self, order: Order) -> None:
+        """Store what is wanted.
+
+        Raises:
+            StorageError: it cannot be stored; what was wanted before still is.
+        """
+        try:
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            shim.write_private(os.fspath(self.path / ORDER), order.model_dump(mode="json"))
+        except OSError as error:
+            msg = f"cannot store the order of study {order.name!r} in the service folder: {error.strerror}"
+            raise StorageError(msg) from error
+
+    def process(self) -> Process | None:
+        """Return the newest start; None before the first."""
+        return Process.read(self.path / shim.PROCESS)
+
+    def end(self, process: Process) -> Ended | None:
+        """Return how a start ended; None if nobody has written that."""
+        end = End.read(self.path / shim.END)
+        return end.how if end is not None and end.token == process.token else None
+
+    def status(self) -> dict[str, Any]:
+        """Return what the study wrote last; empty if it has written nothing."""
+        try:
+            found = json.loads(_content(self.path / STATUS))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def log(self, lines: int) -> list[str]:
+        """Return the last lines of the log."""
+        found = _tail(self.path / shim.LOG, lines)
+        if len(found) < lines:
+            found = [*_tail(self.path / shim.OLDER_LOG, lines - len(found)), *found]
+        return found
+
+    def last_words(self, lines: int) -> list[str]:
+        """Return the last lines that the newest process wrote."""
+        said: list[str] = []
+        for line in reversed(self.log(20 * lines)):
+            if line.startswith(_MARK):
+                if " started" in line:
+                    break
+            elif line.strip() and len(said) < lines:
+                said.append(line.strip()[:_LINE_BYTES])
+        return said[::-1]
+
+
+def _content(path: Path) -> bytes:
+    """Read a small file of this user.
+
+    Raises:
+        OSError: it cannot be read, is somebody else's, a link or no file at all.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:  # noqa: PTH123  a descriptor
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(0, "it is not a regular file")
+        if found.st_uid != os.geteuid():
+            raise OSError(0, "it belongs to somebody else")
+        if found.st_size > _MOST_BYTES:
+            raise OSError(0, "it is too long")
+        return file.read(_MOST_BYTES)
+
+
+def _tail(path: Path, lines: int) -> list[str]:
+    if lines <= 0:
+        return []
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            first = max(0, size - min(_MOST_BYTES, _LINE_BYTES * lines))
+            file.seek(first)
+            text = file.read(_MOST_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    found = text.splitlines()
+    return (found[1:] if first else found)[-lines:]

@@ -1,0 +1,1 @@
+"""TOML files: where a key stands, what is wrong with it, and writing one."""

@@ -1,0 +1,1 @@
+"""Tuning: a session from opening to verdict, and the loop that proposes and starts runs."""

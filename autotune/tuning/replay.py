@@ -1,0 +1,170 @@
+"""Replaying: how good a smaller budget would have been, asked of recorded measurements.
+
+Tuning is replayed once for every seed, with the greatest budget and without a verdict. What a smaller budget would have
+found is read from what was known when the first trial beyond it began: a trial's race is over before the next begins.
+What was found is judged by the median of everything that was recorded of it, not by the runs that chose it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from autotune.display.console import Display
+from autotune.errors import AutotuneError
+from autotune.execution.simulated_executor import simulated_bench
+from autotune.planning.prepare import Prepared
+from autotune.records.study import Run, TrialRecord
+from autotune.search.registry import sampler_of
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import BudgetSection, StudyFile
+from autotune.tuning.tuner import StudyRunner
+from objectives.base import Metric
+from objectives.replay.objective import ReplayObjective
+from objectives.replay.table import RecordedTable
+
+_GOOD = 1.05
+_S_PER_H = 3600.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one seed had found with one budget: how much worse than the best recorded, as a ratio from 1 up.
+
+    `ratio` is None where nothing that works had been found. `core_s` are the simulated core-seconds until then.
+    """
+
+    budget: int
+    trials: int
+    ratio: float | None
+    core_s: float
+
+
+@dataclass(frozen=True)
+class BudgetRow:
+    """What a budget gives, over all seeds: quartiles of the ratio, and the median of the cost.
+
+    `within` is the share of the seeds whose ratio is at most 1.05; `found` how many had found anything that works.
+    """
+
+    budget: int
+    trials: float
+    lower: float | None
+    median: float | None
+    upper: float | None
+    within: float
+    found: int
+    seeds: int
+    core_h: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return asdict(self)
+
+
+def budget_rows(
+    study: StudyFile, prepared: Prepared, budgets: Sequence[int], seeds: int, display: Display
+) -> list[BudgetRow]:
+    """Replay the tuning of `study` with the seeds 0, 1, ..., and return a row for each of the `budgets`.
+
+    Raises:
+        AutotuneError: the table cannot be replayed so.
+    """
+    wanted = sorted(set(budgets))
+    found = [list(_replayed(study, prepared, wanted, seed, display)) for seed in range(seeds)]
+    return [_row([one[place] for one in found]) for place in range(len(wanted))]
+
+
+def table_of(prepared: Prepared) -> RecordedTable:
+    """Return the table that a study replays.
+
+    Raises:
+        AutotuneError: it replays none.
+    """
+    objective = prepared.plan.objective
+    if not isinstance(objective, ReplayObjective):
+        msg = f"study {prepared.study.name!r} is no replay: its objective is {prepared.study.objective!r}"
+        raise AutotuneError(msg)
+    return objective.table
+
+
+class Silent:
+    """A display that shows nothing: hundreds of replayed trials are no news."""
+
+    def line(self, text: str) -> None:
+        """Show nothing."""
+
+    def waits(self, text: str) -> None:
+        """Show nothing."""
+
+    def update(self, status: object) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _replayed(
+    study: StudyFile, prepared: Prepared, budgets: Sequence[int], seed: int, display: Display
+) -> Iterator[Found]:
+    table, plan = table_of(prepared), prepared.plan
+    assert plan.recorded is not None
+    sampler = study.sampler.model_copy(update={"seed": seed})
+    seeded = study.model_copy(update={"sampler": sampler, "budget": BudgetSection(trials=budgets[-1])})
+    store = StudyStore.in_memory(prepared.definition)
+    store.use(sampler_of(prepared.space, sampler))
+    with simulated_bench(plan.objective, plan.recorded, seeded, Silent()) as bench:
+        StudyRunner(store, prepared.space, bench, seeded).tune()
+    display.line(f"seed {seed}: {len(store.trials())} trials replayed")
+    runs = store.runs()
+    for budget in budgets:
+        yield _found(known_within(runs, budget), budget, store.definition.target, table, study)
+
+
+def known_within(runs: Sequence[Run], budget: int) -> list[Run]:
+    """Return the runs, in the order in which they ended, before the first of the trial that is beyond a budget."""
+    seen: set[int] = set()
+    for place, run in enumerate(runs):
+        if run.trial is not None:
+            seen.add(run.trial)
+        if len(seen) > budget:
+            return list(runs[:place])
+    return list(runs)
+
+
+def _found(runs: Sequence[Run], budget: int, metric: Metric, table: RecordedTable, study: StudyFile) -> Found:
+    counted = [run for run in runs if run.trial is not None and not run.series]
+    numbers = list(dict.fromkeys(run.trial for run in counted if run.trial is not None))
+    trials = [
+        TrialRecord.of(number, ran[0].configuration, ran, settled=True)
+        for number in numbers
+        if (ran := [run for run in counted if run.trial == number])
+    ]
+    best = Standings.of(trials, metric, study.repeats.statistic).incumbent
+    truth = table.true_value(best.configuration) if best is not None else None
+    return Found(budget, len(trials), _ratio(truth, table.best, metric), sum(run.core_s for run in runs))
+
+
+def _ratio(value: float | None, best: float | None, metric: Metric) -> float | None:
+    """Return how many times worse a value is than the best; 1 for the best, in either direction."""
+    if value is None or best is None or not (value > 0.0 and best > 0.0):
+        return None
+    return best / value if metric.direction == "maximize" else value / best
+
+
+def _row(found: Sequence[Found]) -> BudgetRow:
+    ratios = [one.ratio for one in found if one.ratio is not None]
+    lower, middle, upper = (float(x) for x in np.quantile(ratios, (0.25, 0.5, 0.75))) if ratios else (None,) * 3
+    return BudgetRow(
+        budget=found[0].budget,
+        trials=float(np.median([one.trials for one in found])),
+        lower=lower,
+        median=middle,
+        upper=upper,
+        within=sum(ratio <= _GOOD for ratio in ratios) / len(found),
+        found=len(ratios),
+        seeds=len(found),
+        core_h=float(np.median([one.core_s for one in found])) / _S_PER_H,
+    )

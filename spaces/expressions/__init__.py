@@ -1,0 +1,1 @@
+"""The language of rules and quantities: read, checked, and computed over columns."""

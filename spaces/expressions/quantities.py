@@ -1,0 +1,94 @@
+"""Quantities: the numbers that constraints compute with (ranks per pool, threads of a block, bytes of a tile).
+
+They are what a program's authors think in, and what its run time often depends on.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from spaces.expressions.evaluate import values_of
+from spaces.expressions.node import Array, Node, Scope, Symbol
+from spaces.expressions.syntax import clean, parse
+from spaces.parameters.errors import ExpressionError
+
+FloatArray = npt.NDArray[np.float64]
+
+Columns = Mapping[str, Array]
+"""Columns of values, (n,) each, by name: numbers as float64 with NaN for "no value", words as objects with None."""
+
+
+def quantities(rules: Iterable[str], columns: Columns) -> dict[str, FloatArray]:
+    """Return what `rules` compute of `columns`, (n,) each, by the text of the expression, parts before the whole.
+
+    NaN stands where a column that an expression needs has no value, or where it cannot be computed. A rule that names
+    something else than the columns, or compares words with what they never are, says nothing.
+    """
+    scope, indexes = _scope(columns)
+    places = {symbol.position: name for name, symbol in scope.symbols.items()}
+    count = len(next(iter(columns.values()))) if columns else 0
+    found: dict[str, FloatArray] = {}
+    for rule in rules:
+        try:
+            root = parse(rule, scope)
+        except ExpressionError:
+            continue
+        for node in computed(root):
+            text = clean(rule)[node.start : node.end]
+            if text in found:
+                continue
+            values = values_of(node, {position: indexes[places[position]] for position in node.positions}, count)
+            for position in node.positions:
+                values[indexes[places[position]] < 0] = np.nan
+            found[text] = values
+    return found
+
+
+def computed(node: Node) -> Iterator[Node]:
+    """Yield the parts of an expression that compute a number from parameters, the parts of a part before it."""
+    for operand in node.operands:
+        yield from computed(operand)
+    if node.operands and node.kind in {"int", "float"} and node.positions:
+        yield node
+
+
+def _scope(columns: Columns) -> tuple[Scope, dict[str, Array]]:
+    """Return what the columns' names mean, and each column as places in its table, -1 for no value."""
+    scope, indexes = Scope({}, {}), {}
+    for position, (name, column) in enumerate(columns.items()):
+        if column.dtype == object:
+            words = sorted({str(value) for value in column if value is not None})
+            if not words:
+                continue
+            place = {word: index for index, word in enumerate(words)}
+            indexes[name] = np.array([-1 if value is None else place[str(value)] for value in column])
+            table = np.array([*(scope.code(word) for word in words), -1])
+            scope.symbols[name] = Symbol("str", position=position, table=table, words=frozenset(words))
+            continue
+        there = ~np.isnan(column)
+        values = np.unique(column[there])
+        if len(values) == 0:
+            continue
+        indexes[name] = np.where(there, np.searchsorted(values, column), -1)
+        scope.symbols[name] = _number(values, position)
+    return scope, indexes
+
+
+def _number(values: Array, position: int) -> Symbol:
+    whole = bool((values == np.rint(values)).all()) and float(np.abs(values).max()) < 2**53
+    table = np.append(values, values[0])
+    if whole:
+        table = table.astype(np.int64)
+    low, high = table[0].item(), table[len(values) - 1].item()
+    return Symbol("int" if whole else "float", low, high, position, table)
+
+
+def column_of(values: Sequence[object]) -> Array:
+    """Return values (numbers, truth values, or words; None for no value) as a column.
+
+    Words beside numbers make all of them words.
+    """
+    if all(value is None or isinstance(value, bool | int | float) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values])  # type: ignore[arg-type]  # a number: just checked
+    return np.array([None if value is None else str(value) for value in values] or [], dtype=object)

@@ -1,0 +1,53 @@
+"""Errors of the space: every one says what was given, the rule, and what to do."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+_SHOWN_WIDTH = 76  # what is shown of a long expression around the place of the error
+
+
+class SpaceError(ValueError):
+    """One or more things wrong with a space or a configuration.
+
+    `errors` holds all of them at once; `str()` shows them one per line.
+    """
+
+    def __init__(self, errors: str | Iterable[str]) -> None:
+        self.errors: tuple[str, ...] = (errors,) if isinstance(errors, str) else tuple(errors)
+        super().__init__("\n".join(self.errors))
+
+    def __reduce__(self) -> tuple[type["SpaceError"], tuple[tuple[str, ...]]]:
+        return (type(self), (self.errors,))
+
+
+class ExpressionError(ValueError):
+    """An expression that is not of the language of `spaces.expressions.syntax`.
+
+    The message shows the expression, a caret under the place, and `hint`: what is allowed there.
+    `problem`, `expression`, `start`, `end` (columns of the place) and `hint` are kept for programs.
+    """
+
+    def __init__(self, problem: str, expression: str, start: int = 0, end: int = 0, hint: str = "") -> None:
+        self.problem = problem
+        self.expression = expression
+        self.start = start
+        self.end = max(end, start + 1)
+        self.hint = hint
+        super().__init__(_with_caret(problem, expression, self.start, self.end, hint))
+
+    def __reduce__(self) -> tuple[type["ExpressionError"], tuple[str, str, int, int, str]]:
+        return (type(self), (self.problem, self.expression, self.start, self.end, self.hint))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" for the closest of `known`, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _with_caret(problem: str, expression: str, start: int, end: int, hint: str) -> str:
+    first = max(0, start - _SHOWN_WIDTH // 2) if len(expression) > _SHOWN_WIDTH else 0
+    shown = expression[first : first + _SHOWN_WIDTH]
+    carets = "^" * max(1, min(end - start, len(shown) - (start - first)))
+    lines: Sequence[str] = (problem, f"    {shown}", "    " + " " * (start - first) + carets)
+    return "\n".join([*lines, hint] if hint else lines)

@@ -1,0 +1,1 @@
+"""The set of valid configurations: counted, listed, sampled and explored without trying."""

@@ -1,0 +1,147 @@
+"""A space made ready for computing: its names checked, its expressions read, all mistakes found at once."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spaces.expressions.fact import fact_symbol
+from spaces.expressions.functions import FUNCTIONS
+from spaces.expressions.node import Node, Scope
+from spaces.expressions.syntax import MAX_BITS, parse_condition
+from spaces.parameters.constraint import Constraint
+from spaces.parameters.errors import ExpressionError, SpaceError
+from spaces.parameters.listed import Listed
+from spaces.parameters.parameter import Parameter, Value, index_of
+from spaces.valid_set.domain import NO_VALUE, Domain, domain_of, symbol_of
+from spaces.valid_set.rule import ConstraintRule, ExistenceRule, ListedRule, Rule
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """The domains by position, the conditions by the position of their parameter, and the constraints."""
+
+    domains: tuple[Domain, ...]
+    existence: Mapping[int, ExistenceRule]
+    constraints: tuple[ConstraintRule, ...]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules about at least one parameter."""
+        return (*self.existence.values(), *(rule for rule in self.constraints if rule.positions))
+
+    @property
+    def constants(self) -> tuple[ConstraintRule, ...]:
+        """The constraints that mention facts only: they hold everywhere or nowhere."""
+        return tuple(rule for rule in self.constraints if not rule.positions)
+
+
+def compiled(
+    parameters: Sequence[Parameter], constraints: Sequence[Constraint], facts: Mapping[str, Value]
+) -> Compiled:
+    """Check and compile a space.
+
+    Raises:
+        SpaceError: all that is wrong with it.
+    """
+    errors = _name_errors(parameters, constraints, facts)
+    if errors:
+        raise SpaceError(errors)
+    scope = Scope({}, {})
+    for name, value in facts.items():
+        scope.symbols[name] = fact_symbol(value, scope)
+    domains: list[Domain] = []
+    existence: dict[int, ExistenceRule] = {}
+    for position, parameter in enumerate(parameters):
+        if parameter.when is not None:
+            node = _read(parameter.when, scope, f"when of {parameter.name}", errors, _later(parameters, position))
+            if node is not None:
+                existence[position] = ExistenceRule(position, parameter.optional, node, _missable(node, domains))
+        domain = domain_of(parameter, position, scope)
+        domains.append(domain)
+        scope.symbols[parameter.name] = symbol_of(domain)
+    rules: list[ConstraintRule] = []
+    for constraint in constraints:
+        if isinstance(constraint, Listed):
+            listed = _listed(constraint, domains, errors)
+            rules += [listed] if listed else []
+            continue
+        node = _read(constraint.rule, scope, f"constraint {constraint.name!r}", errors)
+        if node is not None:
+            rules.append(ConstraintRule(constraint, node, _missable(node, domains)))
+    if errors:
+        raise SpaceError(errors)
+    return Compiled(tuple(domains), existence, tuple(rules))
+
+
+def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[str]) -> ListedRule | None:
+    by_name = {domain.parameter.name: domain for domain in domains}
+    wrong = [f"unknown parameter {name!r}" for name in constraint.parameters if name not in by_name]
+    if not (constraint.parameters and constraint.rows):
+        wrong.append("it lists nothing")
+    tables = []
+    for name, values in zip(constraint.parameters, constraint.columns, strict=True):
+        if name not in by_name:
+            continue
+        places = [index_of(by_name[name].parameter, value) for value in values]
+        wrong += [f"{name} is never {value!r}" for value, place in zip(values, places, strict=True) if place is None]
+        # The last is what -1 picks: no value.
+        tables.append(np.array([*(place or 0 for place in places), NO_VALUE]))
+    if wrong:
+        errors += [f"constraint {constraint.name!r}: {problem}" for problem in wrong]
+        return None
+    named = [by_name[name] for name in constraint.parameters]
+    rows = np.array(constraint.rows, dtype=np.int64)
+    indexes = np.column_stack([table[column] for table, column in zip(tables, rows.T, strict=True)])
+    everything = Node("constant", "bool", (), 0, 1, value=True)
+    radices = tuple(len(domain.values) + 1 for domain in named)
+    return ListedRule(constraint, everything, (), tuple(domain.position for domain in named), radices, indexes)
+
+
+def _read(text: str, scope: Scope, where: str, errors: list[str], later: Sequence[str] = ()) -> Node | None:
+    try:
+        return parse_condition(text, scope)
+    except ExpressionError as error:
+        remark = ""
+        if any(name in error.problem for name in (f"{name!r}" for name in later)):
+            remark = "\n(a condition may only mention parameters that are declared before it)"
+        errors.append(f"{where}: {error}{remark}")
+        return None
+
+
+def _later(parameters: Sequence[Parameter], position: int) -> list[str]:
+    return [parameter.name for parameter in parameters[position:]]
+
+
+def _missable(node: Node, domains: Sequence[Domain]) -> tuple[int, ...]:
+    return tuple(sorted(position for position in node.needs if domains[position].may_be_missing))
+
+
+def _name_errors(
+    parameters: Sequence[Parameter], constraints: Sequence[Constraint], facts: Mapping[str, Value]
+) -> list[str]:
+    names = [parameter.name for parameter in parameters]
+    errors = [f"parameter {name!r} is declared twice" for name in _repeated(names)]
+    errors += [f"{name!r} is both a parameter and a fact; rename one" for name in names if name in facts]
+    errors += [f"{name!r} is the name of a function in rules; choose another" for name in names if name in FUNCTIONS]
+    repeated = _repeated([constraint.name for constraint in constraints])
+    errors += [f"constraint {name!r} is declared twice" for name in repeated]
+    for name, value in facts.items():
+        errors += _fact_errors(name, value)
+    return errors
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def _fact_errors(name: str, value: object) -> list[str]:
+    if not isinstance(value, bool | int | float | str):
+        return [f"fact {name!r} must be a number, a string, True or False, not {value!r}"]
+    if isinstance(value, float) and not math.isfinite(value):
+        return [f"fact {name!r} must be finite, not {value!r}"]
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        return [f"fact {name!r} is larger than 2**{MAX_BITS}"]
+    return []

@@ -1,0 +1,112 @@
+"""Neighbours of a configuration: one parameter changed, and as few others as the rules then ask for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spaces.expressions.node import Array
+from spaces.valid_set.domain import NO_VALUE, Domain
+from spaces.valid_set.rule import Rule
+from spaces.valid_set.valid_set import Indices, ValidSet
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """Finds the neighbours of valid rows of value indexes."""
+
+    domains: tuple[Domain, ...]
+    rules: tuple[Rule, ...]
+    valid: ValidSet
+
+    def of(self, row: Indices) -> Indices:
+        """Return the neighbours (n, p) of the valid `row` (p,), without repeats, nearest kinds of change first.
+
+        A neighbour has one parameter changed: one step up or down for an ordered one (to the next value that
+        is valid, however far), to any other value for a choice, from unset to any value and back. Where the
+        change to an adjacent value is invalid by itself, the others are repaired at the least cost: one other
+        parameter changed, the least in encoded distance; or, if no one other does, the nearest valid
+        configuration.
+        """
+        plain: list[Indices] = []
+        repaired: list[Indices] = []
+        for domain in self.domains:
+            valid = self._valid_changes(row, domain)
+            here = int(row[domain.position])
+            plain += [_changed(row, domain.position, index) for index in _reached(domain, here, valid)]
+            for target in _adjacent(domain, here):
+                if target not in valid:
+                    repaired += self._repaired(_changed(row, domain.position, target), domain)
+        rows = [*plain, *repaired]
+        if not rows:
+            return np.empty((0, len(row)), dtype=np.int32)
+        return np.array(list({other.tobytes(): other for other in rows}.values()))
+
+    def _valid_changes(self, row: Indices, domain: Domain) -> set[int]:
+        others = domain.indexes[domain.indexes != row[domain.position]]
+        return set(others[self._allowed(row, domain.position, others)].tolist())
+
+    def _allowed(self, row: Indices, position: int, indexes: Array) -> Array:
+        allowed = np.ones(len(indexes), dtype=bool)
+        for rule in self._about(position):
+            columns = {p: indexes if p == position else row[p : p + 1] for p in rule.positions}
+            allowed &= rule.mask(columns)
+        return allowed
+
+    def _about(self, position: int) -> list[Rule]:
+        return [rule for rule in self.rules if position in rule.positions]
+
+    def _repaired(self, row: Indices, domain: Domain) -> Iterator[Indices]:
+        """Yield the cheapest valid row with the parameter of `domain` as in `row`, if there is one."""
+        broken = [rule for rule in self._about(domain.position) if not self._holds(rule, row)]
+        candidates = [repair for other in self._suspects(broken, domain) for repair in self._by_one(row, other)]
+        if candidates:
+            yield min(candidates, key=lambda repair: repair[0])[1]
+            return
+        price = {d.position: np.sum((d.features - d.features[row[d.position]]) ** 2, axis=1) for d in self.domains}
+        elsewhere = np.full(len(domain.features), np.inf)
+        elsewhere[row[domain.position]] = 0.0
+        found = self.valid.cheapest({**price, domain.position: elsewhere})
+        if found[domain.position] == row[domain.position]:
+            yield found
+
+    def _suspects(self, broken: Sequence[Rule], changed: Domain) -> list[Domain]:
+        """Return the parameters of which a single one could mend all of `broken`."""
+        shared = set.intersection(*(set(rule.positions) for rule in broken)) if broken else set()
+        return [self.domains[position] for position in sorted(shared - {changed.position})]
+
+    def _by_one(self, row: Indices, other: Domain) -> Iterator[tuple[float, Indices]]:
+        allowed = other.indexes[self._allowed(row, other.position, other.indexes)]
+        if len(allowed):
+            distance = np.sum((other.features[allowed] - other.features[row[other.position]]) ** 2, axis=1)
+            nearest = int(np.argmin(distance))
+            yield float(distance[nearest]), _changed(row, other.position, int(allowed[nearest]))
+
+    def _holds(self, rule: Rule, row: Indices) -> bool:
+        return bool(np.all(rule.mask({p: row[p : p + 1] for p in rule.positions})))
+
+
+def _changed(row: Indices, position: int, index: int) -> Indices:
+    changed = row.copy()
+    changed[position] = index
+    return changed
+
+
+def _reached(domain: Domain, here: int, valid: set[int]) -> list[int]:
+    """Return the indexes out of `valid` that are one step from `here`."""
+    if not domain.ordered or here == NO_VALUE:
+        return sorted(valid)
+    up = sorted(index for index in valid if index > here)
+    down = sorted(index for index in valid if NO_VALUE < index < here)
+    return up[:1] + down[-1:] + [NO_VALUE] * (NO_VALUE in valid)
+
+
+def _adjacent(domain: Domain, here: int) -> list[int]:
+    """Return the indexes that a neighbour should have, if need be with other parameters repaired."""
+    if not domain.ordered:
+        return [index for index in domain.indexes.tolist() if index != here]
+    if here == NO_VALUE:
+        start = domain.parameter.default
+        return [domain.values.index(start) if start in domain.values else 0]
+    steps = [index for index in (here + 1, here - 1) if 0 <= index < len(domain.values)]
+    return steps + [NO_VALUE] * domain.may_be_missing

@@ -1,0 +1,186 @@
+"""The valid set of a group of parameters that is too entangled for a diagram: estimated, and sampled nearly uniformly.
+
+Many partial assignments ("particles") are extended side by side, each by one of its allowed values at random,
+weighted by how many it had, and resampled when few carry most of the weight. The product of the mean weights
+estimates the size without bias. Afterwards every particle is moved by Gibbs steps, which leave the uniform
+distribution unchanged.
+
+Sources: D. E. Knuth, Estimating the Efficiency of Backtrack Programs, Mathematics of Computation 29 (1975),
+for the estimate; P. Del Moral, A. Doucet, A. Jasra, Sequential Monte Carlo Samplers, J. R. Statist. Soc. B 68
+(2006), for resampling and moves.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spaces.expressions.node import Array
+from spaces.valid_set.domain import Domain, FloatArray
+from spaces.valid_set.rule import Rule
+
+PARTICLES = 4096
+MORE = 8  # times as many where the first estimates lie far apart, or nothing is found
+RUNS = 8  # independent estimates: their spread gives the error
+SWEEPS = 3  # of Gibbs steps over all parameters
+_FORBIDDEN = 1e300  # what an infinite cost counts as: still better than an invalid value
+_TOO_VAGUE = 0.1
+_SEED = 75  # the estimate of a space's size must not change from call to call
+
+
+class NoneFoundError(Exception):
+    """No particle got through: the space may be empty, or its valid assignments too rare to be met."""
+
+
+@dataclass(frozen=True, eq=False)
+class Particles:
+    """A group of parameters that can be sampled, not counted.
+
+    `estimate` is the estimated number of valid assignments, `relative_error` its standard error relative to
+    it. `pool` holds some valid assignments, as columns by position.
+    """
+
+    order: tuple[Domain, ...]
+    rules: tuple[Rule, ...]
+    estimate: float
+    relative_error: float
+    pool: Mapping[int, Array]
+
+    @property
+    def size(self) -> int:
+        """The estimated number of valid assignments."""
+        return round(self.estimate)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions of the parameters, in the order of binding."""
+        return tuple(domain.position for domain in self.order)
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[int, Array]:
+        """Return `n` nearly uniform assignments, as columns by position."""
+        columns, _ = _run(self.order, self.rules, rng, max(PARTICLES, 4 * n))
+        pick = rng.permutation(len(columns[self.order[0].position]))[:n]
+        return {position: column[pick] for position, column in columns.items()}
+
+    def cheapest(self, costs: Mapping[int, FloatArray]) -> dict[int, int]:
+        """Return a valid assignment whose sum of `costs[position][index]` no change of one parameter lowers."""
+        columns = {position: column.copy() for position, column in self.pool.items()}
+        total = _total(columns, costs)
+        while True:
+            for domain in self.order:
+                allowed = _allowed(domain, self.rules, columns)
+                cost = np.minimum(costs[domain.position][domain.indexes], _FORBIDDEN)
+                price = np.where(allowed, cost, np.inf)
+                columns[domain.position] = domain.indexes[np.argmin(price, axis=1)]
+            lower = _total(columns, costs)
+            if not np.any(lower < total):
+                break
+            total = lower
+        best = int(np.argmin(total))
+        return {position: int(column[best]) for position, column in columns.items()}
+
+
+def estimated(order: Sequence[Domain], rules: Sequence[Rule]) -> Particles:
+    """Return the particles of the group, with an estimate of its size from independent runs.
+
+    Runs whose estimates lie far apart are repeated once with more particles.
+
+    Raises:
+        NoneFoundError: no run found a valid assignment.
+    """
+    found = _estimated(order, rules, PARTICLES)
+    if found is None or found.relative_error > _TOO_VAGUE:
+        found = _estimated(order, rules, MORE * PARTICLES)
+    if found is None:
+        raise NoneFoundError
+    return found
+
+
+def _estimated(order: Sequence[Domain], rules: Sequence[Rule], n: int) -> Particles | None:
+    rng = np.random.default_rng(_SEED)
+    runs = [_attempt(order, rules, rng, n) for _ in range(RUNS)]
+    pool = next((columns for columns, _ in runs if columns is not None), None)
+    if pool is None:
+        return None
+    log_sizes = np.array([log_size for _, log_size in runs])
+    scale = log_sizes.max()
+    mean = float(np.mean(np.exp(log_sizes - scale)))
+    error = float(np.std(np.exp(log_sizes - scale), ddof=1)) / math.sqrt(RUNS) / mean
+    estimate = math.exp(min(scale + math.log(mean), 700.0))
+    return Particles(tuple(order), tuple(rules), estimate, error, pool)
+
+
+def _attempt(
+    order: Sequence[Domain], rules: Sequence[Rule], rng: np.random.Generator, n: int
+) -> tuple[dict[int, Array] | None, float]:
+    try:
+        return _run(order, rules, rng, n)
+    except NoneFoundError:
+        return None, -math.inf
+
+
+def _run(
+    order: Sequence[Domain], rules: Sequence[Rule], rng: np.random.Generator, n: int
+) -> tuple[dict[int, Array], float]:
+    """Return `n` assignments of about equal weight, and the logarithm of the estimated size."""
+    columns: dict[int, Array] = {}
+    log_size = 0.0
+    weights = np.ones(n)
+    for domain in order:
+        bound = {*columns, domain.position}
+        due = [rule for rule in rules if domain.position in rule.positions and bound.issuperset(rule.positions)]
+        columns[domain.position] = np.broadcast_to(domain.indexes[:1], n)
+        allowed = _allowed(domain, due, columns)
+        choices = allowed.sum(axis=1)
+        columns[domain.position] = _pick(domain, allowed, choices, rng)
+        weights = weights * choices
+        if not weights.any():
+            raise NoneFoundError
+        if weights.sum() ** 2 < 0.5 * n * (weights**2).sum():
+            log_size += math.log(weights.mean())
+            columns, weights = _resampled(columns, weights, rng), np.ones(n)
+    log_size += math.log(weights.mean())
+    columns = _resampled(columns, weights, rng)
+    return _moved(order, rules, columns, rng), log_size
+
+
+def _resampled(columns: Mapping[int, Array], weights: FloatArray, rng: np.random.Generator) -> dict[int, Array]:
+    n = len(weights)
+    reach = np.cumsum(weights)
+    teeth = (np.arange(n) + rng.random()) / n * reach[-1]  # systematic resampling: one offset for all
+    keep = np.minimum(np.searchsorted(reach, teeth, side="right"), n - 1)
+    return {position: column[keep] for position, column in columns.items()}
+
+
+def _moved(
+    order: Sequence[Domain], rules: Sequence[Rule], columns: dict[int, Array], rng: np.random.Generator
+) -> dict[int, Array]:
+    for _ in range(SWEEPS):
+        for domain in order:
+            allowed = _allowed(domain, rules, columns)
+            columns[domain.position] = _pick(domain, allowed, allowed.sum(axis=1), rng)
+    return columns
+
+
+def _allowed(domain: Domain, rules: Sequence[Rule], columns: Mapping[int, Array]) -> Array:
+    """Return which value of the parameter each assignment allows, (n, radix), the other parameters staying."""
+    n = len(columns[domain.position])
+    allowed: Array = np.ones((n, domain.radix), dtype=bool)
+    for rule in rules:
+        if domain.position in rule.positions:
+            at = {position: columns[position][:, None] for position in rule.positions}
+            at[domain.position] = domain.indexes[None, :]
+            allowed &= rule.mask(at)
+    return allowed
+
+
+def _pick(domain: Domain, allowed: Array, choices: Array, rng: np.random.Generator) -> Array:
+    nth = np.floor(rng.random(len(choices)) * choices)
+    picked: Array = domain.indexes[np.argmax(np.cumsum(allowed, axis=1) > nth[:, None], axis=1)]
+    return picked
+
+
+def _total(columns: Mapping[int, Array], costs: Mapping[int, FloatArray]) -> FloatArray:
+    total: FloatArray = np.sum([costs[position][column] for position, column in columns.items()], axis=0)
+    return total

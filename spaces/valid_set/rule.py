@@ -1,0 +1,129 @@
+"""Rules made ready for computing: constraints, and the conditions under which parameters exist."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from spaces.expressions.evaluate import Columns, holds
+from spaces.expressions.node import Array, Node
+from spaces.parameters.constraint import Constraint
+
+
+class Rule(Protocol):
+    """Something that every valid configuration satisfies."""
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions of the parameters that the rule is about."""
+
+    def mask(self, columns: Columns) -> Array:
+        """Return where the rule is satisfied; `columns` are those of `positions`, with shapes that broadcast."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintRule:
+    """A constraint. `missable` are the needed positions that may be without a value: there it does not apply."""
+
+    constraint: Constraint
+    node: Node
+    missable: tuple[int, ...]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions of the parameters that the constraint mentions."""
+        return tuple(sorted(self.node.positions))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The names of the facts that the constraint mentions."""
+        return tuple(sorted(_facts(self.node)))
+
+    def mask(self, columns: Columns) -> Array:
+        """Return where the constraint is satisfied or does not apply."""
+        satisfied = holds(self.node, columns)
+        for position in self.missable:
+            satisfied = satisfied | (columns[position] < 0)
+        return satisfied
+
+
+@dataclass(frozen=True, eq=False)
+class ListedRule(ConstraintRule):
+    """A constraint by a list: `places` are the positions of its k parameters, `rows` (n, k) their value indexes.
+
+    `radices` are how many states each of the parameters has, "no value" included.
+    """
+
+    places: tuple[int, ...]
+    radices: tuple[int, ...]
+    rows: Array
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions of the parameters that the list is about."""
+        return tuple(sorted(self.places))
+
+    def mask(self, columns: Columns) -> Array:
+        """Return where the combination is one of the list: a walk down its tree, a parameter at a time."""
+        node: Array = np.zeros((), dtype=np.int64)
+        found: Array = np.ones((), dtype=bool)
+        for position, (radix, keys) in zip(self.places, self._tree, strict=True):
+            key = node * radix + (columns[position] + 1)
+            node = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            found = found & (keys[node] == key)
+        return found
+
+    def projected(self, positions: Collection[int]) -> "ListedRule":
+        """Return what the list says of some of its parameters alone."""
+        kept = [k for k, place in enumerate(self.places) if place in positions]
+        rows = np.unique(self.rows[:, kept], axis=0)
+        places, radices = tuple(self.places[k] for k in kept), tuple(self.radices[k] for k in kept)
+        return ListedRule(self.constraint, self.node, self.missable, places, radices, rows)
+
+    @cached_property
+    def _tree(self) -> Sequence[tuple[int, Array]]:
+        """For each parameter the sorted keys of the prefixes that end with it: node * radix + value index + 1."""
+        node: Array = np.zeros(len(self.rows), dtype=np.int64)
+        tree = []
+        for radix, column in zip(self.radices, self.rows.T.astype(np.int64), strict=True):
+            keys, node = np.unique(node * radix + column + 1, return_inverse=True)
+            tree.append((radix, keys))
+        return tree
+
+
+@dataclass(frozen=True, eq=False)
+class ExistenceRule:
+    """The parameter at `subject` has a value where its condition holds (or is unset, if `optional`), none elsewhere.
+
+    A condition that mentions a parameter without a value, or cannot be computed, does not hold.
+    """
+
+    subject: int
+    optional: bool
+    node: Node
+    missable: tuple[int, ...]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The conditional parameter's position and those of its condition."""
+        return tuple(sorted({self.subject, *self.node.positions}))
+
+    def active(self, columns: Columns) -> Array:
+        """Return where the condition holds."""
+        exists = holds(self.node, columns)
+        for position in self.missable:
+            exists = exists & (columns[position] >= 0)
+        return exists
+
+    def mask(self, columns: Columns) -> Array:
+        """Return where the parameter has a value exactly if it exists."""
+        exists = self.active(columns)
+        absent = columns[self.subject] < 0
+        return exists | absent if self.optional else exists ^ absent
+
+
+def _facts(node: Node) -> set[str]:
+    own = {node.name} if node.op == "fact" else set()
+    return own.union(*(_facts(operand) for operand in node.operands))
