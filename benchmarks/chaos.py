@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.autotune.chaos import TARGETS, ChaosStudy, kill_often, kill_once, nothing_left
-from tests.autotune.quicktraining import TrainingStudy
+from tests.support.chaos import TARGETS, ChaosStudy, kill_often, kill_once, nothing_left
+from tests.support.quick_training import TrainingStudy
 
 TRAINING = "training"
 

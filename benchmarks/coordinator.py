@@ -28,7 +28,7 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.tuner import StudyRunner
 from spaces import Constraint, Integer, Space
-from tests.autotune.fakes import ListDisplay, PaperExecutor, PaperObjective, definition, study_file, took
+from tests.support.fakes import ListDisplay, PaperExecutor, PaperObjective, definition, study_file, took
 
 SIZES = (10, 1_000, 10_000)
 TRIALS = 20

@@ -33,8 +33,8 @@ from autotune.storage.study_store import StudyStore
 from autotune.tuning.tuner import StudyRunner
 from objectives.training.torch import PROGRAMS
 from spaces import Configuration, Float, Integer, Space
-from tests.autotune.fakes import ListDisplay, definition
-from tests.autotune.training import SCORE, PaperTraining, TrainingExecutor, training_study
+from tests.support.fakes import ListDisplay, definition
+from tests.support.training import SCORE, PaperTraining, TrainingExecutor, training_study
 
 DATA = Path(__file__).parent / "data" / "dna_curves.csv"
 EPOCHS = 27

@@ -50,7 +50,7 @@ from launchers.schedulers.slurm import SLURM
 from launchers.site import Site
 from objectives.base import Context, Measurement, Output, ProgressReader
 from spaces import Choice, Configuration, Constraint, Integer, Space
-from tests.autotune.fakes import ONCE, SECONDS, ListDisplay, PaperObjective, capped, definition, study_file
+from tests.support.fakes import ONCE, SECONDS, ListDisplay, PaperObjective, capped, definition, study_file
 
 INPUT = "program.in"
 

@@ -26,8 +26,8 @@ import httpx
 from autotune.client import Client
 from autotune.storage.address import storage_url
 from autotune.storage.study_store import StudyStore
-from tests import postgres
-from tests.service.serving import serving
+from tests.autotune.service.serving import serving
+from tests.support import postgres
 
 _STUDY = "wide"
 _WIDE = """

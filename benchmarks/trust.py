@@ -38,9 +38,9 @@ from autotune.studyfile import RepeatsSection, VerdictSection
 from benchmarks.measured_tables import MeasuredTable, load_tables
 from launchers import Usage
 from spaces import Configuration, Integer, Space
-from tests.autotune.fakes import SECONDS
-from tests.autotune.noise import SYNTHETIC, Noise, normal, read_recording, recorded, spread
-from tests.autotune.simulated import (
+from tests.support.fakes import SECONDS
+from tests.support.noise import SYNTHETIC, Noise, normal, read_recording, recorded, spread
+from tests.support.simulated import (
     SimulatedExecutor,
     Simulation,
     ValueOf,

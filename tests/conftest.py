@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import Pool, event
 from xdist.scheduler import LoadFileScheduling
 
-from tests import postgres
-from tests.realslurm import RealSlurm, why_not
+from tests.support import postgres
+from tests.support.real_slurm import RealSlurm, why_not
 
 # Started in the background of a script they would hand on that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)

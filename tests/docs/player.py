@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.docs.page import ROOT, Block, Command, Page
-from tests.test_docs import QUICK
+from tests.docs.test_docs import QUICK
 
 _SHIM = f'#!/bin/sh\nexec {sys.executable} -m autotune "$@"\n'
 _STUDY = r"((?:^|&& )(?:autotune|\./run) study \S+)"

@@ -9,8 +9,8 @@ import pytest
 
 from tests.docs.page import PAGES, REASONS, Page
 from tests.docs.player import Player, files, shortened
-from tests.test_docs import COMMANDS, IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS, README_RUN, SERVE
-from tests.test_docs_clusters import CANCEL, DRY, PILOT
+from tests.docs.test_clusters import CANCEL, DRY, PILOT
+from tests.docs.test_docs import COMMANDS, IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS, README_RUN, SERVE
 
 pytestmark = pytest.mark.cores
 

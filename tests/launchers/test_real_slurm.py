@@ -12,7 +12,7 @@ from launchers.schedulers.slurm import SLURM
 from launchers.site import Site
 from launchers.supervisor import descendants
 from tests.launchers.jobs import kill, left_in, wait_for, wait_for_end
-from tests.realslurm import RealSlurm
+from tests.support.real_slurm import RealSlurm
 
 pytestmark = pytest.mark.real
 
@@ -113,7 +113,7 @@ def test_nothing_is_left_of_it_when_the_tests_are_killed(slurm, folder):
     code = f"""
 import pathlib, time
 from tests.launchers.test_real_slurm import ORPHAN, submit
-from tests.realslurm import RealSlurm
+from tests.support.real_slurm import RealSlurm
 with RealSlurm() as slurm:
     slurm.wait_for_state(submit(slurm, pathlib.Path({str(folder)!r}), ORPHAN), "COMPLETED")
     print(slurm.environment["SLURM_CONF"], flush=True)

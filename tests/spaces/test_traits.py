@@ -2,8 +2,7 @@ import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 
 from spaces import Choice, Constraint, Integer, Space, SpaceError
-
-from .strategies import spaces_parts
+from tests.spaces.strategies import spaces_parts
 
 
 def traits(space):

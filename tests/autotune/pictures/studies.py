@@ -12,8 +12,8 @@ from autotune.storage.study_store import StudyStore
 from launchers import Usage
 from objectives.base import CURVE, FailureKind, Metric
 from spaces import Choice, Flag, Float, Integer, Space
-from tests.autotune.fakes import SECONDS, capped, definition, failed, took
-from tests.autotune.simulated import SimulatedExecutor, simulated_study
+from tests.support.fakes import SECONDS, capped, definition, failed, took
+from tests.support.simulated import SimulatedExecutor, simulated_study
 
 HOSTILE = "</svg><script>alert('$x^{')</script> & \"quoted\" $a_b$ | *bold* `code`\x00"
 SCORE = Metric("score", "", "maximize")

@@ -23,8 +23,8 @@ from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
 from autotune.scheduling.hyperband import Bracket
 from objectives.base import FailureKind, Metric
-from tests.autotune.fakes import SECONDS, capped, failed, took
 from tests.autotune.pictures.studies import CONFIRMED, SCORE, legged, summary, trial, varied
+from tests.support.fakes import SECONDS, capped, failed, took
 
 RATE = Metric("rate", "B/s", "maximize", "rate")
 

@@ -21,8 +21,8 @@ from autotune.pictures.plotly import to_plotly
 from autotune.pictures.predictions import calibration
 from autotune.scheduling.hyperband import Bracket
 from spaces import Choice, Integer, Space
-from tests.autotune.fakes import took
 from tests.autotune.pictures.studies import CONFIRMED, HOSTILE, SCORE, legged, summary, trial, varied
+from tests.support.fakes import took
 
 POINTS = {"without its machine": {HOSTILE: [(1.0, 1.1, 0.9, 1.3), (2.0, 1.9, 1.5, 2.2)], "b": [(3.0, 3.0, 2.0, 4.0)]}}
 

@@ -24,9 +24,9 @@ from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
 from spaces import Choice, Integer, Space
-from tests.autotune.contests import DEFAULT, WINNER, add, new_store
-from tests.autotune.fakes import definition, failed, took
 from tests.autotune.pictures.studies import CONFIRMED, HOSTILE, small_study, summary, trial, varied
+from tests.support.contests import DEFAULT, WINNER, add, new_store
+from tests.support.fakes import definition, failed, took
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from autotune.cli import report as command
 from autotune.cli.app import app
-from tests.autotune.contests import DEFAULT, WINNER, add, new_store
+from tests.support.contests import DEFAULT, WINNER, add, new_store
 
 
 @pytest.fixture

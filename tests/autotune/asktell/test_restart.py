@@ -1,0 +1,149 @@
+"""Ask and tell over the ends of processes, and with several of them on one study."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+
+import pytest
+
+from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, Told
+from autotune.storage.study_store import StudyStore
+from tests.support.asking import ONCE, external, seconds, work
+
+ASKS = """
+import sys, time
+from autotune.asktell import AskTell, Told
+from tests.support.asking import external
+study = AskTell.open(external(), sys.argv[1])
+first = study.ask()
+study.tell(first.lease, Told(value=80.0))
+asked = [study.ask(lease_s=3600.0) for _ in range(3)]
+print(first.lease, *(one.lease for one in asked), flush=True)
+time.sleep(600)
+"""
+WORKS = """
+import json, sys
+from autotune.asktell import AskTell
+from tests.support.asking import external, work
+with AskTell.open(external(budget={"trials": 15}), sys.argv[1]) as study:
+    made = work(study, who=sys.argv[2])
+print(json.dumps([[one.trial, one.run, one.series] for one in made]))
+"""
+
+
+def process(code, *words):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": "."}
+    )
+
+
+def stored(url):
+    return StudyStore.read(url, "mine").runs()
+
+
+@pytest.mark.timeout(280)
+def test_what_was_out_when_the_process_was_killed_is_still_out(address):
+    killed = process(ASKS, address)
+    first, *leases = killed.stdout.readline().split()
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    killed.stdout.close()
+    with AskTell.open(external(), address) as study:
+        # What the dead process has stored is known, too.
+        assert study.tell(first, Told(value=80.0)).trial == 0
+        with pytest.raises(LeaseConflictError):
+            study.tell(first, Told(value=81.0))
+        assert {study.tell(lease, Told(value=70.0 + place)).trial for place, lease in enumerate(leases)} == {1, 2, 3}
+        work(study)
+    runs = stored(address)
+    assert Counter(run.outcome.details["lease"] for run in runs).most_common(1)[0][1] == 1
+    tuned = [run for run in runs if not run.series]
+    assert len({tuple(sorted(run.configuration.items())) for run in tuned}) == 8
+    assert [run.trial for run in tuned if run.outcome.details["lease"] in leases] == [1, 2, 3]
+
+
+def test_what_was_out_is_out_in_the_comparison_at_the_end_as_well(sqlite):
+    with AskTell.open(external(), sqlite) as study:
+        while not (asked := study.ask(wait_s=5.0)).series:
+            study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+    with AskTell.open(external(), sqlite) as study:
+        answer = study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+        assert (answer.trial, answer.state) == (asked.trial, "complete")
+        work(study)
+    with AskTell.open(external(), sqlite) as study:
+        again = study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+        assert (again.trial, again.state) == (asked.trial, "complete")
+        with pytest.raises(FinishedError):
+            study.ask()
+        with pytest.raises(LeaseGoneError):
+            study.tell("guess", Told(value=1.0))
+    assert StudyStore.read(sqlite, "mine").attribute("verdict") is not None
+
+
+def test_a_run_that_had_lost_may_be_told_to_the_next_process(sqlite):
+    with AskTell.open(external(), sqlite) as study:
+        study.tell(study.ask().lease, Told(value=80.0))
+        asked = study.ask()
+    with AskTell.open(external(), sqlite) as study:
+        assert study.tell(asked.lease, Told(bound=asked.cap)).state == "capped"
+
+
+def test_many_clients_lose_nothing_and_double_nothing(address):
+    answered, lock = [], threading.Lock()
+
+    def client(study, who):
+        for asked in iter(lambda: ask(study, who), None):
+            told = study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+            with lock:
+                answered.append((asked, told))
+
+    def ask(study, who):
+        while True:
+            try:
+                asked = study.ask(wait_s=5.0, who=who)
+            except FinishedError:
+                return None
+            if asked is not None:
+                return asked
+
+    with AskTell.open(external(budget={"trials": 18}, sampler={"name": "random"}), address) as study:
+        clients = [threading.Thread(target=client, args=(study, f"client {number}")) for number in range(12)]
+        for one in clients:
+            one.start()
+        for one in clients:
+            one.join()
+    runs = {run.outcome.details["lease"]: run for run in stored(address)}
+    assert len(runs) == len(stored(address)) == len(answered)
+    for asked, told in answered:
+        run = runs[asked.lease]
+        assert (run.trial, run.configuration, told.trial) == (asked.trial, asked.configuration, asked.trial)
+        assert run.outcome.metrics["time_s"] == seconds(asked.configuration)
+    first = [asked.configuration for asked, _ in answered if not asked.series and asked.run == 0]
+    assert len({tuple(sorted(one.items())) for one in first}) == len(first) == 18
+
+
+@pytest.mark.timeout(280)
+def test_two_processes_share_a_study_on_a_server(postgresql):
+    working = [process(WORKS, postgresql, who) for who in ("one", "two")]
+    made = [json.loads(one.communicate(timeout=250)[0]) for one in working]
+    assert [one.returncode for one in working] == [0, 0]
+    both = Counter(tuple(one) for some in made for one in some)
+    assert both.most_common(1)[0][1] == 1, [one for one, count in both.items() if count > 1]
+    runs = stored(postgresql)
+    of_trials = Counter(run.trial for run in runs if not run.series and run.trial)
+    assert of_trials.most_common(1)[0][1] == 1, (made, [(run.trial, run.job.get("folder")) for run in runs])
+    assert len({tuple(sorted(run.configuration.items())) for run in runs if not run.series}) == 15
+    assert len(runs) == sum(both.values())
+
+
+def test_one_process_does_not_keep_what_nobody_asks_it_for(postgresql):
+    study = external(repeats=ONCE, budget={"trials": 4})
+    with AskTell.open(study, postgresql) as idle, AskTell.open(study, postgresql) as busy:
+        made = work(busy)
+        assert {asked.trial for asked in made if not asked.series} == {0, 1, 2, 3}
+        with pytest.raises(FinishedError):
+            idle.ask(wait_s=20.0)

@@ -1,0 +1,234 @@
+"""Studies whose runs are jobs of a stand-in for PBS, at a site like Gadi: what happens to tuner, jobs and server."""
+
+import signal
+import time
+
+import pytest
+
+from autotune.execution.segments import curve_of
+from autotune.records.outcome import Outcome
+from tests.launchers.fakes.cluster import FakeCluster
+from tests.support.pbs_study import PbsStudy, wait_for
+from tests.support.quick_training import TrainingStudy
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster("pbs") as found:
+        yield found
+
+
+@pytest.fixture
+def study(cluster, tmp_path):
+    found = PbsStudy(tmp_path, cluster)
+    found.write()
+    yield found
+    found.close()
+
+
+# A training waits before a step.
+HELD = """
+import pathlib, sys
+def held(step):
+    try:
+        return step == int(pathlib.Path(sys.argv[2]).with_name("hold").read_text())
+    except FileNotFoundError:
+        return False
+"""
+OTHERS = "0000[1-9]"
+
+
+@pytest.mark.parametrize("history", [True, False])
+def test_a_tuner_that_is_killed_finds_its_jobs_again(cluster, study, history):
+    cluster.switch("history", "" if history else None)
+    cluster.switch("slots", "2")
+    study.hold(OTHERS)
+    first = study.start()
+    wait_for(lambda: len(study.active()) == 3 and len(study.launches()) == 3)
+    left = study.active()
+    study.kill(first)
+    # One ends while nobody looks, which makes room for the one that waits.
+    study.hold("0000[2-9]")
+    wait_for(lambda: len(study.active()) == 2)
+    second = study.start()
+    wait_for(lambda: study.said.count("goes on") == 3)
+    study.hold(None)
+    assert second.wait(120) == 0, study.said
+    study.check()
+    assert left <= {job for _, job, _ in study.launches("end")}
+    assert len({name for _, _, name in study.launches()}) == len(study.launches())
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param('qsub "$@"; kill -9 $PPID', id="before it knows the number"),
+        pytest.param("kill -9 $PPID", id="before there is a job"),
+    ],
+)
+def test_a_tuner_that_is_killed_while_it_submits_finds_the_job(study, lines):
+    study.wrap_qsub(lines)
+    assert study.start().wait(60) == -signal.SIGKILL
+    study.run()
+    study.check()
+    assert len({name for _, _, name in study.launches()}) == len(study.launches())
+
+
+def test_a_submission_that_outlives_its_tuner_is_waited_for(study):
+    # The server has the job, and is slow to say so.
+    study.wrap_qsub('number=$(qsub "$@"); kill -9 $PPID; while ! [ -e "$study/go" ]; do sleep 0.05; done; echo $number')
+    assert study.start().wait(60) == -signal.SIGKILL
+    second = study.start()
+    wait_for(lambda: study.said.count("space:") == 2)
+    time.sleep(1.0)  # long enough to submit the run again, for one that does not wait
+    (study.folder / "go").touch()
+    assert second.wait(60) == 0, study.said
+    study.check()
+    assert len({name for _, _, name in study.launches()}) == len(study.launches())
+
+
+def test_a_tuner_that_is_killed_while_it_submits_once_more_finds_the_new_job(cluster, study):
+    study.hold("00000")
+    first = study.start()
+    wait_for(study.launches)
+    study.wrap_qsub('qsub "$@"; kill -9 $PPID')
+    cluster.preempt(study.launches()[0][1])
+    wait_for(lambda: first.poll() is not None)
+    second = study.start()
+    wait_for(lambda: "goes on" in study.said)
+    time.sleep(1.0)  # long enough to ask for the job, and to find that the old one has ended
+    study.hold(None)
+    assert second.wait(60) == 0, study.said
+    study.check()
+    assert len(study.launches(folder="00000")) == 2
+
+
+def test_a_server_that_is_away_is_waited_for(cluster, study):
+    study.hold(OTHERS)
+    session = study.start()
+    wait_for(lambda: len(study.launches()) == 4)
+    cluster.switch("away")
+    wait_for(lambda: "cannot be asked" in study.said)
+    study.hold(None)
+    wait_for(lambda: "does not take the job" in study.said)
+    cluster.switch("away", None)
+    assert session.wait(120) == 0, study.said
+    study.check()
+    assert study.said.count("cannot be asked") == 1
+    assert study.said.count("does not take the job") == 1
+
+
+def test_a_queue_that_takes_few_jobs_is_filled_as_they_end(cluster, study):
+    cluster.switch("limit", "2")
+    study.run()
+    study.check()
+    assert study.said.count("would exceed") == 1
+
+
+def outcomes(study: PbsStudy, trial: int) -> list[Outcome]:
+    return [run.outcome for run in study.store.runs() if run.trial == trial and not run.series]
+
+
+def test_what_happens_to_a_job_is_not_held_against_its_configuration(cluster, study):
+    study.hold(OTHERS)
+    session = study.start()
+
+    def strike(do, trial, nth):
+        wait_for(lambda: len(study.launches(folder=trial)) == nth)
+        do(study.launches(folder=trial)[-1][1])
+
+    for nth in (1, 2, 3):
+        # What has to make way is no try, however often.
+        strike(cluster.preempt, "00001", nth)
+    for nth in (1, 2):
+        strike(cluster.fail_node, "00002", nth)
+    for nth in (1, 2, 3):
+        strike(cluster.cancel, "00003", nth)
+    wait_for(lambda: "trial 3: could not be run" in study.said)
+    study.hold(None)
+    assert session.wait(120) == 0, study.said
+    assert "preempted" in study.said
+    assert "node1 is down" in study.said
+    assert "deleted with qdel" in study.said
+    assert len(study.launches(folder="00003")) == 3
+    assert outcomes(study, 3) == []
+    # The next session has tries of its own.
+    study.run()
+    study.check()
+    assert [[one.attempts for one in outcomes(study, trial)] for trial in (1, 2, 3)] == [[1], [3], [1]]
+
+
+def test_cancelling_stops_the_tuner_and_leaves_no_job(cluster, study):
+    cluster.switch("slots", "2")
+    study.hold(OTHERS)
+    session = study.start()
+    wait_for(lambda: len(study.active()) == 3 and len(study.launches()) == 3)
+    cluster.switch("away")
+    away = study.asked("cancel", "mine")
+    assert session.wait(60) == 130
+    assert (away.returncode, away.stdout) == (3, "")
+    assert "cannot connect to server" in away.stderr
+    assert "use the same command again" in away.stderr
+    assert len(study.active()) == 3
+    # One that has ended by itself is measured, and not lost.
+    study.hold("0000[2-9]")
+    wait_for(lambda: len(study.launches("end", "00001")) == 1 and len(study.active()) == 2)
+    cluster.switch("away", None)
+    cancelled = study.asked("cancel", "mine")
+    assert (cancelled.returncode, cancelled.stderr) == (0, "")
+    assert "cancelled 2 jobs" in cancelled.stdout
+    assert study.active() == set()
+    assert study.asked("cancel", "mine").stdout.startswith("had ended before: 1 job")
+    study.hold(None)
+    study.run()
+    study.check()
+    assert len(study.launches(folder="00001")) == 1
+
+
+def test_the_jobs_of_a_comparison_are_found_again(study):
+    study.write(trials=3, best=1000)
+    study.hold("verdict")
+    first = study.start()
+    wait_for(lambda: len(study.launches(folder="verdict")) == 3)
+    left = study.active()
+    study.kill(first)
+    second = study.start()
+    wait_for(lambda: "confirming" in study.said or study.said.count("tuning ended") == 2)
+    study.hold(None)
+    assert second.wait(120) == 0, study.said
+    study.check(trials=3)
+    assert len(study.launches(folder="verdict")) == 6
+    assert left <= {job for _, job, _ in study.launches("end", "verdict")}
+
+
+def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twice(cluster, study):
+    training = TrainingStudy(study.folder)
+    training.write()
+    script = study.folder / "train.py"
+    text = script.read_text()
+    script.write_text(
+        HELD + text.replace("    time.sleep(0.03)\n", "    while held(step):\n        time.sleep(0.02)\n")
+    )
+    study.hold("5")
+    first = study.start()
+    wait_for(lambda: sum(training.trained().values()) == 4)
+    (taken,) = study.active()
+    cluster.preempt(taken)
+    wait_for(lambda: study.active() not in ({taken}, set()))
+    study.kill(first)
+    # The job that goes on knows nothing of the first steps.
+    second = study.start()
+    wait_for(lambda: "goes on" in study.said)
+    study.hold("2")
+    wait_for(lambda: len(training.trained()) >= 9 + 3)
+    left = study.active()
+    study.kill(second)
+    study.hold(None)
+    study.run()
+    assert set(training.trained().values()) == {1}
+    trials = study.store.trials()
+    assert [step for step, _ in curve_of(trials[0].runs[-1].outcome)] == list(range(1, 10))
+    assert len(trials) == training.trials
+    assert left <= {job["id"] for job in cluster.state.jobs() if job["how"] == "exited"}

@@ -1,0 +1,318 @@
+"""The commands as a person types them, each in a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support import warm
+
+pytestmark = pytest.mark.cores
+
+STUDY = """
+objective = "command"
+description = "a command that is fastest at x = 7"
+
+[options]
+argv = ["awk", "BEGIN { d = {x} - 7; print \\"took\\", 1 + d * d }"]
+metrics = [{ name = "took_s", unit = "s", pattern = 'took (\\S+)' }]
+
+[budget]
+trials = 12
+
+[repeats]
+max_runs = 3
+
+[verdict]
+pairs = 6
+max_pairs = 6
+rounds = 2
+
+[space.parameters.x]
+type = "integer"
+low = 1
+high = 40
+default = 20
+help = "how far"
+
+[space.parameters.y]
+type = "integer"
+values = [1, 2, 4]
+optional = true
+
+[[space.constraints]]
+name = "whole"
+rule = "x % y == 0"
+reason = "y shares x out"
+""".replace("BEGIN { d = {x} - 7; print", "BEGIN {{ d = {x} - 7; print").replace("d * d }", "d * d }}")
+
+
+def autotune(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return warm.autotune(folder, *words, environment={**os.environ, "COLUMNS": "200", **environment})
+
+
+def held(folder: Path) -> str:
+    """Return a study whose runs wait, from trial 3 on, while there is a file `hold` in the folder, as there is now."""
+    (folder / "hold").touch()
+    wait = f"0000[3-9]*|000[1-9]*) while [ -e {folder}/hold ]; do sleep 0.1; done"
+    # No cap is as short as these values.
+    program = f"case ${{{{PWD##*/}}}} in {wait};; esac; echo took 100{{x}}"
+    return STUDY.replace('"awk", "BEGIN', f'"sh", "-c", "{program}", "BEGIN')
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("tuned")
+    (folder / "mine.toml").write_text(STUDY, encoding="utf-8")
+    ended = autotune(folder, "study", "./mine.toml", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["trials"] == 12
+    return folder
+
+
+def test_progress_goes_to_stderr_line_by_line_and_results_to_stdout(tuned):
+    ended = autotune(tuned, "study", "./mine.toml", "--trials", "13")
+    assert "trial 12: " in ended.stderr
+    assert "trial 11: " not in ended.stderr
+    assert "\x1b" not in ended.stderr + ended.stdout
+    assert ended.stdout.startswith("trial ")
+    assert "verdict: " in ended.stdout
+    assert "autotune best mine" in ended.stdout
+
+
+def test_the_same_command_again_changes_nothing(tuned):
+    autotune(tuned, "study", "./mine.toml", "--trials", "13")
+    before = {path: path.read_bytes() for path in tuned.rglob("*") if path.is_file() and "plan" not in path.parts}
+    ended = autotune(tuned, "study", "./mine.toml", "--trials", "13")
+    after = {path: path.read_bytes() for path in tuned.rglob("*") if path.is_file() and "plan" not in path.parts}
+    assert ended.returncode == 0
+    assert {path.name for path in before if before[path] != after.get(path)} <= {"autotune.db.mine.lock"}
+    assert set(after) == set(before)
+
+
+def test_reading_commands(tuned):
+    listed = json.loads(autotune(tuned, "list", "--json").stdout)
+    assert [entry["study"] for entry in listed] == ["mine"]
+    shown = json.loads(autotune(tuned, "show", "mine", "--json").stdout)
+    assert shown["default"]["configuration"] == {"x": 20}
+    best = json.loads(autotune(tuned, "best", "mine", "--json").stdout)
+    assert best["value"] <= shown["default"]["value"]
+    assert best["verdict"]["speed_up"] >= 1.0
+    assert shown["ledger"]["spent"] > 0
+    rows = json.loads(autotune(tuned, "trials", "mine", "--json").stdout)
+    assert rows[0]["speed_up"] == 1.0
+    table = autotune(tuned, "trials", "mine", "--csv").stdout.splitlines()
+    assert table[0].startswith("trial,state,runs,value,bound,speed_up,took_s")
+    assert len(table) == len(rows) + 1
+    for words in (["list"], ["show", "mine"], ["best", "mine"], ["trials", "mine"], ["runs", "mine"]):
+        ended = autotune(tuned, *words)
+        assert ended.returncode == 0
+        assert "mine" in ended.stdout or "trial" in ended.stdout
+
+
+def test_every_run_says_where_when_and_how_it_was_made(tuned):
+    found = json.loads(autotune(tuned, "runs", "mine", "--json").stdout)
+    assert {run["series"].partition(":")[0] for run in found} >= {"", "warm-up", "verdict"}
+    for run in found:
+        assert run["started"].startswith("20")
+        assert run["job"]["argv"][0].endswith("awk")
+        assert run["session"].keys() >= {"host", "system", "governor", "mpi", "autotune", "python", "study_commit"}
+        assert run["session"]["study_file"] == "mine.toml"
+        assert "load_1m" in run["outcome"]["conditions"]
+
+
+def test_confirming_again_runs_nothing_unless_more_is_asked(tuned):
+    before = len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout))
+    ended = autotune(tuned, "confirm", "mine")
+    assert ended.returncode == 0, ended.stderr
+    assert "verdict: " in ended.stdout
+    assert len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout)) == before
+    more = json.loads(autotune(tuned, "confirm", "mine", "--pairs", "7", "--json").stdout)
+    assert len(more["verdict"]["pairs"]) == 7
+    assert len(json.loads(autotune(tuned, "runs", "mine", "--json").stdout)) == before + 2
+
+
+def test_the_winner_is_taken_apart(tuned):
+    found = json.loads(autotune(tuned, "ablate", "mine", "--json").stdout)
+    assert "x" in [effect["parameter"] for effect in found["effects"]]
+    ended = autotune(tuned, "ablate", "mine")
+    assert ended.returncode == 0, ended.stderr
+    assert "alone on the default" in ended.stdout
+    assert "% intervals, " in ended.stdout
+
+
+@pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])
+def test_the_job_script_of_the_winner(tuned, form, tmp_path):
+    ended = autotune(tuned, "best", "mine", "--script", form, "--output", str(tmp_path / "job.sh"))
+    assert ended.returncode == 0, ended.stderr
+    value = json.loads(autotune(tuned, "best", "mine", "--json").stdout)["value"]
+    ran = subprocess.run(["bash", str(tmp_path / "job.sh")], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"took {value:g}\n"
+
+
+def test_the_space(tuned):
+    shown = json.loads(autotune(tuned, "space", "./mine.toml", "--json").stdout)
+    assert shown["size"] == 40 + 40 + 20 + 10
+    assert shown["exact"]
+    assert len(shown["sample"]) == 5
+    assert "y shares x out" in autotune(tuned, "space", "./mine.toml").stdout
+    wrong = autotune(tuned, "space", "./mine.toml", "--check", "x=3 y=2")
+    assert wrong.returncode == 1
+    assert "y shares x out" in wrong.stdout
+    right = autotune(tuned, "space", "./mine.toml", "--check", "x=4 y=2")
+    assert (right.returncode, right.stdout) == (0, "valid\n")
+
+
+def test_a_dry_run_prints_commands_and_runs_none(tuned, tmp_path):
+    (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
+    ended = autotune(tmp_path, "study", "./mine.toml", "--dry-run")
+    assert ended.returncode == 0, ended.stderr
+    assert "# trial 0: x=20" in ended.stdout
+    assert "awk 'BEGIN { d = 20 - 7;" in ended.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
+    (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
+    words = ("study", "./mine.toml", "--dry-run", "--trials", "12", "--sampler", "exhaustive")
+    ended = autotune(tmp_path, *words)
+    assert ended.returncode == 0, ended.stderr
+    assert "# trial 0: x=20" in ended.stdout
+    assert "# trial 11: " in ended.stdout
+    assert "depend on" not in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["study", "qee"], 2, "did you mean 'qe'"),
+        (["study", "./none.toml"], 2, "no study file at ./none.toml"),
+        (["study", "./mine.toml", "--trails", "3"], 2, "--trials"),
+        (["study", "./mine.toml", "--trials", "0"], 2, "--trials"),
+        (["study", "./mine.toml", "--timeout", "soon"], 2, "is not a duration"),
+        (["study", "./mine.toml", "--set", "budget.trails=3"], 2, "did you mean 'trials'"),
+        (["study", "./mine.toml", "--set", "options.arg=3"], 3, "options.arg"),
+        (["study", "./mine.toml", "--sampler", "tpee"], 2, "did you mean 'tpe'"),
+        (["study", "./mine.toml", "--sampler", "optuna:TPESample"], 2, "did you mean 'TPESampler'"),
+        (["study", "./mine.toml", "--set", "sampler.options.n=1"], 2, "@ sampler.options"),
+        (["study", "./mine.toml", "--cores", "9999"], 2, "usable"),
+        (["study", "./mine.toml", "--name", "../x"], 2, "letters, digits"),
+        (["study", "./mine.toml", "--set", 'options.argv=["awk", "{z}"]'], 2, "mention 'z'"),
+        (["study", "./mine.toml", "--cores", "x"], 2, "0-3,8"),
+        (["best", "other"], 5, "no study 'other'"),
+        (["confirm", "other"], 5, "no study 'other'"),
+        (["ablate", "other"], 5, "no study 'other'"),
+        (["confirm", "mine", "--pairs", "4"], 2, "needs at least 6 pairs"),
+        (["confirm", "mine", "--max-pairs", "5"], 2, "less than pairs"),
+        (["ablate", "mine", "--rounds", "x"], 2, "--rounds"),
+        (["study", "./mine.toml", "--set", "repeats.max_runs=0"], 2, "repeats.max_runs"),
+        (["study", "./mine.toml", "--set", "repeats.statistic=min"], 2, "repeats.statistic"),
+        (["best", "mine", "--storage", "none.db"], 5, "no storage at none.db"),
+        (["trails"], 2, "trials"),
+        (["space", "./mine.toml", "--check", "x"], 2, "not name=value"),
+    ],
+)
+def test_mistakes_get_a_message_and_a_code_and_no_traceback(tuned, words, code, said):
+    ended = autotune(tuned, *words)
+    assert ended.returncode == code, ended.stderr
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_all_mistakes_of_a_study_file_at_once(tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        STUDY.replace('type = "integer"', 'typ = "integer"', 1)
+        .replace("x % y == 0", "x % z == 0")
+        .replace("values = [1, 2, 4]", "values = []"),
+        encoding="utf-8",
+    )
+    ended = autotune(tmp_path, "study", "./mine.toml")
+    assert ended.returncode == 2
+    assert "space.parameters.x" in ended.stderr
+    assert "space.parameters.y" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_storage_may_come_from_the_environment(tuned, tmp_path):
+    ended = autotune(tmp_path, "best", "mine", "--json", AUTOTUNE_STORAGE=str(tuned / "autotune.db"))
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_file_that_is_no_storage_is_not_touched(tuned, tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine\n" * 1000)
+    ended = autotune(tuned, "study", "./mine.toml", "--storage", str(notes))
+    assert ended.returncode == 5
+    assert notes.read_text() == "mine\n" * 1000
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_control_c_or_kill_ends_the_run_in_flight_and_the_same_command_goes_on(tmp_path, asked):
+    (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "8"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as session:
+        assert session.stderr is not None
+        for line in session.stderr:
+            if line.startswith("trial 2:"):
+                break
+        session.send_signal(asked)
+        said = session.stderr.read()
+        assert session.wait() == 130, said
+    (tmp_path / "hold").unlink()
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    assert "received at time" not in said
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "8", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["trials"] == 8
+    runs = json.loads(autotune(tmp_path, "runs", "mine", "--json").stdout)
+    assert len({run["started"] for run in runs}) == len(runs)
+
+
+def test_two_at_once(tmp_path):
+    (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "4"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as first:
+        while not (tmp_path / "autotune.db").exists() and first.poll() is None:
+            time.sleep(0.02)
+        second = autotune(tmp_path, "study", "./mine.toml", "--trials", "4")
+        assert second.returncode == 6, second.stderr
+        assert f"process {first.pid}" in second.stderr
+        elsewhere = autotune(tmp_path, "study", "./mine.toml", "--storage", "other.db")
+        assert elsewhere.returncode == 6
+        assert "--cores" in elsewhere.stderr
+        (tmp_path / "hold").unlink()
+        assert first.wait() == 0
+
+
+def test_the_doctor_says_what_is_missing(tmp_path):
+    ended = autotune(tmp_path, "doctor", PATH=str(tmp_path))
+    assert ended.returncode == 3
+    assert "module load" in ended.stdout
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "many", "1.5", ""])
+def test_a_number_of_trials_that_is_none_is_refused(tmp_path, wrong):
+    (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
+    ended = autotune(tmp_path, "study", "./mine.toml", f"--trials={wrong}")
+    assert ended.returncode == 2
+    assert "nor auto" in ended.stderr
+
+
+def test_trials_auto_says_what_it_cannot_tell_and_shows_what_it_can(tmp_path):
+    (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "auto", "--dry-run")
+    assert ended.returncode == 0, ended.stderr
+    assert "# trials 7, 199 at most, depend on what these measure" in ended.stdout
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", "auto", "--sampler", "random", "--dry-run")
+    assert ended.returncode == 2
+    assert "needs the sampler 'autotune'" in ended.stderr

@@ -1,0 +1,245 @@
+"""`autotune predict` and `autotune model` as a person types them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from autotune.cli.app import app
+from autotune.errors import AutotuneError, CannotRunHereError, ExitCode, StorageError, StudyFileError
+from autotune.performance.measurements.shipped import shipped
+from autotune.records.measurement import Measured, Setting
+from autotune.storage.measurement_store import Library
+from objectives.base import Metric
+from tests.support.warm import autotune
+
+STUDY = """
+objective = "command"
+
+[options]
+argv = ["echo", "{x}", "{y}"]
+metrics = [{ name = "took_s", unit = "s", pattern = '(\\S+)', kind = "time" }]
+
+[space.parameters.x]
+type = "integer"
+low = 1
+high = 48
+default = 48
+
+[space.parameters.y]
+type = "integer"
+values = [1, 2, 4]
+default = 1
+
+[[space.constraints]]
+name = "few"
+rule = "x * y <= cores"
+reason = "a core each"
+"""
+GADI = ("predict", "./solver.toml", "--machine", "gadi")
+TOOK = Metric("took_s", "s", kind="time")
+FACTS = {"cores": 32, "cores_per_node": 32, "sockets": 2}
+
+
+def measured(machine, scale):
+    place = Setting("solver", machine, "small", TOOK, FACTS, {"n": 100}, source="a page")
+    law = {(x, y): scale * (40.0 / x + x / 10.0 + y) for x in range(1, 33, 3) for y in (1, 2, 4) if x * y <= 32}
+    return [Measured(place, {"x": x, "y": y}, value) for (x, y), value in law.items()]
+
+
+def fill(folder: Path, rows: list[Measured]) -> None:
+    Library.create(f"sqlite:///{folder / 'autotune.db'}").add(rows)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "solver.toml").write_text(STUDY, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AUTOTUNE_STORAGE", raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+@pytest.fixture
+def known(folder):
+    fill(folder, [*measured("earth", 1.0), *measured("moon", 2.0)])
+    return folder
+
+
+def run(*words):
+    """Run a command here; an error of the user's ends it, as in a process of its own."""
+    found = CliRunner().invoke(app, list(words))
+    if isinstance(found.exception, AutotuneError):
+        raise found.exception
+    assert found.exit_code in {ExitCode.OK, ExitCode.USAGE}, found.output
+    return found
+
+
+def asked(*words):
+    return run(*GADI, *words)
+
+
+def test_a_prediction(known):
+    del known
+    told = asked("--top", "2")
+    assert told.exit_code == 0
+    for said in (
+        "took_s [s]",
+        "speed-up",
+        "x=48 y=1",
+        "predicted, not measured: ",
+        "doubt: nothing was measured on gadi",
+    ):
+        assert said in told.stdout
+    assert "fitted on " in told.stdout
+
+
+def test_a_prediction_as_json(known):
+    del known
+    found = json.loads(asked("--json", "--top", "3", "--where", "x <= 24").stdout)
+    assert len(found["proposals"]) == 3
+    assert all(one["configuration"]["x"] <= 24 for one in found["proposals"])
+    assert found["default"]["configuration"] == {"x": 24, "y": 1}
+    assert found["setting"]["machine"] == "gadi"
+
+
+def test_a_default_that_breaks_where_is_told(known):
+    del known
+    assert "x=48 y=1, breaks --where" in asked("--where", "x <= 24").stderr
+    assert asked("--where", "x >= 2").stderr == ""
+
+
+@pytest.mark.parametrize("form", ["sh", "slurm", "pbs"])
+def test_the_job_script_is_valid_and_says_that_it_is_predicted(known, form):
+    told = asked("--script", form, "--output", "job.sh")
+    assert told.stdout == ""
+    text = (known / "job.sh").read_text(encoding="utf-8")
+    subprocess.run(["bash", "-n", str(known / "job.sh")], check=True)
+    assert "predicted for gadi, not measured" in text
+    first = json.loads(asked("--top", "1", "--json").stdout)["proposals"][0]["configuration"]
+    assert f"echo {first['x']} {first['y']}" in text
+    assert asked("--script", form).stdout == text
+
+
+def test_a_script_of_nothing_is_refused(folder):
+    fill(folder, measured("earth", 1.0)[:3])
+    assert "nothing can be proposed" in asked().stdout
+    with pytest.raises(CannotRunHereError, match=r"nothing can be proposed, so there is no job script\ntoo little"):
+        asked("--script", "sh")
+
+
+def test_further_storages_are_learnt_from(folder):
+    (folder / "other").mkdir()
+    fill(folder / "other", [*measured("earth", 1.0), *measured("moon", 2.0)])
+    with pytest.raises(CannotRunHereError, match="nothing was measured of 'solver'"):
+        asked()
+    assert "earth" in asked("--also", "other/autotune.db").stdout
+    assert "earth" in asked("--storage", "other/autotune.db").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "said"),
+    [
+        (("predict", "qee"), StudyFileError, "did you mean 'qe'"),
+        (("predict", "./solver.toml", "--machine", "gady"), AutotuneError, "did you mean 'gadi'"),
+        ((*GADI, "--where", "z < 3"), StudyFileError, "--where: .*unknown name 'z'"),
+        ((*GADI, "--where", "x > 99"), StudyFileError, "--where: no configuration is valid"),
+        (GADI, CannotRunHereError, "nothing was measured of 'solver'.*autotune import"),
+        ((*GADI, "--storage", "none.db"), StorageError, "no storage at none.db"),
+        ((*GADI, "--also", "none.db"), StorageError, "no storage at none.db"),
+        (("model", "--storage", "none.db"), StorageError, "no storage at none.db"),
+        (("model", "data-scence"), CannotRunHereError, "did you mean 'data-science'"),
+        (("model", "zzzz"), CannotRunHereError, "there is: data-science, .*ucx"),
+    ],
+)
+def test_mistakes(folder, words, error, said):
+    del folder
+    with pytest.raises(error, match=f"(?s){said}"):
+        run(*words)
+
+
+def test_a_mistake_ends_with_a_code_and_no_traceback(folder):
+    for words, code in ((["model", "data-scence"], 3), ([*GADI, "--where", "x <"], 2)):
+        ended = autotune(folder, *words)
+        assert ended.returncode == code, ended.stderr
+        assert ended.stderr.startswith("autotune: ")
+        assert "Traceback" not in ended.stderr
+        assert ended.stdout == ""
+
+
+def test_what_was_measured_without_a_storage(folder):
+    found = json.loads(run("model", "--json").stdout)
+    assert found.keys() == {one.setting.program for one in shipped()}
+    own = [one for one in shipped() if one.setting.program == "data-science"]
+    assert found["data-science"]["values"] == sum(one.value is not None for one in own)
+    told = run("model").stdout
+    assert all(name in told for name in found)
+    assert list(folder.iterdir()) == [folder / "solver.toml"]
+
+
+def test_what_was_measured_in_a_storage(known):
+    own = [*measured("earth", 1.0), *measured("moon", 2.0)]
+    Library.create(f"sqlite:///{known / 'autotune.db'}").add(
+        [
+            Measured(own[0].setting, {"x": 20, "y": 1}, bound=9.0),
+            Measured(own[0].setting, {"x": 23, "y": 1}, failure="it broke"),
+        ]
+    )
+    found = json.loads(run("model", "--json").stdout)["solver"]
+    assert found == {"machines": 2, "workloads": 1, "values": len(own), "bounds": 1, "failures": 1}
+
+
+def test_how_well_a_program_is_predicted(known):
+    told = run("model", "solver", "--picture", "seen.png")
+    assert (known / "seen.png").read_bytes().startswith(b"\x89PNG")
+    assert "(1) a page" in told.stdout
+    for machine in ("earth", "moon"):
+        assert f"predicted without its machine: {machine}, small" in told.stderr
+        assert f"{machine}: nothing was measured on {machine}; nearest machine: " in told.stdout
+    for name in ("nearest machine's", "mean rank", "log-linear", "random forest", "plain XGBoost"):
+        assert name in told.stdout
+    assert "no workload could be left out" in told.stdout
+
+
+def test_how_well_as_json(folder):
+    same = [Measured(one.setting, one.configuration, 2.0) for one in measured("moon", 1.0)]
+    fill(folder, [*measured("earth", 1.0), *same])
+
+    def none(word):
+        raise AssertionError(word)
+
+    found = json.loads(run("model", "solver", "--json").stdout, parse_constant=none)
+    assert found.keys() == {"machine", "workload"}
+    assert found["workload"] == []
+    rows = {one["machine"]: one for one in found["machine"]}
+    assert rows.keys() == {"earth", "moon"}
+    assert rows["moon"]["times"]["correlation"] is None
+    assert rows["earth"]["values"] == len(measured("earth", 1.0))
+    assert 0.0 < rows["earth"]["choice"]["first"] <= rows["earth"]["choice"]["best"] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("data-science", "--picture", "seen.txt"), "none of the endings .png"),
+        (("--picture", "seen.png"), "of one program"),
+    ],
+)
+def test_a_picture_that_cannot_be_drawn_is_refused(folder, words, said):
+    told = run("model", *words)
+    assert told.exit_code == ExitCode.USAGE
+    assert said in told.stderr
+    assert not list(folder.glob("seen*"))
+
+
+def test_long_names_are_not_cut_where_there_is_little_room(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    workload = "benchmark=K-Means, input_gb=64"
+    rows = [
+        Measured(Setting("solver", one.setting.machine, workload, TOOK, FACTS, {"n": 1}), one.configuration, one.value)
+        for one in [*measured("earth", 1.0), *measured("the-other-machine", 2.0)]
+    ]
+    fill(folder, rows)
+    assert "…" not in run("model", "solver").stdout

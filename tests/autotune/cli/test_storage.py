@@ -1,0 +1,186 @@
+"""`autotune storage`, what it refuses, and Optuna's own versions."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import namedtuple
+
+import pytest
+
+from autotune.errors import StorageError
+from autotune.storage import schema
+from autotune.storage.address import sqlite_path
+from autotune.storage.measurement_store import Library
+from autotune.storage.study_store import StudyStore, study_names
+from autotune.storage.upgrade import upgrade
+from tests.autotune.cli.test_cli import autotune
+from tests.autotune.storage.test_measurement_store import THREE
+from tests.autotune.storage.test_upgrade import PAPER
+from tests.support import old_storages
+
+OLDER, NEWER = "v3.0.0.d", "v99.0.0.a"
+
+
+def test_storage_tells_what_is_there_and_upgrade_what_it_did(tmp_path, sqlite):
+    old_storages.first(sqlite)
+    told = autotune(tmp_path, "storage").stdout
+    assert "kind: SQLite file" in told
+    assert f"version: 0 (this autotune writes {schema.VERSION})" in told
+    assert "older: runs that are kept with their trials" in told
+    done = autotune(tmp_path, "storage", "upgrade").stdout
+    assert done.splitlines()[0].endswith("; autotune.db.v0.bak is a copy of what it was")
+    assert "up to date" in autotune(tmp_path, "storage", "upgrade").stdout
+    told = autotune(tmp_path, "storage").stdout
+    assert f"version: {schema.VERSION} " in told
+    assert "trials: 6, runs: 4, imported measurements: 0" in told
+    assert "older" not in told
+    listed = autotune(tmp_path, "list", "--json")
+    assert [one["study"] for one in json.loads(listed.stdout)] == ["mine"]
+
+
+def test_storage_as_json(tmp_path, address):
+    old_storages.foreign(address)
+    StudyStore.create(address, "paper", PAPER)
+    Library.create(address).add(THREE)
+    found = json.loads(autotune(tmp_path, "storage", "--json", "--storage", address).stdout)
+    secret = re.search(r":([^:/@]+)@", address)
+    assert secret is None or secret[1] not in found["storage"]
+    assert found["size_bytes"] > 10_000
+    known = {key: found[key] for key in ("version", "studies", "others", "trials", "runs", "imported", "outdated")}
+    assert known == {
+        "version": schema.VERSION,
+        "studies": 1,
+        "others": 1,
+        "trials": 1,
+        "runs": 0,
+        "imported": 3,
+        "outdated": [],
+    }
+
+
+@pytest.mark.parametrize("words", [["storage"], ["storage", "upgrade"]])
+def test_a_storage_that_is_not_there_is_not_made(tmp_path, words):
+    ended = autotune(tmp_path, *words)
+    assert ended.returncode == 5
+    assert "no storage at autotune.db" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_upgrade_of_nothing_makes_no_tables(postgresql):
+    with pytest.raises(StorageError, match="nothing to bring up to date"):
+        upgrade(postgresql)
+    with pytest.raises(StorageError, match="no studies in"):
+        study_names(postgresql)
+
+
+@pytest.mark.parametrize("words", [["list"], ["storage"], ["storage", "upgrade"], ["import", "--list"]])
+def test_a_newer_storage_ends_each_command_with_a_line(tmp_path, sqlite, words):
+    StudyStore.create(sqlite, "paper", PAPER)
+    old_storages.set_version(sqlite, schema.VERSION + 1)
+    ended = autotune(tmp_path, *words)
+    assert (ended.returncode, ended.stdout) == (5, "")
+    (line,) = ended.stderr.splitlines()
+    assert "written by a newer autotune" in line
+
+
+def test_an_older_optunas_tables_are_brought_up_to_date_by_the_same_command(address, tmp_path):
+    old_storages.first(address)
+    old_storages.set_revision(address, OLDER)
+    for use in (lambda: StudyStore.create(address, "paper", PAPER), lambda: upgrade(address)):
+        try:
+            use()
+        except StorageError as error:
+            assert re.search(r"older Optuna \(revision v3.0.0.d\): `autotune storage upgrade`", str(error))  # noqa: PT017
+            assert "\n" not in str(error)  # noqa: PT017
+        else:
+            break
+    else:
+        pytest.fail("nothing was done")
+    store = StudyStore.read(address, "mine")
+    assert len(store.runs()) == 4
+    expected = [] if sqlite_path(address) is None else ["autotune.db.v0.bak"]
+    assert old_storages.copies(tmp_path) == expected
+    assert upgrade(address) is None
+
+
+def test_an_older_optunas_tables_are_not_read(address):
+    StudyStore.create(address, "paper", PAPER)
+    old_storages.set_revision(address, OLDER)
+    with pytest.raises(StorageError, match=r"older Optuna \(revision v3\.0\.0\.d\): `autotune storage upgrade`"):
+        study_names(address)
+
+
+def test_a_newer_optunas_tables_are_refused_in_words(address):
+    StudyStore.create(address, "paper", PAPER)
+    old_storages.set_revision(address, NEWER)
+    before = old_storages.rows(address)
+    secret = re.search(r":([^:/@]+)@", address)
+    for use in (
+        lambda: StudyStore.read(address, "paper"),
+        lambda: StudyStore.create(address, "other", PAPER),
+        lambda: Library.create(address),
+        lambda: upgrade(address),
+    ):
+        with pytest.raises(StorageError, match=r"newer Optuna \(revision v99\.0\.0\.a\).*pip install") as caught:
+            use()
+        assert "\n" not in str(caught.value)
+        assert secret is None or secret[1] not in str(caught.value)
+    assert old_storages.rows(address) == before
+
+
+def test_without_room_for_the_copy_nothing_is_changed(sqlite, tmp_path, monkeypatch):
+    old_storages.first(sqlite)
+    before = old_storages.rows(sqlite)
+    usage = namedtuple("usage", "total used free")
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 1000, 1000))
+        with pytest.raises(StorageError, match=r"no space: \d+ MB are needed, 0 MB are free; nothing was changed"):
+            upgrade(sqlite)
+    assert old_storages.rows(sqlite) == before
+    assert list(tmp_path.glob("*.bak*")) == []
+    assert upgrade(sqlite).before == 0
+
+
+# What a full disk does in the middle of the copy: no file may become longer than a part of it.
+FULL = """
+import resource, sys
+from autotune.errors import StorageError
+from autotune.storage.upgrade import upgrade
+resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
+try:
+    upgrade(sys.argv[1])
+except StorageError as error:
+    print(error)
+"""
+
+
+def test_a_copy_that_breaks_off_leaves_nothing_behind(sqlite, tmp_path):
+    old_storages.first(sqlite)
+    assert sqlite_path(sqlite).stat().st_size > 70_000
+    before = old_storages.rows(sqlite)
+    ended = subprocess.run([sys.executable, "-c", FULL, sqlite], check=False, capture_output=True, text=True)
+    assert "copied before it is brought up to date; that failed" in ended.stdout, ended.stderr
+    assert old_storages.rows(sqlite) == before
+    assert list(tmp_path.glob("*.bak*")) == []
+    assert upgrade(sqlite).before == 0
+
+
+def test_a_copy_never_takes_the_place_of_another(sqlite, tmp_path):
+    old_storages.first(sqlite)
+    (tmp_path / "autotune.db.v0.bak").write_bytes(b"precious")
+    assert upgrade(sqlite).copy.name == "autotune.db.v0.1.bak"
+    assert (tmp_path / "autotune.db.v0.bak").read_bytes() == b"precious"
+
+
+def test_who_could_read_before_reads_after(postgresql_server, postgresql):
+    old_storages.second(postgresql)
+    database = postgresql.rpartition("/")[2]
+    postgresql_server.execute("CREATE USER visitor PASSWORD 'v'")
+    postgresql_server.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor", database)
+    url = postgresql_server.url(database, user="visitor", password="v")
+    with pytest.raises(StorageError, match="older autotune"):
+        study_names(url)
+    upgrade(postgresql)
+    assert len(StudyStore.read(url, "mine").runs()) == 3

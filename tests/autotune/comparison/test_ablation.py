@@ -1,0 +1,185 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autotune.cli.compare import conclusion
+from autotune.comparison.ablation import Ablation, ablate
+from autotune.comparison.confirm import confirm
+from autotune.errors import CannotRunHereError
+from autotune.pictures import FORMATS, draw_bars
+from autotune.pictures.ablation_bars import WIDTH, bars, lines
+from autotune.records.study import Run
+from autotune.results.summary import run_to_use, summarise
+from autotune.storage.observation import Observation
+from objectives.base import Metric
+from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, bench, new_store, noisy
+from tests.support.fakes import SECONDS, PaperExecutor, took
+
+RATE = Metric("rate", "B/s", "maximize", "rate")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return new_store(tmp_path)
+
+
+def test_ablation_names_what_matters_and_drops_what_does_nothing(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (WINNER, 0.8))
+    confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    found = ablate(store, bench(tmp_path, PaperExecutor(noisy(seed=1))), SPACE, STUDY, rounds=8)
+    effects = {effect.parameter: effect for effect in found.effects}
+    assert [name for name, effect in effects.items() if effect.does_nothing] == ["malloc", "bind"]
+    low, high = effects["np"].alone[1:]
+    assert low <= 2.0 <= high
+    # The constraint keeps `bind` from being tried alone on the default; taking np back out is not valid either.
+    assert effects["bind"].alone is None
+    assert effects["np"].within is None
+    assert "not valid" in effects["np"].why
+    assert set(found.dropped) == {"malloc", "bind"}
+    assert found.simplified == SIMPLE
+    assert found.accepted
+    low, high = found.over_default[1:]
+    assert low <= 2.5 <= high
+    summary = summarise(store)
+    assert summary.configuration == SIMPLE
+    assert dict(run_to_use(store, summary).configuration) == SIMPLE
+    assert "as good without" in summary.best_text()
+
+
+def test_options_that_stand_in_for_each_other_are_not_both_dropped(store, tmp_path):
+    def either(configuration):
+        helped = configuration.get("malloc") == "keep" or configuration.get("blas") == "fast"
+        return took((1.0 if helped else 1.5) * rng.lognormal(0.0, 0.01))
+
+    rng = np.random.default_rng(0)
+    add(store, (DEFAULT, 1.5), ({"np": 8, "blas": "fast", "malloc": "keep"}, 1.0))
+    found = ablate(store, bench(tmp_path, PaperExecutor(either)), SPACE, STUDY, rounds=8)
+    assert set(found.dropped) == {"blas", "malloc"}
+    assert not found.accepted
+    assert summarise(store).simplified is None
+
+
+def test_an_option_that_the_program_calls_unused_is_dropped(store, tmp_path):
+    configuration = {"np": 4, "malloc": "keep"}
+    add(store, (DEFAULT, 2.0))
+    store._sampler.propose = lambda *_: dict(configuration)
+    trial = store.ask(SPACE)
+    outcome = took(1.0).__class__(metrics={"wall_s": 1.0}, unused=("malloc",))
+    store.add_run(Run(configuration, trial.number, outcome=outcome))
+    store.settle(trial.number, Observation(value=1.0))
+    found = ablate(store, bench(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
+    assert [effect.parameter for effect in found.effects if effect.unused] == ["malloc"]
+    assert found.dropped == ("malloc",)
+
+
+def test_an_ablation_that_was_interrupted_goes_on(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (WINNER, 0.8))
+    first = PaperExecutor(noisy(), at_most=10)
+    with pytest.raises(KeyboardInterrupt):
+        ablate(store, bench(tmp_path, first), SPACE, STUDY, rounds=6)
+    second = PaperExecutor(noisy())
+    found = ablate(store, bench(tmp_path, second), SPACE, STUDY, rounds=6)
+    third = PaperExecutor(noisy())
+    assert ablate(store, bench(tmp_path, third), SPACE, STUDY, rounds=6) == found
+    assert third.launched == []
+    assert len(store.runs()) == 2 + len(first.launched) + len(second.launched)
+
+
+def test_a_study_without_a_winner_cannot_be_taken_apart(store, tmp_path):
+    add(store, (DEFAULT, 1.0), (SIMPLE, 1.5))
+    executor = PaperExecutor(noisy())
+    assert ablate(store, bench(tmp_path, executor), SPACE, STUDY, rounds=6) is None
+    assert executor.launched == []
+
+
+def test_what_the_program_says_to_be_the_same_is_not_run(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (WINNER, 0.8))
+    asked = []
+
+    def alike(one, measured, details):
+        asked.append(one)
+        return {k: v for k, v in one.items() if k != "malloc"} == {k: v for k, v in measured.items() if k != "malloc"}
+
+    executor = PaperExecutor(noisy())
+    found = ablate(store, replace(bench(tmp_path, executor), alike=alike), SPACE, STUDY, rounds=6)
+    malloc = next(effect for effect in found.effects if effect.parameter == "malloc")
+    assert asked
+    assert malloc.unused
+    assert malloc.alone == malloc.within == (1.0, 1.0, 1.0)
+    assert "malloc" in found.dropped
+    ran = [configuration for _, configuration in executor.launched]
+    assert {**DEFAULT, "malloc": "keep"} not in ran
+    assert {name: value for name, value in WINNER.items() if name != "malloc"} not in ran
+
+
+@pytest.mark.parametrize(
+    ("dropped", "words"),
+    [
+        (("malloc",), "malloc seems to do nothing, but without it the winner is slower: it stays"),
+        (("malloc", "bind"), "each of malloc, bind alone does nothing, but without all of them the winner is slower"),
+    ],
+)
+def test_what_stays_is_said_of_one_option_and_of_several(dropped, words):
+    found = Ablation(1, 0.95, 6, (), dropped=dropped, simplified={"np": 4}, over_winner=(0.8, 0.7, 0.9))
+    assert words in conclusion(found)
+
+
+def test_many_dropped_options_do_not_make_a_name_too_long(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (WINNER, 0.8))
+    ablate(store, bench(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
+    series = {run.series for run in store.runs()}
+    assert all(len(name) < 60 for name in series)
+    assert any(name.startswith("simplify:1:") for name in series)
+
+
+def taken_apart(store, tmp_path) -> Ablation:
+    add(store, (DEFAULT, 2.0), (WINNER, 0.8))
+    return ablate(store, bench(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
+
+
+def test_bars_are_the_default_each_option_alone_and_all_together(store, tmp_path):
+    found = taken_apart(store, tmp_path)
+    drawn = bars(found, SECONDS)
+    # `bind` alone is not valid, so there is no bar for it.
+    assert [bar.label for bar in drawn] == [
+        "default",
+        "np=4",
+        "blas=fast",
+        "malloc=keep",
+        "all 4: trial 1",
+        "without 2 that do nothing",
+    ]
+    assert drawn[0].value == found.baseline
+    assert drawn[1].value == pytest.approx(1.0, rel=0.05)
+    assert all(bar.low <= bar.value <= bar.high for bar in drawn)
+    assert Ablation.from_dict(found.to_dict()) == found
+
+
+def test_bars_of_a_rate_grow_with_the_speed_up(store, tmp_path):
+    found = replace(taken_apart(store, tmp_path), baseline=100.0, combined=(2.5, 2.0, 3.0))
+    whole = next(bar for bar in bars(found, RATE) if bar.label.startswith("all"))
+    assert (whole.value, whole.low, whole.high) == (250.0, 200.0, 300.0)
+
+
+def test_the_longest_bar_fills_the_width_and_the_others_are_in_proportion(store, tmp_path):
+    drawn = bars(taken_apart(store, tmp_path), SECONDS)
+    text = lines(drawn, SECONDS)
+    lengths = [sum(character in "█▉▊▋▌▍▎▏" for character in line) for line in text]
+    assert max(lengths) == lengths[0] == WIDTH
+    assert lengths[1] == pytest.approx(WIDTH * drawn[1].value / drawn[0].value, abs=1)
+    assert lines((), SECONDS) == []
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_the_picture_is_a_file_of_its_kind(store, tmp_path, ending):
+    path = tmp_path / "new" / f"picture{ending}"
+    draw_bars(bars(taken_apart(store, tmp_path), SECONDS), SECONDS, "title", path)
+    starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+    assert path.read_bytes().startswith(starts[ending])
+
+
+def test_a_picture_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotRunHereError, match="--picture"):
+        draw_bars(bars(Ablation(1, 0.95, 6, (), baseline=1.0), SECONDS), SECONDS, "t", tmp_path / "file" / "a.png")

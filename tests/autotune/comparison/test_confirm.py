@@ -1,0 +1,164 @@
+import pytest
+
+from autotune.comparison.confirm import changes, confirm, pairs_wanted
+from autotune.errors import CannotRunHereError
+from autotune.execution.core_pool import CorePool
+from autotune.results.summary import summarise
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import VerdictSection
+from objectives.base import FailureKind
+from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, bench, new_store, noisy, timed
+from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, took
+
+
+@pytest.fixture
+def store(tmp_path):
+    return new_store(tmp_path)
+
+
+def test_of_those_that_cannot_be_told_apart_the_simplest_wins(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (WINNER, 0.79), (SIMPLE, 0.81), ({"np": 4, "blas": "fast", "malloc": "huge"}, 0.80))
+    display = ListDisplay()
+    verdict = confirm(store, bench(tmp_path, PaperExecutor(noisy()), display), STUDY)
+    assert verdict.winner == 2
+    assert set(verdict.candidates) == {1, 2, 3}
+    assert verdict.changes == 2
+    assert verdict.significant(SECONDS)
+    low, high = verdict.interval(SECONDS)[1:]
+    assert low <= timed(DEFAULT) / timed(SIMPLE) <= high
+    assert any("cannot be told apart: trial 2 is the simplest" in line for line in display.lines)
+    assert summarise(store).best.number == 2
+
+
+def test_a_simpler_configuration_that_is_slower_does_not_win(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (WINNER, 0.8), ({"np": 4}, 0.81))
+    assert confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY).winner == 1
+
+
+def test_a_lucky_run_is_found_out(store, tmp_path):
+    add(store, (DEFAULT, 2.0), ({"np": 7}, 0.5), (SIMPLE, 0.8))
+    verdict = confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    assert verdict.winner == 2
+
+
+def test_no_gain_is_said_to_be_none(store, tmp_path):
+    add(store, (DEFAULT, 2.0), ({"np": 8, "malloc": "keep"}, 1.9))
+    verdict = confirm(store, bench(tmp_path, PaperExecutor(noisy(0.03))), STUDY)
+    assert not verdict.significant(SECONDS)
+    assert "No significant gain" in summarise(store).best_text()
+
+
+def test_a_noisy_machine_gets_more_pairs_and_a_doubt(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    verdict = confirm(store, bench(tmp_path, PaperExecutor(noisy(0.2))), STUDY)
+    assert len(verdict.pairs) == 12
+    assert "too noisy" in summarise(store).best_text()
+    quiet = confirm(store, bench(tmp_path, PaperExecutor(noisy(0.2))), STUDY)
+    assert quiet == verdict
+
+
+def test_an_interrupted_comparison_goes_on_and_a_finished_one_runs_nothing(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (WINNER, 0.8), (SIMPLE, 0.8))
+    launched = 0
+    for at_most in (2, 5, 7):
+        executor = PaperExecutor(noisy(), at_most=at_most)
+        with pytest.raises(KeyboardInterrupt):
+            confirm(store, bench(tmp_path, executor), STUDY)
+        launched += len(executor.launched)
+    last = PaperExecutor(noisy())
+    verdict = confirm(store, bench(tmp_path, last), STUDY)
+    assert launched + len(last.launched) == 3 * 3 + 2 * len(verdict.pairs)
+    again = PaperExecutor(noisy())
+    assert confirm(store, bench(tmp_path, again), STUDY) == verdict
+    assert again.launched == []
+
+
+def test_where_each_run_has_a_node_of_its_own_they_are_compared_side_by_side(store, tmp_path):
+    class Queue(PaperExecutor):
+        most = 0
+
+        def wait(self, timeout_s):
+            self.most = max(self.most, len(self._ended))
+            return super().wait(timeout_s)[::-1]
+
+    add(store, (DEFAULT, 2.0), (WINNER, 0.8), (SIMPLE, 0.8))
+    cluster, executor = bench(tmp_path, Queue(noisy())), Queue(noisy())
+    cluster.executor, cluster.pool, cluster.width = executor, CorePool(range(100)), 5
+    verdict = confirm(store, cluster, STUDY)
+    assert executor.most == 5
+    assert verdict.significant(SECONDS)
+    assert len(executor.launched) == 3 * 3 + 2 * len(verdict.pairs)
+
+
+def test_a_better_trial_found_since_is_compared_anew(store, tmp_path):
+    add(store, (DEFAULT, 2.0), ({"np": 5}, 1.25))
+    confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    add(store, (SIMPLE, 0.8))
+    assert summarise(store).verdict_sentence() is None
+    assert confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY).winner == 2
+
+
+def test_a_winner_that_wins_again_is_confirmed_by_the_pairs_it_has(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    first = confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    add(store, ({"np": 7}, 0.5))
+    executor = PaperExecutor(noisy())
+    again = confirm(store, bench(tmp_path, executor), STUDY)
+    assert (again.winner, again.pairs) == (first.winner, first.pairs)
+    assert len(executor.launched) == 3 * 3, "only the candidates had to run"
+    assert summarise(store).present_verdict == again
+
+
+def test_a_few_pairs_of_an_interrupted_comparison_are_no_verdict(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    for at_most in (4, 2):
+        with pytest.raises(KeyboardInterrupt):
+            confirm(store, bench(tmp_path, PaperExecutor(noisy(), at_most=at_most)), STUDY)
+        assert summarise(store).present_verdict is None
+
+
+def test_a_verdict_is_said_with_the_confidence_of_the_newest_session(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    before = confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    study = STUDY.model_copy(update={"verdict": VerdictSection(confidence=0.75, pairs=3, precision=0.2)})
+    assert pairs_wanted(before, study.verdict, SECONDS) == 3
+    url = f"sqlite:///{tmp_path / 'autotune.db'}"
+    continued = StudyStore.create(url, "paper", definition(SPACE, study=study.model_dump(mode="json")))
+    now = summarise(continued).present_verdict
+    assert (now.confidence, now.asked, now.pairs) == (0.75, 0.2, before.pairs)
+    assert "75% interval" in now.sentence(SECONDS)
+
+
+def test_there_is_nothing_to_confirm_when_the_default_is_best(store, tmp_path):
+    add(store, (DEFAULT, 1.0), (SIMPLE, 1.2))
+    executor = PaperExecutor(noisy())
+    assert confirm(store, bench(tmp_path, executor), STUDY) is None
+    assert executor.launched == []
+    assert "No configuration was better" in summarise(store).best_text()
+
+
+def test_a_machine_that_fails_while_confirming_stops_it_and_stores_nothing(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    before = len(store.runs())
+    full = PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full"))
+    with pytest.raises(CannotRunHereError, match="disk full"):
+        confirm(store, bench(tmp_path, full), STUDY)
+    assert len(store.runs()) == before
+    assert confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY).known
+
+
+def test_a_winner_that_cannot_be_repeated_gets_no_verdict(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    broken = PaperExecutor(
+        lambda c: took(2.0) if dict(c) == DEFAULT else failed(FailureKind.APPLICATION_ERROR, "not this time")
+    )
+    verdict = confirm(store, bench(tmp_path, broken), STUDY)
+    assert not verdict.known
+    assert "not this time" in verdict.sentence(SECONDS)
+    assert sum(dict(c) != DEFAULT for _, c in broken.launched) == 3
+
+
+def test_changes_are_counted_from_the_default():
+    assert changes(WINNER, DEFAULT) == ["np", "blas", "malloc", "bind"]
+    assert changes({}, DEFAULT) == ["np"]
+    assert changes(DEFAULT, DEFAULT) == []

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from autotune.comparison.scaling import scale, variants
+from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.records.study import Run
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import ScalingSection
+from spaces import Constraint, Integer, Space
+from tests.support.contests import bench
+from tests.support.fakes import SECONDS, PaperExecutor, definition, study_file, took
+
+SPACE = Space(
+    [Integer("np", (1, 2, 3, 4), default=2), Integer("work", (12, 24, 48), default=24)],
+    [Constraint("shares", "work % np == 0", "equal shares")],
+)
+SECTION = ScalingSection(processes="np", work="work")
+
+
+def amdahl(configuration):
+    """Return the time of a program of which a tenth is serial."""
+    return took(configuration["work"] / 12 * (0.1 + 0.9 / configuration["np"]))
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(SPACE))
+    found.use(ValidSetSampler(SPACE))
+    return found
+
+
+def measured(store):
+    trial = store.ask(SPACE)
+    store.add_run(Run(trial.configuration, trial.number, outcome=amdahl(trial.configuration)))
+    store.settle(trial.number, Observation(value=1.0))
+
+
+def study(**sections):
+    return study_file(**sections)
+
+
+def test_strong_and_weak_scaling_are_against_the_fewest_processes(store, tmp_path):
+    measured(store)
+    executor = PaperExecutor(amdahl)
+    found = scale(store, bench(tmp_path, executor), SPACE, study(scaling=SECTION.model_dump()), 3)
+    strong = {point.processes: point for point in found if point.kind == "strong"}
+    assert set(strong) == {1, 2, 3, 4}
+    assert strong[1].speed_up == strong[1].efficiency == 1.0
+    assert strong[4].speed_up == pytest.approx(1 / (0.1 + 0.9 / 4))
+    assert strong[4].efficiency == pytest.approx(strong[4].speed_up / 4)
+    weak = {point.processes: point for point in found if point.kind == "weak"}
+    # Three processes would need 36 of work, which is not among the values.
+    assert {count: point.configuration["work"] for count, point in weak.items()} == {1: 12, 2: 24, 4: 48}
+    assert weak[2].speed_up == pytest.approx(1.0 / (2 * 0.55) * 2)
+    assert {point.runs for point in found} == {3}
+    again = PaperExecutor(amdahl)
+    assert scale(store, bench(tmp_path, again), SPACE, study(scaling=SECTION.model_dump()), 3) == found
+    assert again.launched == []
+
+
+def test_runs_of_scaling_are_no_runs_of_the_study(store, tmp_path):
+    measured(store)
+    before = store.trials()
+    scale(store, bench(tmp_path, PaperExecutor(amdahl)), SPACE, study(scaling=SECTION.model_dump()), 1)
+    assert store.trials() == before
+
+
+def test_what_cannot_be_scaled_is_said(store, tmp_path):
+    with pytest.raises(StudyFileError, match="which parameter counts processes"):
+        scale(store, bench(tmp_path, PaperExecutor(amdahl)), SPACE, study(), 1)
+    with pytest.raises(CannotRunHereError, match="nothing to scale"):
+        scale(store, bench(tmp_path, PaperExecutor(amdahl)), SPACE, study(scaling=SECTION.model_dump()), 1)
+    with pytest.raises(StudyFileError, match="'ranks'"):
+        variants({"np": 1}, SPACE, ScalingSection(processes="ranks"))
+
+
+def test_the_numbers_are_medians(store, tmp_path):
+    measured(store)
+    rng = np.random.default_rng(0)
+
+    def noisy(configuration):
+        return took(amdahl(configuration).metrics["wall_s"] * float(rng.lognormal(0.0, 0.05)))
+
+    found = scale(store, bench(tmp_path, PaperExecutor(noisy)), SPACE, study(scaling={"processes": "np"}), 5)
+    assert {point.kind for point in found} == {"strong"}
+    runs = [run.outcome.metrics[SECONDS.name] for run in store.runs() if run.series and run.configuration["np"] == 1]
+    assert found[0].value == float(np.median(runs))

@@ -1,0 +1,257 @@
+"""The executor of batch systems, with a queue that is on paper."""
+
+from pathlib import Path
+
+import pytest
+
+from autotune.execution.batch_executor import JobExecutor
+from autotune.execution.capping import Cap
+from autotune.execution.task import PREEMPTED, Task
+from launchers import STDOUT, EndReason, Job, JobState, JobStatus, LaunchError, Usage
+from launchers.batch import QueueFullError
+from launchers.site import Site
+from objectives.base import FailureKind, Measurement, Progress
+from tests.support.fakes import SECONDS, PaperObjective
+
+QUEUED, RUNNING = JobStatus(JobState.QUEUED), JobStatus(JobState.RUNNING)
+DONE = JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(7.0, 14.0))
+
+
+class Steps(PaperObjective):
+    """Prints a line a step, and its time in the last one."""
+
+    def progress_reader(self):
+        return lambda line: Progress(int(line)) if line.isdigit() else None
+
+    def measure(self, output):
+        assert output.status == DONE
+        return Measurement({SECONDS.name: float(output.stdout.split()[-1])})
+
+
+class PaperQueue:
+    """Takes jobs and says of them what a test wrote down; refuses to be asked about others."""
+
+    def __init__(self) -> None:
+        self.site = Site("paper", max_jobs=2000)
+        self.says: dict[str, JobStatus] = {}
+        self.jobs: list[Job] = []
+        self.ended: list[str] = []
+        self.trouble = ""
+        self.full = 0
+        self.refuses = ""
+        self.polls = 0
+
+    def submit(self, job: Job) -> str:
+        if self.full:
+            self.full -= 1
+            msg = "no room"
+            raise QueueFullError(msg)
+        if self.refuses:
+            raise LaunchError(self.refuses)
+        self.jobs.append(job)
+        self.says[f"paper:{job.name}"] = QUEUED
+        return f"paper:{job.name}"
+
+    def poll(self, ids):
+        self.polls += 1
+        return {job_id: self.says[job_id] for job_id in ids}
+
+    def end(self, ids) -> None:
+        self.ended += list(ids)
+
+    def forget(self, ids) -> None:
+        for job_id in ids:
+            del self.says[job_id]
+
+
+class Clock:
+    """Time that passes when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, duration_s: float) -> None:
+        assert duration_s > 0.0
+        self.now += duration_s
+
+
+@pytest.fixture
+def queue():
+    return PaperQueue()
+
+
+@pytest.fixture
+def notes():
+    return []
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def executor(queue, notes, said):
+    clock = Clock()
+    return JobExecutor(queue, lambda *note: notes.append(note) is None, said.append, clock, clock.sleep)
+
+
+def task(folder: Path, number: int = 0, **changes: object) -> Task:
+    place = folder / str(number)
+    place.mkdir()
+    return Task(number, Job(("program",), place, name=f"{number:05d}"), Steps(), **changes)
+
+
+def prints(folder: Path, text: str, number: int = 0) -> None:
+    (folder / str(number) / STDOUT).write_text(text)
+
+
+def test_a_job_is_noted_when_it_is_submitted_and_measured_when_it_has_ended(executor, queue, notes, tmp_path):
+    executor.submit(task(tmp_path))
+    assert notes == [("00000", "paper:00000")]
+    assert executor.wait(1.0) == []
+    queue.says["paper:00000"] = RUNNING
+    prints(tmp_path, "1\n2\n")
+    assert executor.wait(1.0) == []
+    prints(tmp_path, "1\n2\n3\n7.5\n")
+    queue.says["paper:00000"] = DONE
+    ((ended, outcome),) = executor.wait(1.0)
+    assert (ended.key, outcome.metrics, outcome.usage) == (0, {"wall_s": 7.5}, DONE.usage)
+    assert [step for step, _ in outcome.timeline] == [1, 2, 3]
+    assert executor.wait(1.0) == []
+
+
+def test_one_look_at_the_queue_is_enough_for_all_jobs(executor, queue, tmp_path):
+    for number in range(50):
+        executor.submit(task(tmp_path, number))
+    executor.wait(0.0)
+    assert queue.polls == 1
+
+
+def test_the_more_jobs_the_less_often_their_files_are_looked_at(executor, queue, tmp_path):
+    for number in range(1000):
+        executor.submit(task(tmp_path, number))
+    for _ in range(20):
+        executor.wait(0.25)
+    assert queue.polls == 6  # at once, and every second
+    queue.says["paper:00999"] = DONE
+    prints(tmp_path, "2.0\n", 999)
+    ended = [one for _ in range(5) for one in executor.wait(0.25)]
+    assert [one.key for one, _ in ended] == [999]
+
+
+def test_what_ends_at_the_same_time_is_told_at_once(executor, queue, tmp_path):
+    for number in range(5):
+        executor.submit(task(tmp_path, number))
+        prints(tmp_path, "1.0\n", number)
+        queue.says[f"paper:{number:05d}"] = DONE
+    assert sorted(task.key for task, _ in executor.wait(1.0)) == [0, 1, 2, 3, 4]
+
+
+def test_when_lines_came_that_were_read_after_the_end_is_not_known(executor, queue, tmp_path):
+    executor.submit(task(tmp_path))
+    prints(tmp_path, "1\n2\n3.0\n")
+    queue.says["paper:00000"] = DONE
+    ((_, outcome),) = executor.wait(1.0)
+    assert (outcome.complete, outcome.timeline) == (True, ())
+
+
+def test_a_full_queue_is_waited_for(executor, queue, said, tmp_path):
+    queue.full = 2
+    executor.submit(task(tmp_path))
+    executor.submit(task(tmp_path, 1))
+    assert executor.wait(100.0) == []
+    assert [job.name for job in queue.jobs] == ["00000", "00001"]
+    assert said == ["no room; tried again every 30 s"]
+
+
+def test_room_that_an_end_makes_is_used_at_once(executor, queue, tmp_path):
+    executor.submit(task(tmp_path))
+    queue.full = 1
+    executor.submit(task(tmp_path, 1))
+    assert executor.wait(1.0) == []
+    queue.says["paper:00000"] = DONE
+    prints(tmp_path, "1.0\n")
+    assert len(executor.wait(1.0)) == 1
+    executor.wait(0.0)
+    assert [job.name for job in queue.jobs] == ["00000", "00001"]
+
+
+def test_a_scheduler_that_takes_nothing_and_tells_nothing_says_each_once(executor, queue, said, tmp_path):
+    executor.submit(task(tmp_path))
+    queue.trouble, queue.full = "cannot connect to server", 10
+    executor.submit(task(tmp_path, 1))
+    executor.wait(200.0)
+    assert len(said) == 2
+    # Much later it is news again.
+    queue.trouble, queue.full = "", 0
+    executor.wait(1000.0)
+    queue.trouble = "cannot connect to server"
+    executor.wait(1.0)
+    assert len(said) == 3
+
+
+def test_no_more_jobs_are_in_the_queue_than_the_site_allows(executor, queue, tmp_path):
+    queue.site = Site("paper", max_jobs=60)
+    for number in range(70):
+        executor.submit(task(tmp_path, number))
+    assert len(queue.jobs) == 60
+    queue.says["paper:00000"] = DONE
+    prints(tmp_path, "1.0\n")
+    executor.wait(1.0)
+    executor.wait(1.0)
+    assert len(queue.jobs) == 61
+
+
+def test_a_job_that_is_refused_is_a_failure_of_the_machine(executor, queue, tmp_path):
+    queue.refuses = "invalid account"
+    executor.submit(task(tmp_path))
+    ((_, outcome),) = executor.wait(1.0)
+    assert (outcome.failure, outcome.message) == (FailureKind.INFRASTRUCTURE_ERROR, "invalid account")
+
+
+def test_a_preempted_job_is_nobodys_fault(executor, queue, tmp_path):
+    executor.submit(task(tmp_path))
+    queue.says["paper:00000"] = JobStatus(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job")
+    ((_, outcome),) = executor.wait(1.0)
+    assert (outcome.retryable, outcome.code) == (True, PREEMPTED)
+
+
+def test_the_cap_is_the_time_limit_of_the_job(executor, queue, tmp_path):
+    executor.submit(task(tmp_path, cap=Cap(SECONDS, 5.0, 6.0)))
+    assert queue.jobs[0].time_limit_s == 6.0
+    queue.says["paper:00000"] = JobStatus(JobState.ENDED, EndReason.TIMED_OUT, usage=Usage(6.0))
+    ((_, outcome),) = executor.wait(1.0)
+    assert (outcome.capped, outcome.bound) == (True, 5.0)
+
+
+def test_a_job_of_an_earlier_session_is_followed_and_not_submitted_again(executor, queue, notes, tmp_path):
+    queue.says["paper:7"] = RUNNING
+    executor.submit(task(tmp_path, job_id="paper:7"))
+    prints(tmp_path, "1\n2\n")
+    assert executor.wait(1.0) == []
+    prints(tmp_path, "1\n2\n3\n9.0\n")
+    queue.says["paper:7"] = DONE
+    ((ended, outcome),) = executor.wait(1.0)
+    assert (ended.key, outcome.metrics, queue.jobs, notes) == (0, {"wall_s": 9.0}, [], [])
+
+
+def test_leaving_ends_no_job_and_cancelling_ends_all(executor, queue, tmp_path):
+    executor.submit(task(tmp_path))
+    executor.leave()
+    assert queue.ended == []
+    executor.submit(task(tmp_path, 1, job_id="paper:00000"))
+    executor.cancel_all()
+    assert queue.ended == ["paper:00000"]
+    assert executor.wait(0.0) == []
+
+
+def test_a_scheduler_that_is_away_is_said_once(executor, queue, said, tmp_path):
+    executor.submit(task(tmp_path))
+    queue.trouble = "Unable to contact slurm controller"
+    executor.wait(5.0)
+    assert len(said) == 1
+    assert "Unable to contact slurm controller" in said[0]

@@ -1,0 +1,200 @@
+"""A pause: the runs in flight end and are stored, no other starts, and the same command goes on."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from autotune.comparison.blocks import Rounds, Side
+from autotune.coordination.run_manager import Bench
+from autotune.errors import ExitCode, PausedError
+from autotune.execution.core_pool import CorePool
+from autotune.execution.signals import Pause, pausable, stop_at_sigterm
+from autotune.search.registry import sampler_of
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from autotune.tuning.tuner import StudyRunner
+from objectives.base import FailureKind
+from tests.autotune.cli.test_cli import autotune
+from tests.autotune.storage.test_study_lock import tuning
+from tests.support.fakes import (
+    ListDisplay,
+    PaperExecutor,
+    PaperObjective,
+    bowl,
+    definition,
+    failed,
+    small_space,
+    study_file,
+)
+
+pytestmark = pytest.mark.cores
+
+
+class Pausing(PaperExecutor):
+    """Asks for the pause when so many runs were started."""
+
+    def __init__(self, pause, after, model=bowl):
+        super().__init__(model)
+        self._pause = pause
+        self._after = after
+
+    def submit(self, task):
+        super().submit(task)
+        if len(self.launched) == self._after:
+            self._pause.ask()
+
+
+def bench(folder, executor, pause, **more) -> Bench:
+    return Bench(PaperObjective(), executor, CorePool(range(64)), folder, ListDisplay(), pause=pause, **more)
+
+
+@pytest.fixture
+def studied():
+    space = small_space()
+    study = study_file(budget={"trials": 20, "workers": 3})
+    store = StudyStore.in_memory(definition(space))
+    store.use(sampler_of(space, study.sampler))
+    return space, study, store
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 4, 9])
+def test_tuning_ends_what_is_in_flight_starts_nothing_and_goes_on_later(studied, tmp_path, after):
+    space, study, store = studied
+    pause = Pause()
+    executor = Pausing(pause, after)
+    with pytest.raises(PausedError) as caught:
+        StudyRunner(store, space, bench(tmp_path, executor, pause), study).tune()
+    assert caught.value.exit_code is ExitCode.PAUSED == 8
+    assert len(executor.launched) == len(store.runs()) == after
+    assert len(store.trials()) == after, "nothing was proposed that did not run"
+    rest = PaperExecutor(bowl)
+    StudyRunner(store, space, bench(tmp_path, rest, Pause()), study).tune()
+    assert len(store.trials()) == 20
+    # The default configuration runs again in each session; nothing else does.
+    assert sorted(number for number, _ in rest.launched if number) == list(range(after, 20))
+
+
+def rounds(studied, folder, executor, pause, **more):
+    _, study, store = studied
+    sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
+    standings = Standings.of((), store.definition.target, study.repeats.statistic)
+    return Rounds(store, bench(folder, executor, pause, **more), standings, "verdict:1", sides, 0, "confirming")
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("after", [1, 2, 5])
+def test_a_comparison_does_too_and_no_run_of_a_pair_is_made_twice(studied, tmp_path, after, width):
+    pause = Pause()
+    executor = Pausing(pause, after)
+    with pytest.raises(PausedError):
+        rounds(studied, tmp_path, executor, pause, width=width).until(6)
+    assert len(executor.launched) == len(studied[2].runs()) == after
+    rest = PaperExecutor(bowl)
+    rounds(studied, tmp_path, rest, Pause()).until(6)
+    assert len(rest.launched) == 12 - after
+
+
+def test_a_comparison_whose_last_run_is_in_flight_is_done(studied, tmp_path):
+    pause = Pause()
+    table = rounds(studied, tmp_path, Pausing(pause, 12), pause).until(6)
+    assert len(table.runs) == 12
+
+
+def test_a_run_that_failed_for_the_machines_fault_is_not_tried_again_in_a_pause(studied, tmp_path):
+    pause = Pause()
+    executor = Pausing(pause, 3, lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR))
+    with pytest.raises(PausedError):
+        rounds(studied, tmp_path, executor, pause, retries=9).until(6)
+    assert len(executor.launched) == 3
+    assert studied[2].runs() == []
+
+
+def test_jobs_of_a_batch_system_are_not_waited_for(studied, tmp_path):
+    space, study, store = studied
+    pause = Pause()
+    executor = PaperExecutor(bowl)
+
+    def queued(timeout_s):
+        pause.ask()
+        return []
+
+    executor.wait = queued
+    with pytest.raises(PausedError, match="the jobs stay in the queue"):
+        StudyRunner(store, space, bench(tmp_path, executor, pause, scheduler="slurm"), study).tune()
+    assert len(executor.launched) == 1
+
+
+def test_who_waits_for_their_turn_pauses_at_once_and_others_do_not():
+    pause = Pause()
+    with pytest.raises(PausedError, match="no run is in flight"), pause.waiting():
+        pause.ask()
+    pause.ask()
+    with pytest.raises(PausedError), pause.waiting():
+        pytest.fail("there is no need to wait")
+
+
+def test_the_signal_asks_and_is_what_it_was_afterwards():
+    before = signal.getsignal(signal.SIGUSR1)
+    with pausable() as pause:
+        assert not pause.asked
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert pause.asked
+        os.kill(os.getpid(), signal.SIGUSR1)
+    assert signal.getsignal(signal.SIGUSR1) is before
+
+
+def test_cleaning_up_is_not_interrupted_by_who_asks_again():
+    before = signal.getsignal(signal.SIGTERM)
+    now = 0.0
+    try:
+        stop_at_sigterm(lambda: now)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        now = 60.0
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_session_is_paused_by_a_signal_and_the_same_command_goes_on(tmp_path):
+    with tuning(tmp_path, trials=100) as session:
+        session.send_signal(signal.SIGUSR1)
+        (tmp_path / "hold").unlink()
+        said = session.stderr.read()
+        assert session.wait() == ExitCode.PAUSED
+    assert "autotune: paused: every finished run is stored, no run is in flight; the same command goes on\n" in said
+    runs = json.loads(autotune(tmp_path, "runs", "mine", "--json").stdout)
+    finished = json.loads(autotune(tmp_path, "show", "mine", "--json").stdout)["trials"]
+    assert f"{finished} of at most 100 trials are finished" in said
+    assert all(run["outcome"]["failure"] is None for run in runs), "those in flight ended by themselves"
+    done = {run["trial"] for run in runs}
+    ended = autotune(tmp_path, "study", "./mine.toml", "--trials", f"{len(done) + 1}")
+    assert ended.returncode == 0, ended.stderr
+    assert {int(number) for number in re.findall(r"^trial (\d+):", ended.stderr, re.MULTILINE)} == {len(done)}
+
+
+def test_a_session_that_waits_for_another_is_paused_at_once(tmp_path):
+    with tuning(tmp_path, trials=100) as session:
+        for more in ((), ("--storage", "other.db")):  # for the study, and for the cores
+            words = ("study", "./mine.toml", "--wait", "--status", "status.json", *more)
+            with subprocess.Popen(
+                [sys.executable, "-m", "autotune", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+            ) as second:
+                waits = second.stderr.readline()
+                assert "waiting" in waits
+                status = json.loads((tmp_path / "status.json").read_text())
+                assert (status["phase"], status["pid"]) == ("waiting", second.pid)
+                assert waits.startswith(status["message"])
+                second.send_signal(signal.SIGUSR1)
+                assert second.wait() == ExitCode.PAUSED
+        assert session.poll() is None
+        session.send_signal(signal.SIGTERM)
+        session.stderr.read()
+        assert session.wait() == ExitCode.INTERRUPTED

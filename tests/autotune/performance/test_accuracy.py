@@ -1,0 +1,193 @@
+"""How well it is predicted what was left out: on simulated machines, where the truth is known."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from autotune.performance.accuracy import left_out
+from autotune.performance.baselines import BASELINES
+from autotune.performance.model import PerformanceModel
+from autotune.records.measurement import Measured
+from tests.support.machines import FACTS, SPACE, efficiency, measured, setting
+
+# Enough configurations to transfer, and few enough to be quick.
+TRIED = [one for one in SPACE.configurations() if one["unroll"] == 1 and one["layout"] == "rows"]
+DEFAULT = SPACE.default()
+
+
+def known_of(machines=tuple(FACTS)):
+    found = [row for machine in machines for row in measured(machine, TRIED)]
+    return [replace(row, default=row.configuration == DEFAULT) for row in found]
+
+
+@pytest.fixture(scope="module")
+def every():
+    return known_of()
+
+
+@pytest.fixture(scope="module")
+def judged(every):
+    return list(left_out(every, "machine"))
+
+
+def relative(machine, configuration=DEFAULT):
+    return efficiency(machine, configuration) / max(efficiency(machine, one) for one in TRIED)
+
+
+def test_every_machine_is_left_out_once(every, judged):
+    assert [held.setting.machine for held in judged] == list(FACTS)
+    for held in judged:
+        told = [row for row in every if row.setting.machine == held.setting.machine and row.value is not None]
+        assert held.values == len(told)
+        assert held.choice is not None
+        assert 0.0 < held.choice.first <= held.choice.best <= 1.0
+        assert held.choice.best > 0.9
+
+
+def test_the_efficiency_of_the_default(judged):
+    for held in judged:
+        assert held.default == pytest.approx(relative(held.setting.machine))
+
+
+def test_the_baselines_are_judged_beside(judged):
+    for held in judged:
+        assert held.baselines.keys() == BASELINES.keys()
+        assert all(0.0 <= one.first <= one.best <= 1.0 for one in held.baselines.values())
+
+
+def test_carrying_over_the_best_of_the_nearest_machine_has_a_known_answer(judged):
+    (two,) = [held for held in judged if held.setting.machine == "two"]
+    best = max(TRIED, key=lambda one: efficiency("one", one))
+    assert two.baselines["nearest machine's"].first == pytest.approx(relative("two", best))
+
+
+def test_predicted_times_come_with_intervals(judged):
+    for held in judged:
+        assert held.times is not None
+        assert len(held.times.predicted) == held.values
+        inside = [low <= value <= high for value, _, low, high in held.times.predicted]
+        assert held.times.covered == pytest.approx(sum(inside) / len(inside))
+        assert all(low < middle < high for _, middle, low, high in held.times.predicted)
+        assert held.times.correlation > 0.5
+        away = sorted(abs(middle / value - 1.0) for value, middle, *_ in held.times.predicted)
+        assert away[0] <= held.times.error <= away[-1]
+        assert held.times.width > 1.0
+
+
+def proposals_when(known, monkeypatch):
+    """Return what was proposed for the first machine when it was left out, and how that was judged."""
+    best, told = PerformanceModel.best, []
+
+    def spied(model, space, asked, top):
+        told.append(best(model, space, asked, top))
+        return told[-1]
+
+    monkeypatch.setattr(PerformanceModel, "best", spied)
+    held = next(left_out(known, "machine", baselines=False))
+    monkeypatch.undo()
+    return told[0], held
+
+
+def poisoned(row, number):
+    """Return absurd rows: values upside down, bounds and failures where there were values."""
+    match number % 4:
+        case 0:
+            return replace(row, value=1e-9 * (number + 1), failure="")
+        case 1:
+            return replace(row, value=None, bound=1e9)
+        case 2:
+            return replace(row, value=None, failure="it broke")
+        case _:
+            return replace(row, value=1e9, failure="")
+
+
+def test_what_was_measured_on_the_machine_itself_is_never_used(every, monkeypatch):
+    own = [row for row in every if row.setting.machine == "one"]
+    others = [row for row in every if row.setting.machine != "one"]
+    truth, held = proposals_when([*own, *others], monkeypatch)
+    told, judged_by_lies = proposals_when([*map(poisoned, own, range(len(own))), *others], monkeypatch)
+    assert truth.setting.machine == "one"
+    assert told == truth
+    assert truth.proposals
+    assert judged_by_lies.choice != held.choice
+
+
+def test_nor_what_was_measured_there_of_another_workload(every, monkeypatch):
+    truth, _ = proposals_when(every, monkeypatch)
+    absurd = [
+        replace(row, setting=replace(row.setting, workload="video"), value=row.value and 1.0 / row.value)
+        for row in known_of(["one"])
+    ]
+    told, _ = proposals_when([*every, *absurd], monkeypatch)
+    assert told == truth
+
+
+def test_a_default_that_fails_there_has_no_efficiency(every):
+    known = [
+        replace(row, value=None, failure="broken") if row.default and row.setting.machine == "one" else row
+        for row in every
+    ]
+    one = next(left_out(known, "machine", baselines=False))
+    assert (one.setting.machine, one.default) == ("one", None)
+
+
+def test_by_workload_another_workload_of_the_machine_is_known():
+    known = known_of(["one", "two"])
+    video = [
+        replace(row, setting=replace(row.setting, workload="video"), value=row.value and 3.0 * row.value)
+        for row in known
+    ]
+    found = list(left_out([*known, *video], "workload", baselines=False))
+    assert [(held.setting.workload, held.setting.machine) for held in found] == [
+        ("image", "one"),
+        ("image", "two"),
+        ("video", "one"),
+        ("video", "two"),
+    ]
+    assert all(not any("measured on" in doubt for doubt in held.doubts) for held in found)
+    assert all(held.choice is not None and held.choice.first > 0.95 for held in found)
+    assert list(left_out(known, "workload")) == []
+
+
+def test_too_few_values_are_not_judged():
+    known = known_of(["one", "two"])
+    two = [row for row in known if row.setting.machine == "one" and row.value is not None][:2]
+    failed = [Measured(setting("one"), one, failure="broken") for one in TRIED[5:9]]
+    others = [row for row in known if row.setting.machine == "two"]
+    assert [held.setting.machine for held in left_out([*two, *failed, *others], "machine", baselines=False)] == ["two"]
+
+
+def test_one_machine_alone_cannot_be_left_out(every):
+    assert list(left_out([row for row in every if row.setting.machine == "one"], "machine")) == []
+    assert list(left_out([], "machine")) == []
+
+
+def test_where_the_model_abstains_there_are_no_times():
+    strange = {"gpu_vendor": "c", "gpu_lanes": 7000, "gpu_bandwidth_bytes_per_s": 1e20}
+    alien = [
+        replace(row, setting=replace(row.setting, machine="alien", machine_facts=strange)) for row in known_of(["one"])
+    ]
+    held = next(left_out([*alien, *known_of(["two", "three"])], "machine", baselines=False))
+    assert held.setting.machine == "alien"
+    assert held.times is None
+    assert any("nothing was measured on alien" in doubt for doubt in held.doubts)
+
+
+def test_where_too_little_is_known_the_model_declines():
+    few = next(left_out([*known_of(["one"]), *known_of(["two"])[:4]], "machine"))
+    assert few.setting.machine == "one"
+    assert (few.choice, few.times) == (None, None)
+    assert few.doubts
+    assert few.baselines["log-linear"].first > 0.0
+
+
+def test_values_that_are_all_the_same_have_no_correlation():
+    known = known_of(["one", "two"])
+    flat = [replace(row, value=row.value and 2.0) if row.setting.machine == "two" else row for row in known]
+    held = list(left_out(flat, "machine", baselines=False))[-1]
+    assert held.setting.machine == "two"
+    assert held.times is not None
+    assert math.isnan(held.times.correlation)
+    assert held.choice is not None
+    assert held.choice.first == pytest.approx(1.0)

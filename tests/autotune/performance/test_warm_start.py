@@ -1,0 +1,94 @@
+import pytest
+
+from autotune.performance.warm_start import WarmStart, guide, stored_warm_start, warm_start
+from autotune.records.measurement import Measured, Setting
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from tests.support.fakes import ListDisplay, definition
+from tests.support.machines import FACTS, SPACE, TIME, efficiency, measured, setting, time_s
+
+ALL = list(SPACE.configurations())
+
+
+@pytest.fixture
+def store():
+    found = StudyStore.in_memory(definition(SPACE, metrics=(TIME,)))
+    found.use(ValidSetSampler(SPACE))
+    return found
+
+
+def known_without(machine):
+    return [one for other in FACTS if other != machine for one in measured(other, ALL)]
+
+
+def test_what_beats_the_default_on_every_known_machine_comes_first(store):
+    display = ListDisplay()
+    found = warm_start(store, SPACE, setting("two"), known_without("two"), display)
+    assert len(found.proposals) == 5
+    assert efficiency("two", found.proposals[0]) > 1.5 * efficiency("two", SPACE.default())
+    value, low, high = found.speed_up
+    assert 1.0 < low <= value <= high
+    assert "is predicted" in display.lines[0]
+    assert len(display.lines) == 6
+    store.start_with(found.proposals)
+    assert [store.ask(SPACE).configuration for _ in range(6)] == [SPACE.default(), *found.proposals]
+
+
+def test_it_is_asked_once_and_the_answer_stays(store):
+    first = warm_start(store, SPACE, setting("two"), known_without("two"), ListDisplay())
+    again = ListDisplay()
+    assert warm_start(store, SPACE, setting("two"), known_without("one"), again) == first
+    assert again.lines == []
+    assert stored_warm_start(store) == first
+
+
+def test_nothing_known_is_said(store):
+    display = ListDisplay()
+    found = warm_start(store, SPACE, setting("two"), [], display)
+    assert found.proposals == ()
+    assert "nothing was measured of kernel" in display.lines[0]
+
+
+def test_a_study_that_has_trials_is_left_as_it_is(store):
+    store.ask(SPACE)
+    found = warm_start(store, SPACE, setting("two"), known_without("two"), ListDisplay())
+    assert found.proposals == ()
+    assert "had trials before" in found.why
+
+
+def test_what_does_not_beat_the_default_for_certain_is_not_tried(store):
+    """On half of the machines the default is best, on the others it is worst."""
+    tuned = [SPACE.default(), *(one for one in ALL if one != SPACE.default())]
+
+    def contrary(machine, sign):
+        place = Setting("kernel", machine, "image", TIME, FACTS[machine])
+        return [Measured(place, one, 10.0 + sign * 9.0 * number / len(tuned)) for number, one in enumerate(tuned)]
+
+    known = [
+        row
+        for machine, sign in (("one", 1), ("three", -1), ("four", 1), ("five", -1))
+        for row in contrary(machine, sign)
+    ]
+    found = warm_start(store, SPACE, setting("two"), known, ListDisplay())
+    assert found.proposals == ()
+    assert "uncertainty" in found.why
+
+
+def test_the_guide_says_how_much_worse_than_its_best_each_machine_has_a_configuration():
+    told = guide(SPACE, setting("two"), measured("one", ALL))
+    fields = told.fields(SPACE.indices(ALL))
+    assert fields.shape == (len(ALL), 1)
+    times = [time_s("one", one) for one in ALL]
+    best = min(range(len(ALL)), key=lambda place: times[place] or 1e9)
+    assert fields[best, 0] == 0.0
+    assert (fields >= 0.0).all()
+    assert guide(SPACE, setting("two"), []) is None
+    assert guide(SPACE, setting("two"), measured("one", ALL[:5])) is None
+
+
+def test_what_came_of_it_is_said():
+    warm = WarmStart(({"np": 1},), (1.5, 1.2, 1.9))
+    assert "none of the predicted" in warm.sentence(Standings({}, TIME))
+    assert WarmStart.from_dict(warm.to_dict()) == warm
+    assert WarmStart(why="so").sentence(Standings({}, TIME)) == "none: so"

@@ -1,0 +1,121 @@
+import subprocess
+
+import pytest
+
+from autotune.batch.job_script import FORMATS, JobScript
+from autotune.records.outcome import Outcome
+from autotune.records.study import Run, TrialRecord
+from autotune.results.summary import Summary
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Verdict
+from launchers import Usage
+from launchers.mpi import script_flavour
+from objectives.base import FailureKind
+from tests.support.fakes import SECONDS, capped, definition, failed, small_space, took
+
+FOLDER = "/scratch/autotune-runs/qe/00003"
+JOB = {
+    "argv": ["pw.x", "-nk", "2", "-inp", "it's.in"],
+    "environment": {"OMP_NUM_THREADS": "1", "ESPRESSO_TMPDIR": f"{FOLDER}/out"},
+    "mpi": {"ranks": 4, "bind_to": "core", "map_by": None, "options": []},
+    "resources": {"cores": 4, "nodes": 1, "gpus": 0, "cpus": [0, 1, 2, 3]},
+    "flavour": {"kind": "Open MPI", "version": [4, 1, 4], "path": "/usr/bin/mpirun"},
+    "folder": FOLDER,
+    "files": {"it's.in": f"outdir = '{FOLDER}/out'\nEND_OF_INPUT\n$HOME `date`\n"},
+}
+
+
+def trial(number, *outcomes, **configuration):
+    runs = tuple(Run(configuration, number, outcome=outcome, job=JOB) for outcome in outcomes)
+    return TrialRecord(number, configuration, runs, settled=bool(runs))
+
+
+def summary(*trials, verdict=None):
+    return Summary("qe", definition(small_space()), Standings.of(trials, SECONDS), verdict=verdict)
+
+
+def verdict_on(winner, *pairs, candidates=None):
+    return Verdict(winner, candidates or (winner,), 1, 0.95, 0.05, pairs)
+
+
+def test_a_confirmed_winner_is_said_to_be_one():
+    verdict = verdict_on(1, *[(2.0, 1.0)] * 6)
+    text = summary(trial(0, took(2.0), np=8), trial(1, took(1.0), took(1.2), np=4), verdict=verdict).best_text()
+    assert "trial 1: wall_s 1.095 s (median of 2 runs)" in text
+    assert "changed: np" in text
+    assert "verdict: 2.000 times as fast" in text
+
+
+def test_the_winner_of_the_verdict_is_the_winner_though_another_looked_better():
+    found = summary(
+        trial(0, took(2.0), np=8), trial(1, took(1.0)), trial(2, took(0.99)), verdict=verdict_on(1, candidates=(2, 1))
+    )
+    assert found.best.number == 1
+
+
+def test_the_verdict_on_an_earlier_winner_is_not_that_on_the_present_one():
+    verdict = verdict_on(1, *[(2.0, 1.0)] * 6)
+    found = summary(trial(0, took(2.0)), trial(1, took(1.0)), trial(2, took(0.5)), verdict=verdict)
+    assert found.verdict_sentence() is None
+    assert "not confirmed yet" in found.best_text()
+    assert found.to_dict()["verdict"] is None
+
+
+def test_a_default_that_nothing_beats_is_said_to_be_best():
+    assert "No configuration was better" in summary(trial(0, took(1.0)), trial(1, took(2.0))).best_text()
+
+
+def test_failures_are_counted_by_kind_and_bounds_apart():
+    found = summary(
+        trial(0, took(1.0)),
+        trial(1, failed(FailureKind.TIMED_OUT)),
+        trial(2, capped(3.0)),
+        trial(3),
+        trial(4, took(2.0)),
+    )
+    assert found.to_dict()["failures"] == {"timed out": 1, "capped": 1}
+    assert found.finished == 4
+
+
+def script(form):
+    outcome = Outcome(metrics={"wall_s": 2.0}, usage=Usage(elapsed_s=1000.0, peak_memory_bytes=3 * 2**30))
+    run = Run({"np": 4}, 3, outcome=outcome, job=JOB)
+    return FORMATS[form](
+        JobScript("autotune-qe", run.configuration, run.job, run.outcome.usage, script_flavour(JOB), ["two\nlines"])
+    )
+
+
+@pytest.mark.parametrize("form", ["pbs", "slurm", "sh"])
+def test_a_job_script_is_valid_shell_and_runs_in_a_folder_of_its_own(form, tmp_path):
+    text = script(form)
+    assert FOLDER not in text
+    assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
+    for name in ("mpirun", "srun"):
+        fake = tmp_path / name
+        fake.write_text(
+            '#!/bin/sh\nfor word in "$@"; do echo "<$word>"; done\necho "$ESPRESSO_TMPDIR"; cat "it\'s.in"\n'
+        )
+        fake.chmod(0o755)
+    ran = subprocess.run(
+        ["bash"],
+        input=text,
+        text=True,
+        capture_output=True,
+        check=True,
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "PWD": str(tmp_path)},
+    )
+    lines = ran.stdout.splitlines()
+    assert "<-nk>\n<2>\n<-inp>\n<it's.in>\n" in ran.stdout
+    assert f"{tmp_path}/autotune-qe/out" in lines
+    assert "outdir = './out'" in lines
+    assert "$HOME `date`" in lines
+
+
+def test_the_schedulers_settings_leave_room():
+    assert "#PBS -l walltime=00:50:00" in script("pbs")
+    assert "#PBS -l ncpus=4" in script("pbs")
+    assert "#PBS -l mem=4608MB" in script("pbs")
+    assert "#SBATCH --ntasks=4" in script("slurm")
+    assert "#SBATCH --time=00:50:00" in script("slurm")
+    assert "# two\n# lines\n" in script("sh")

@@ -1,0 +1,260 @@
+from collections import Counter
+
+import pytest
+
+from autotune.comparison.confirm import confirm
+from autotune.execution.segments import CURVE, Leg, LegWatch, continued
+from autotune.records.outcome import Outcome
+from autotune.records.study import ENDED, State
+from autotune.scheduling.hyperband import Bracket, brackets
+from autotune.scheduling.successive_halving import extended
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import BRACKETS
+from autotune.studyfile import StoppingSection
+from autotune.tuning.tuner import Ending
+from objectives.base import FailureKind, Progress
+from tests.support.fakes import definition
+from tests.support.training import SCORE, SPACE, TrainingExecutor, learned, training_session, training_study
+
+
+def steps_of(trained):
+    return sum(last - first for _, first, last in trained)
+
+
+def test_hyperband_trains_as_its_table_says_and_continues_from_checkpoints(tmp_path):
+    executor = TrainingExecutor()
+    store, _, runner = training_session(tmp_path, executor, training_study(50))
+    assert runner.tune() in {Ending.BUDGET, Ending.EXHAUSTED}
+    trials = store.trials()
+    # The space has 40 configurations: the default, and 39 of the 49 of an iteration.
+    assert len(trials) == 40
+    assert executor.trained[0] == (0, 0, 27)
+    reached = Counter(trial.runs[-1].steps for trial in trials[1:28])
+    assert reached == {1: 18, 3: 6, 9: 2, 27: 1}
+    # Nobody was trained over the same steps twice.
+    assert steps_of(executor.trained) == sum(trial.runs[-1].steps for trial in trials)
+    assert all(trial.settled for trial in trials)
+    assert not list((tmp_path / "runs" / "checkpoints").glob("*/*"))
+
+
+def test_the_best_is_found_with_a_fraction_of_the_steps(tmp_path):
+    executor = TrainingExecutor()
+    store, _, runner = training_session(tmp_path, executor, training_study(40), model=False)
+    runner.tune()
+    best = Standings.of(store.trials(), SCORE).ranking[0]
+    assert dict(best.configuration) == {"batch": 8, "rate": pytest.approx(0.01)}
+    assert steps_of(executor.trained) < 40 * 27 / 3
+
+
+def test_what_is_read_from_storage_is_what_the_session_knew(tmp_path):
+    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(12), kept=True)
+    runner.tune()
+    known = {trial.number: trial for trial in store.trials()}
+    for number, trial in runner._trials.items():
+        assert known[number].state is trial.state
+        assert [run.outcome.metrics for run in known[number].runs] == [run.outcome.metrics for run in trial.runs]
+    standings = Standings.of(known.values(), SCORE)
+    for trial in standings.ranking:
+        assert standings.value(trial) == pytest.approx(learned(trial.configuration, 27))
+
+
+def test_a_paused_trial_has_no_value_to_compare(tmp_path):
+    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(20))
+    runner.tune()
+    standings = Standings.of(store.trials(), SCORE)
+    assert {trial.runs[-1].steps for trial in standings.ranking} == {27}
+    assert any(trial.state is State.PAUSED for trial in standings.trials.values())
+    frozen = store._study.get_trials(deepcopy=False)
+    assert all(trial.value is None for trial in frozen if standings.trials[trial.number].state is State.PAUSED)
+
+
+@pytest.mark.parametrize("at_most", [0, 1, 5, 30])
+def test_an_interrupted_study_ends_with_the_same_brackets_and_repeats_nothing(tmp_path, at_most):
+    whole = TrainingExecutor()
+    store, _, runner = training_session(tmp_path / "a", whole, training_study(30))
+    runner.tune()
+    first, second = TrainingExecutor(at_most=at_most), TrainingExecutor()
+    again, _, runner = training_session(tmp_path / "b", first, training_study(30), kept=True)
+    with pytest.raises(KeyboardInterrupt):
+        runner.tune()
+    again, _, runner = training_session(tmp_path / "b", second, training_study(30), kept=True)
+    runner.tune()
+    assert again.attribute(BRACKETS) == store.attribute(BRACKETS)
+    assert first.trained + second.trained == whole.trained
+    assert [trial.configuration for trial in again.trials()] == [trial.configuration for trial in store.trials()]
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+
+
+def test_more_trials_leave_the_brackets_as_they_were(tmp_path):
+    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(10), kept=True)
+    runner.tune()
+    before = store.attribute(BRACKETS)["brackets"]
+    executor = TrainingExecutor()
+    store, _, runner = training_session(tmp_path, executor, training_study(20), kept=True)
+    runner.tune()
+    assert store.attribute(BRACKETS)["brackets"][: len(before)] == before
+    assert {number for number, _, _ in executor.trained} == set(range(10, 20))
+
+
+def test_several_workers_get_the_rungs_filled_too(tmp_path):
+    executor = TrainingExecutor()
+    store, _, runner = training_session(tmp_path, executor, training_study(28), workers=4, model=False)
+    runner.tune()
+    assert all(trial.settled for trial in store.trials())
+    assert 27 in {trial.runs[-1].steps for trial in store.trials()[1:]}
+
+
+def test_asha_does_not_wait(tmp_path):
+    executor = TrainingExecutor()
+    store, _, runner = training_session(tmp_path, executor, training_study(28, rule="asha"), model=False)
+    runner.tune()
+    order = [(first, last) for _, first, last in executor.trained[1:]]
+    assert (1, 3) in order[:5]
+    assert 27 in {trial.runs[-1].steps for trial in store.trials()[1:]}
+
+
+def test_the_median_rule_stops_who_falls_behind(tmp_path):
+    executor = TrainingExecutor()
+    store, _, runner = training_session(tmp_path, executor, training_study(20, rule="median", min_steps=3), model=False)
+    runner.tune()
+    stopped = [trial for trial in store.trials() if trial.state is State.PAUSED]
+    assert stopped
+    assert all(trial.runs[-1].outcome.details["stopped"] >= 3 for trial in stopped)
+    assert steps_of(executor.trained) < 20 * 27
+
+
+def test_without_a_rule_everybody_is_trained_to_the_end(tmp_path):
+    executor = TrainingExecutor()
+    _, _, runner = training_session(tmp_path, executor, training_study(6, rule="none"))
+    runner.tune()
+    assert [(first, last) for _, first, last in executor.trained] == [(0, 27)] * 6
+
+
+def test_who_runs_out_of_memory_is_not_trained_further(tmp_path):
+    executor = TrainingExecutor(fails=lambda configuration, step: configuration["batch"] == 8)
+    store, _, runner = training_session(tmp_path, executor, training_study(40), model=False)
+    runner.tune()
+    failed = [trial for trial in store.trials() if trial.state is State.FAILED]
+    assert {trial.configuration["batch"] for trial in failed} == {8}
+    assert {trial.failure.failure for trial in failed} == {FailureKind.OUT_OF_MEMORY}
+    assert Standings.of(store.trials(), SCORE).ranking[0].configuration["batch"] == 16
+
+
+def test_who_ends_by_itself_is_complete(tmp_path):
+    executor = TrainingExecutor(ends=lambda configuration: 2)
+    store, _, runner = training_session(tmp_path, executor, training_study(12), model=False)
+    runner.tune()
+    assert max(last for _, _, last in executor.trained) == 2
+    winners = [trial for trial in store.trials() if trial.complete]
+    assert winners
+    assert all(trial.runs[-1].outcome.details[ENDED] == 2 for trial in winners if trial.runs[-1].steps > 2)
+
+
+def leg(steps=9, **floors):
+    return Leg(steps, 27, SCORE, {int(step[1:]): value for step, value in floors.items()})
+
+
+def test_a_program_that_goes_too_far_is_stopped_and_what_it_did_there_does_not_count():
+    watch = LegWatch(leg(2))
+    assert not watch(Progress(2, {"score": 0.2}))
+    assert watch(Progress(3, {"score": 0.9}))
+    outcome = Outcome(metrics={"score": 0.9}, details={CURVE: [[1, 0.1], [2, 0.2], [3, 0.9]]})
+    assert continued(None, outcome, leg(2)).metrics["score"] == 0.2
+
+
+def test_the_best_so_far_is_held_against_a_floor():
+    watch = LegWatch(leg(9, s2=0.5, s3=0.5))
+    assert not watch(Progress(1, {"score": 0.6}))
+    assert not watch(Progress(2, {"score": 0.1}))
+    behind = LegWatch(leg(9, s2=0.5))
+    assert behind(Progress(2, {"score": 0.4}))
+    assert behind.behind == 2
+
+
+def test_a_curve_goes_on_where_the_last_leg_left_it():
+    first = Outcome(metrics={"score": 0.5}, details={CURVE: [[1, 0.5], [2, 0.4]]})
+    second = Outcome(metrics={"score": 0.3}, details={CURVE: [[3, 0.3], [4, 0.2]]})
+    found = continued(first, second, leg(4))
+    assert found.metrics["score"] == 0.5
+    assert [step for step, _ in found.details[CURVE]] == [1, 2, 3, 4]
+    assert ENDED not in found.details
+    assert continued(first, second, leg(9)).details[ENDED] == 4
+
+
+def test_brackets_are_extended_for_what_is_missing():
+    rules = StoppingSection(max_steps=27)
+    iteration = brackets(27, 1, 3)
+    assert extended((), 49, rules) == iteration
+    assert extended(iteration, 49, rules) == extended(iteration, 20, rules) == iteration
+    assert sum(bracket.sizes[0] for bracket in extended(iteration, 60, rules)) == 60
+    assert extended((), 7, StoppingSection(max_steps=27, rule="none")) == (Bracket((7,), (27,)),)
+
+
+def test_the_default_is_valid_here():
+    assert SPACE.contains(SPACE.default())
+    assert learned(SPACE.default(), 27) < learned({"batch": 8, "rate": 0.01}, 27)
+
+
+def test_metrics_beside_the_best_are_those_of_its_step_and_times_add_up():
+    first = Outcome(metrics={"score": 0.9, "loss": 0.1, "elapsed_s": 2.0}, details={CURVE: [[1, 0.9]]})
+    second = Outcome(metrics={"score": 0.5, "loss": 0.7, "elapsed_s": 3.0}, details={CURVE: [[2, 0.5]]})
+    assert continued(first, second, leg(2)).metrics == {"score": 0.9, "loss": 0.1, "elapsed_s": 5.0}
+
+
+def test_a_metric_that_comes_at_some_steps_only_does_not_end_a_trial():
+    outcome = Outcome(metrics={"score": 0.5}, details={CURVE: [[5, 0.5]], "last_step": 9})
+    assert ENDED not in continued(None, outcome, leg(9)).details
+    early = Outcome(metrics={"score": 0.5}, details={CURVE: [[5, 0.5]], "last_step": 7})
+    assert continued(None, early, leg(9)).details[ENDED] == 7
+
+
+def test_what_was_best_before_is_held_against_a_floor_too():
+    ahead = LegWatch(Leg(9, 27, SCORE, {3: 0.5}, best=0.6))
+    assert not ahead(Progress(3, {"score": 0.1}))
+
+
+def test_a_default_that_fails_does_not_end_a_study_whose_other_trials_work(tmp_path):
+    executor = TrainingExecutor(fails=lambda configuration, step: configuration["batch"] == 64)
+    store, _, runner = training_session(tmp_path, executor, training_study(30), model=False)
+    runner.tune()
+    assert any(trial.complete for trial in store.trials())
+
+
+def test_nothing_stays_open_when_the_space_is_exhausted(tmp_path):
+    store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(60, rule="asha"), model=False)
+    assert runner.tune() is Ending.EXHAUSTED
+    assert all(trial.settled for trial in store.trials())
+
+
+def test_a_study_trained_to_another_end_cannot_be_continued():
+    def known(**stopping):
+        return definition(SPACE, metrics=(SCORE,), study={"stopping": stopping or None})
+
+    assert known(max_steps=9).differences(known(max_steps=9, eta=4)) == []
+    assert "max_steps 9 there, 27 here" in known(max_steps=9).differences(known(max_steps=27))[0]
+    assert "None here" in known(max_steps=9).differences(known())[0]
+
+
+def test_comparisons_draw_other_random_numbers_than_tuning_and_each_other(tmp_path):
+    executor = TrainingExecutor()
+    study = training_study(8)
+    store, bench, runner = training_session(tmp_path, executor, study, model=False)
+    runner.tune()
+    seeds = []
+    submit = executor.submit
+
+    def listening(task):
+        seeds.append(task.job.argv[2])
+        submit(task)
+
+    executor.submit = listening
+    confirm(store, bench, study)
+    assert "0" not in seeds
+    used = Counter(seeds)
+    runs = {(run.series, run.round) for run in store.runs() if run.series}
+    assert len(used) == len(runs)

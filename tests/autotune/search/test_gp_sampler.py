@@ -1,0 +1,154 @@
+import numpy as np
+import optuna
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from optuna.trial import TrialState
+
+from autotune.search.base import SpaceExhaustedError
+from autotune.search.gaussian_process import fit, log_expected_improvement
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.search.suggest import ask
+from spaces import Choice, Constraint, Flag, Float, Integer, Space
+from tests.support.fakes import small_space
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+MIXED = Space(
+    [
+        Integer.powers_of_two("batch", 8, 256, default=32),
+        Float("rate", 1e-4, 1e-1, log=True, points=7, default=1e-3),
+        Choice("kind", ("adam", "sgd"), default="adam"),
+        Float("momentum", 0.0, 0.9, points=4, when="kind == 'sgd'"),
+        Flag("amp", optional=True),
+    ],
+    [Constraint("memory", "batch <= 128 or amp", "large batches need half precision")],
+)
+
+
+def study(space, seed=0, **options):
+    return optuna.create_study(sampler=ValidSetSampler(space, seed=seed, **options))
+
+
+@pytest.mark.parametrize("space", [small_space(), MIXED], ids=["small", "mixed"])
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 2**31), data=st.data())
+def test_every_proposal_is_valid_and_new_whatever_is_told(space, seed, data):
+    searched = study(space, seed)
+    seen = set()
+    for _ in range(14):
+        trial = ask(searched, space)
+        assert space.contains(trial.params)
+        key = tuple(sorted(trial.params.items()))
+        assert key not in seen
+        seen.add(key)
+        match data.draw(st.sampled_from(["complete", "fail", "leave"])):
+            case "complete":
+                searched.tell(trial, data.draw(st.floats(-1e3, 1e3)))
+            case "fail":
+                searched.tell(trial, state=TrialState.FAIL)
+
+
+def test_the_same_history_gives_the_same_proposal():
+    def history():
+        searched = study(MIXED, seed=3)
+        for step in range(12):
+            trial = ask(searched, MIXED)
+            searched.tell(trial, float(step % 5))
+        return [trial.params for trial in searched.trials]
+
+    assert history() == history()
+
+
+@pytest.mark.parametrize("options", [{}, {"model": False}], ids=["model", "random"])
+def test_what_would_show_nothing_new_is_passed_over_while_there_is_something_else(options):
+    sampler = ValidSetSampler(MIXED, seed=1, startup=4, **options)
+    searched = optuna.create_study(sampler=sampler)
+    sampler.learn({}, lambda configuration: configuration.get("momentum") == 0.0)
+    for _ in range(12):
+        trial = ask(searched, MIXED)
+        assert trial.params.get("momentum") != 0.0
+        searched.tell(trial, float(trial.params["batch"]))
+    sampler.learn({}, lambda configuration: True)
+    assert MIXED.contains(ask(searched, MIXED).params)
+
+
+def test_the_whole_set_is_proposed_and_then_no_more():
+    space = small_space()
+    searched = study(space)
+    for _ in range(space.size.value):
+        searched.tell(ask(searched, space), 1.0)
+    with pytest.raises(SpaceExhaustedError):
+        ask(searched, space)
+
+
+def test_a_failing_region_is_avoided():
+    space = Space([Integer.range("x", 0, 99, default=99), Integer.range("y", 0, 9, default=9)])
+    searched = study(space)
+    failures = 0
+    for number in range(40):
+        trial = ask(searched, space)
+        if trial.params["x"] >= 50:
+            searched.tell(trial, state=TrialState.FAIL)
+            failures += number >= 15
+        else:
+            searched.tell(trial, 1.0 + abs(trial.params["x"] - 20) / 20 + trial.params["y"] / 10)
+    assert failures <= 8  # of 25; at random it would be half
+
+
+def test_it_beats_random_on_the_mean_of_many_seeds():
+    space = Space([Integer.range("x", 0, 99, default=99), Integer.range("y", 0, 99, default=99)])
+
+    def found(seed, model):
+        searched = study(space, seed, model=model)
+        for _ in range(30):
+            trial = ask(searched, space)
+            searched.tell(trial, 1 + ((trial.params["x"] - 30) / 50) ** 2 + ((trial.params["y"] - 60) / 50) ** 2)
+        return searched.best_value
+
+    guided = np.mean([found(seed, model=True) for seed in range(8)])
+    random = np.mean([found(seed, model=False) for seed in range(8)])
+    assert guided < random
+
+
+def test_maximisation():
+    space = Space([Integer.range("x", 0, 200, default=0)])
+    searched = optuna.create_study(direction="maximize", sampler=ValidSetSampler(space))
+    for _ in range(25):
+        trial = ask(searched, space)
+        searched.tell(trial, 1000.0 - (trial.params["x"] - 150) ** 2 / 100)
+    assert abs(searched.best_params["x"] - 150) <= 5
+
+
+def test_a_space_too_large_to_score_whole():
+    space = Space([Integer.range(f"p{k}", 0, 30, default=0) for k in range(8)])
+    searched = study(space)
+    for _ in range(14):
+        trial = ask(searched, space)
+        assert space.contains(trial.params)
+        searched.tell(trial, 1.0 + sum(trial.params.values()))
+    assert len({tuple(t.params.values()) for t in searched.trials}) == 14
+
+
+def test_the_surrogate_passes_through_what_it_was_shown():
+    x = np.linspace(0, 1, 9)[:, None]
+    y = np.sin(6 * x[:, 0])
+    mean, deviation = fit(x, y).predict(x)
+    assert np.abs(mean - y).max() < 0.1
+    far_mean, far_deviation = fit(x, y).predict(np.array([[3.0]]))
+    assert far_deviation[0] > deviation.max()
+    assert np.isfinite(far_mean).all()
+
+
+def test_expected_improvement_is_that_of_the_paper():
+    # At the best value itself, EI = deviation * phi(0).
+    value = log_expected_improvement(np.array([1.0, 2.0]), np.array([2.0, 0.5]), 1.0)
+    assert np.exp(value[0]) == pytest.approx(2.0 * 0.3989423, rel=1e-6)
+    assert np.exp(value[1]) == pytest.approx(0.5 * (0.05399097 - 2.0 * 0.02275013), rel=1e-5)
+
+
+def test_where_an_improvement_is_next_to_impossible_its_logarithm_still_tells():
+    distances = np.linspace(0.0, 60.0, 601)
+    values = log_expected_improvement(distances, np.ones(601), 0.0)
+    assert np.isfinite(values).all()
+    assert (np.diff(values) < 0.0).all()

@@ -1,0 +1,394 @@
+"""A service that runs nothing: the page's files and the service's answers, with figures that are made up.
+
+`python -m tests.autotune.service.fakeservice [PORT]` serves it to look at the page by hand.
+"""
+
+import json
+import re
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.autotune.service import fakefigures as figures
+
+PAGE = Path(__file__).parents[3] / "autotune" / "service" / "page"
+PLOTLY = Path(find_spec("plotly").origin).parent / "package_data" / "plotly.min.js"
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+ALLOWED = {
+    "pause": {"running", "waiting", "open"},
+    "resume": {"paused", "stopped", "failed", "idle"},
+    "stop": {"running", "waiting", "pausing", "open"},
+}
+NEXT = {"pause": "pausing", "resume": "running", "stop": "stopping"}
+
+
+class ProblemError(Exception):
+    """An answer that is no success."""
+
+    def __init__(self, status, detail):
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+@dataclass
+class FakeStudy:
+    """A study: `trials` are done, one more runs while it is running; one that is `held` stays as it is."""
+
+    name: str
+    state: str = "running"
+    budget: int = 12
+    trials: list = field(default_factory=list)
+    message: str = ""
+    ask_tell: bool = False
+    held: bool = False
+    objective: str = "quantum-espresso"
+    machine: str = figures.MACHINE
+    began: float = field(default_factory=time.monotonic)
+
+    def tick(self):
+        """Go on by one trial, or to the state that was asked for."""
+        self.began = time.monotonic()
+        if self.state in {"running", "pausing"}:
+            self.trials.append(figures.trial(len(self.trials)))
+        if self.state in {"pausing", "stopping"}:
+            self.state = {"pausing": "paused", "stopping": "stopped"}[self.state]
+        elif self.state == "running" and len(self.trials) >= self.budget:
+            self.state = "finished"
+
+    @property
+    def incumbent(self):
+        return min((one for one in self.trials if one["value"]), key=lambda one: one["value"], default=None)
+
+    def brief(self):
+        best = self.incumbent
+        kinds = [one["state"] for one in self.trials if one["state"] not in {"complete", "running"}]
+        gain = best["speed_up"] if best else None
+        done = self.state == "finished" and best is not None
+        return {
+            "name": self.name,
+            "state": self.state,
+            "message": self.message,
+            "objective": self.objective,
+            "ask_tell": self.ask_tell,
+            "metric": figures.METRIC,
+            "trials": len(self.trials),
+            "budget": self.budget,
+            "failures": {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
+            "baseline": figures.BASELINE if best else None,
+            "best": best["value"] if best else None,
+            "speed_up": gain,
+            "interval": [gain * 0.94, gain * 1.06] if done else None,
+            "verdict": _sentence(gain) if done else None,
+            "machine": self.machine,
+            "replay": False,
+        }
+
+    def detail(self):
+        best = self.incumbent
+        active = self.state in {"running", "pausing"}
+        run = {
+            "trial": len(self.trials),
+            "label": "",
+            "configuration": figures.configuration(len(self.trials)),
+            "elapsed_s": time.monotonic() - self.began,
+            "step": 4,
+            "metrics": {"scf_accuracy": 0.00123},
+        }
+        doubt = "this machine is too noisy to say it to 5.0%: 19 pairs gave 6.8%, about 35 would be needed"
+        return self.brief() | {
+            "running": [run] if active else [],
+            "left_s": 95.0 * (self.budget - len(self.trials)) if active else None,
+            "phase": "tuning" if active else "",
+            "incumbent": _winner(best),
+            "default": _winner(self.trials[0]) if self.trials else None,
+            "simplified": None,
+            "verdict_detail": {"doubt": doubt} if self.state == "finished" else None,
+            "ledger": figures.ledger(len(self.trials)) if self.trials else {},
+            "workload": figures.FACTS,
+            "version": len(self.trials) * 10 + len(self.state) if self.trials else 0,
+        }
+
+
+def _sentence(gain):
+    interval = f"95% interval {gain * 0.94:.3f} to {gain * 1.06:.3f}, 19 interleaved pairs of runs"
+    return f"{gain:.3f} times as fast as the default configuration ({interval})"
+
+
+def _winner(one):
+    if one is None:
+        return None
+    return {
+        "trial": one["trial"],
+        "configuration": one["configuration"],
+        "value": one["value"],
+        "runs": [one["value"]] * one["runs"],
+    }
+
+
+class FakeService:
+    """The service at `url`; `token` is wanted of everybody if there is one. Every `pace_s` running studies go on."""
+
+    def __init__(self, token=None, pace_s=0.2, port=0):
+        self.token = token
+        self.pace_s = pace_s
+        self.studies = {}
+        self.asked = []
+        self.port = port
+        self.changed = threading.Condition()
+        self.here = False
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/"
+
+    def add(self, name, state="running", trials=0, **more):
+        """Add a study with so many trials."""
+        with self.changed:
+            done = [figures.trial(number) for number in range(trials)]
+            self.studies[name] = FakeStudy(name, state, trials=done, **more)
+            self.changed.notify_all()
+            return self.studies[name]
+
+    def come(self):
+        """Start to listen, at the same port as before."""
+        self.here = True
+        self.server = _Server(("127.0.0.1", self.port), _handler(self))
+        self.port = self.server.server_port
+        self.threads = [
+            threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}),
+            threading.Thread(target=self._go_on),
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def go(self):
+        """Stop to listen, and end every stream."""
+        with self.changed:
+            self.here = False
+            self.changed.notify_all()
+        self.server.shutdown()
+        self.server.server_close()
+        for thread in self.threads:
+            thread.join()
+
+    def __enter__(self):
+        self.come()
+        return self
+
+    def __exit__(self, *error):
+        self.go()
+
+    def _go_on(self):
+        with self.changed:
+            while self.here:
+                self.changed.wait(self.pace_s)
+                for study in self.studies.values():
+                    if time.monotonic() - study.began >= self.pace_s and not study.held:
+                        study.tick()
+                        self.changed.notify_all()
+
+    def study(self, name):
+        if name not in self.studies:
+            raise ProblemError(404, f"there is no study {name!r}")
+        return self.studies[name]
+
+    def start(self, order):
+        """Start a study of the catalogue."""
+        entry = next((one for one in figures.CATALOGUE if one["name"] == order["study"]), None)
+        if entry is None:
+            raise ProblemError(404, f"{order['study']!r} is not in the catalogue")
+        trials = order.get("trials", entry["trials"])
+        if trials != "auto" and not isinstance(trials, int):
+            raise ProblemError(422, f"trials: {trials!r} is neither a number of 1 or more nor 'auto'")
+        state = "open" if entry["ask_tell"] else "running"
+        budget = None if trials == "auto" else trials
+        more = {"budget": budget or 12, "objective": entry["objective"], "ask_tell": entry["ask_tell"]}
+        return self.add(order.get("name", order["study"]), state, **more)
+
+    def act(self, name, verb):
+        """Pause, resume or stop a study."""
+        study = self.study(name)
+        if study.state not in ALLOWED[verb]:
+            raise ProblemError(
+                409, f"cannot {verb} a study that is {study.state}: only {', '.join(sorted(ALLOWED[verb]))}"
+            )
+        with self.changed:
+            study.state = NEXT[verb]
+            study.began = time.monotonic()
+            self.changed.notify_all()
+        return study
+
+    def delete(self, name):
+        study = self.study(name)
+        if study.state in {"running", "waiting", "pausing", "stopping", "open"}:
+            raise ProblemError(409, f"{name!r} is {study.state}: stop it first")
+        with self.changed:
+            del self.studies[name]
+            self.changed.notify_all()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False
+    allow_reuse_address = True
+
+    def handle_error(self, request, client_address):
+        """Say nothing of browsers that hang up."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            traceback.print_exc()
+
+
+def _handler(service):  # noqa: C901  a table of addresses
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.0"
+
+        def log_message(self, *args):
+            """Say nothing."""
+
+        def do_GET(self):
+            self._answer("GET")
+
+        def do_POST(self):
+            self._answer("POST")
+
+        def do_DELETE(self):
+            self._answer("DELETE")
+
+        def _answer(self, method):
+            url = urlsplit(self.path)
+            path = [unquote(part) for part in url.path.strip("/").split("/")]
+            service.asked.append((method, self.path))
+            try:
+                if path[0] in {"catalogue", "events", "machines", "predict", "studies"}:
+                    self._may()
+                    self._api(method, path, {key: found[0] for key, found in parse_qs(url.query).items()})
+                elif path == ["health"]:
+                    self._json({"status": "ok", "version": "0.9.0"})
+                else:
+                    self._file(path[-1] or "index.html")
+            except ProblemError as problem:
+                body = {"type": "about:blank", "title": HTTPStatus(problem.status).phrase, "status": problem.status}
+                self._json(body | {"detail": problem.detail}, problem.status, "application/problem+json")
+
+        def _may(self):
+            if service.token and self.headers["Authorization"] != f"Bearer {service.token}":
+                raise ProblemError(401, "this service wants a token: make one with `autotune token`")
+
+        def _api(self, method, path, query):  # noqa: C901  likewise
+            match [method, *path]:
+                case ["GET", "catalogue"]:
+                    self._json(figures.CATALOGUE)
+                case ["GET", "machines"]:
+                    self._json(figures.MACHINES)
+                case ["GET", "studies"]:
+                    self._json([study.brief() for study in service.studies.values()])
+                case ["GET", "events"]:
+                    self._events("studies", lambda: [study.brief() for study in service.studies.values()])
+                case ["POST", "studies"]:
+                    self._json(service.start(self._body()).brief(), 201)
+                case ["POST", "predict"]:
+                    self._predict(self._body())
+                case ["GET", "studies", name, "events"]:
+                    service.study(name)
+                    self._events("study", lambda: service.studies[name].detail() if name in service.studies else None)
+                case ["GET", "studies", name, *rest]:
+                    self._study(service.study(name), rest, query)
+                case ["POST", "studies", name, verb] if verb in ALLOWED:
+                    self._json(service.act(name, verb).brief(), 202)
+                case ["DELETE", "studies", name]:
+                    service.delete(name)
+                    self._send(204, "text/plain", b"")
+                case _:
+                    raise ProblemError(404, "there is nothing at this address")
+
+        def _study(self, study, rest, query):
+            drawn = figures.pictures(study.trials)
+            match rest:
+                case []:
+                    self._json(study.detail())
+                case [*_] if not study.trials:
+                    raise ProblemError(404, f"study {study.name!r} has not measured anything yet")
+                case ["trials"]:
+                    first, limit = int(query["after"]) + 1, int(query["limit"])
+                    found = study.trials[first : first + limit]
+                    more = first + limit < len(study.trials)
+                    self._json({"trials": found, "next": found[-1]["trial"] if more else None})
+                case ["pictures"]:
+                    self._json([{key: one[key] for key in ("name", "title", "description")} for one in drawn.values()])
+                case ["pictures", name] if name in drawn:
+                    self._json(drawn[name])
+                case ["script"]:
+                    command = "mpirun -np 24 pw.x -npool 3 -ntg 2 -inp tio2.in"
+                    text = f"#!/bin/bash\n# {query['form']}\n#SBATCH --ntasks=24\n{command}\n"
+                    self._send(200, "text/plain", text.encode())
+                case ["log"]:
+                    lines = "".join(f"trial {one['trial']}: {one['state']}\n" for one in study.trials)
+                    self._send(200, "text/plain", (figures.LOG + lines).encode())
+                case ["report"]:
+                    self._send(200, "text/html", b"<!doctype html><html lang=en><title>report</title><h1>report</h1>")
+                case _:
+                    raise ProblemError(404, "the study has none")
+
+        def _predict(self, order):
+            for rule in order.get("where", ()):
+                if not re.fullmatch(r"\w+ [<>=]+ \d+", rule):
+                    raise ProblemError(422, f"where: {rule!r} is no rule")
+            self._json(figures.prediction(order["machine"], order["k"]))
+
+        def _events(self, name, look):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            before, number = None, 0
+            with service.changed:
+                while service.here:
+                    found = look()
+                    number += 1
+                    if found is None:
+                        self.wfile.write(b"event: gone\ndata: {}\n\n")
+                        return
+                    if found != before:
+                        before = found
+                        self.wfile.write(f"id: {number}\nevent: {name}\ndata: {json.dumps(found)}\n\n".encode())
+                    service.changed.wait(0.5)
+
+        def _body(self):
+            if self.headers["Content-Type"] != "application/json":
+                raise ProblemError(415, "the body is to be application/json")
+            return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def _file(self, name):
+            path = PLOTLY if name == PLOTLY.name else PAGE / name
+            if not path.is_file():
+                raise ProblemError(404, "there is no such file")
+            self._send(200, TYPES[path.suffix], path.read_bytes())
+
+        def _json(self, found, status=200, kind="application/json"):
+            self._send(status, kind, json.dumps(found).encode())
+
+        def _send(self, status, kind, body):
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Security-Policy", POLICY)
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Handler
+
+
+if __name__ == "__main__":
+    with FakeService(port=int(sys.argv[1]) if len(sys.argv) > 1 else 8000, pace_s=2.0) as shown:
+        shown.add("tio2 on one node", "finished", 50, budget=50)
+        shown.add("qe", trials=7, budget=50)
+        shown.add("ceo2", "failed", 3, message="the machine has changed: pw.x 6.7MaX was 7.2")
+        threading.Event().wait()

@@ -1,0 +1,48 @@
+"""How the page writes numbers, times and configurations."""
+
+import pytest
+
+from tests.autotune.service.fakeservice import FakeService
+from tests.autotune.service.page.conftest import TIMES
+
+CASES = [
+    ("number", [3.34949], "3.349"),
+    ("number", [12345.6], "12346"),
+    ("number", [0.00001234], "1.234e-5"),
+    ("number", [None], "\u2013"),
+    ("quantity", [2.0045, {"unit": "s"}], "2.005 s"),
+    ("quantity", [4321, {"unit": "s"}], "1 h 12 min"),
+    ("quantity", [0.91234, {"unit": ""}], "0.9123"),
+    ("duration", [0.349], "0.35 s"),
+    ("duration", [59.6], "1 min 00 s"),
+    ("duration", [725], "12 min 05 s"),
+    ("duration", [183600], "2 d 3 h"),
+    ("clock", [9.99], "9 s"),
+    ("coreTime", [840], "840 core-s"),
+    ("coreTime", [9000], "2.5 core-h"),
+    ("speedUp", [1.5, [1.407, 1.604]], f"1.50{TIMES} (1.41 to 1.60)"),
+    ("speedUp", [1.5, None], f"1.50{TIMES}"),
+    ("speedUp", [None, None], "\u2013"),
+    ("counted", [1, "trial"], "1 trial"),
+    ("counted", [0, "trial"], "0 trials"),
+    ("configuration", [{"np": 2, "blas": None, "bind": "core"}], "np=2 bind=core"),
+    ("configuration", [{}], "nothing set"),
+    ("configurationKey", [{"b": 1, "a": 2, "c": None}], '[["a",2],["b",1]]'),
+    ("failures", [{"timed out": 2, "out of memory": 0}], "2 timed out"),
+]
+
+
+@pytest.fixture(scope="module")
+def formats(browser):
+    with FakeService() as service:
+        page = browser.new_page()
+        page.goto(service.url)
+        yield lambda name, given: page.evaluate(
+            "async ([name, given]) => (await import('/page/format.js'))[name](...given)", [name, given]
+        )
+        page.close()
+
+
+@pytest.mark.parametrize(("name", "given", "wanted"), CASES)
+def test_words(formats, name, given, wanted):
+    assert formats(name, given) == wanted

@@ -1,0 +1,172 @@
+"""The page in a real browser: a study is started, watched, paused, resumed, stopped and deleted."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.autotune.service.page.conftest import TIMES
+
+
+def test_life_of_a_study(fake, new_page):
+    page, _ = new_page(fake.url)
+    expect(page.get_by_text("No study yet.")).to_be_visible()
+    page.get_by_role("button", name="Start a study").click()
+    dialog = page.get_by_role("dialog", name="Start a study")
+    expect(dialog.get_by_text("An SCF cycle of pw.x")).to_be_visible()
+    dialog.get_by_label("Name").fill("mine")
+    dialog.get_by_label("Trials").fill("500")
+    dialog.get_by_role("button", name="Start").click()
+
+    expect(page.get_by_role("heading", name="mine", level=1)).to_be_visible()
+    state = page.locator(".badge")
+    expect(state).to_have_text("running")
+    expect(page).to_have_title("mine: running · autotune")
+    expect(page.get_by_role("region", name="Running now")).to_contain_text("trial")
+    expect(page.locator(".standing .figures")).to_have_text(re.compile(r"^([3-9]|\d\d+) of 500"))
+
+    page.get_by_role("button", name="Pause").click()
+    expect(state).to_have_text("paused")
+    expect(page.locator("#announcer")).to_have_text("mine is paused")
+    before = page.locator(".standing .figures").inner_text()
+    page.get_by_role("button", name="Resume").click()
+    expect(state).to_have_text("running")
+    expect(page.locator(".standing .figures")).not_to_have_text(before)
+    page.get_by_role("button", name="Stop").click()
+    expect(state).to_have_text("stopped")
+
+    page.get_by_role("button", name="Delete").click()
+    sure = page.get_by_role("dialog", name="Delete mine?")
+    expect(sure.get_by_role("button", name="Keep it")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(sure).to_be_hidden()
+    expect(page.get_by_role("button", name="Delete")).to_be_focused()
+    assert "mine" in fake.studies
+    page.get_by_role("button", name="Delete").click()
+    sure.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("No study yet.")).to_be_visible()
+    assert fake.studies == {}
+
+
+def test_the_list_follows_without_being_loaded_again(fake, new_page):
+    fake.add("done", "finished", 12)
+    page, _ = new_page(fake.url)
+    row = page.get_by_role("row").filter(has_text="done")
+    expect(row).to_contain_text("12 of 12")
+    expect(row).to_contain_text(f"1.67{TIMES} (1.57 to 1.77)")
+    expect(row).to_contain_text("1 out of memory, 1 timed out")
+    page.evaluate("globalThis.mark = 1")
+    fake.add("qe", "running", 2)
+    expect(page.get_by_role("row").filter(has_text="qe")).to_contain_text("finished")
+    fake.delete("done")
+    expect(row).to_have_count(0)
+    assert page.evaluate("globalThis.mark") == 1
+    assert not any("plotly" in path for _, path in fake.asked), "the list does not need the pictures' program"
+
+
+def test_the_service_s_errors_are_shown_beside_the_form(fake, new_page):
+    page, guard = new_page(fake.url)
+    guard.expected.append("status of 422")
+    page.get_by_role("button", name="Start a study").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Study")).to_have_value("qe")
+    dialog.get_by_label("Trials").fill("many")
+    dialog.get_by_role("button", name="Start").click()
+    expect(dialog.get_by_role("alert")).to_have_text("trials: 'many' is neither a number of 1 or more nor 'auto'")
+    expect(dialog).to_be_visible()
+
+
+def test_the_back_button_and_titles(fake, new_page):
+    fake.add("a/b c", "finished", 12)
+    page, _ = new_page(fake.url)
+    expect(page).to_have_title("Studies · autotune")
+    page.get_by_role("link", name="a/b c").click()
+    expect(page).to_have_title("a/b c: finished · autotune")
+    page.get_by_role("link", name="Trials").click()
+    expect(page.get_by_role("heading", name="Trials")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Verdict")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible()
+    page.go_forward()
+    expect(page.get_by_role("heading", name="Verdict")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="a/b c")).to_be_visible()
+
+
+def test_a_verdict_comes_first_and_says_its_doubt(fake, new_page):
+    fake.add("done", "finished", 12)
+    page, _ = new_page(fake.url, "#/studies/done")
+    expect(page.get_by_role("heading", level=2).first).to_have_text("Verdict")
+    verdict = page.get_by_role("region", name="Verdict")
+    expect(verdict).to_contain_text("1.667 times as fast as the default configuration (95% interval")
+    expect(verdict).to_contain_text("Doubt: this machine is too noisy")
+    expect(page.get_by_role("region", name="Without a value")).to_contain_text("timed out")
+    expect(page.get_by_role("region", name="Ledger")).to_contain_text("core-s")
+    marked = page.get_by_role("region", name="Best and default configuration").locator("mark")
+    assert "openblas" in " ".join(marked.all_inner_texts())
+
+
+def test_a_study_that_is_not_there(fake, new_page):
+    page, guard = new_page(fake.url, "#/studies/nobody")
+    guard.expected.append("status of 404")
+    expect(page.get_by_role("alert")).to_have_text("there is no study 'nobody'")
+    page.get_by_role("link", name="To the list of studies").click()
+    expect(page).to_have_title("Studies · autotune")
+
+
+def test_a_study_deleted_elsewhere_says_so(fake, new_page):
+    fake.add("done", "finished", 12)
+    page, _ = new_page(fake.url, "#/studies/done")
+    expect(page.get_by_role("heading", name="Verdict")).to_be_visible()
+    fake.delete("done")
+    expect(page.get_by_role("alert")).to_have_text("This study was deleted.")
+
+
+def test_a_verb_that_the_service_refuses_says_why(fake, new_page):
+    study = fake.add("qe", "running", 3, budget=10_000)
+    page, guard = new_page(fake.url, "#/studies/qe")
+    guard.expected.append("status of 409")
+    resume = page.get_by_role("button", name="Resume")
+    expect(resume).to_have_attribute("aria-disabled", "true")
+    resume.click(force=True)
+    expect(page.locator("#announcer")).to_have_text("Resume: not possible while the study is running.")
+    page.route("**/pause", lambda route: (setattr(study, "state", "finished"), route.continue_())[1])
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("alert").filter(has_text="cannot pause")).to_contain_text("that is finished")
+
+
+def test_the_page_comes_back_when_the_service_does(fake, new_page):
+    fake.add("done", "finished", 12)
+    page, guard = new_page(fake.url)
+    guard.expected.append("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE")
+    expect(page.get_by_role("link", name="done")).to_be_visible()
+    fake.go()
+    told = page.locator("#connection")
+    expect(told).to_contain_text("Connection lost, trying again")
+    expect(page.get_by_role("link", name="done")).to_be_visible()
+    fake.add("later", "finished", 12)
+    fake.come()
+    expect(page.get_by_role("link", name="later")).to_be_visible()
+    expect(told).to_be_hidden()
+
+
+def test_hostile_text_stays_text(fake, new_page):
+    evil = '<img src=x onerror="globalThis.hit=1"><script>globalThis.hit=1</script>'
+    study = fake.add(evil, "failed", 9, message=f"bad {evil}", machine=evil, objective=evil)
+    study.trials[2] = study.trials[2] | {"message": evil, "state": evil, "configuration": {evil: evil}}
+    page, _ = new_page(fake.url)
+    link = page.get_by_role("link", name=evil)
+    expect(link).to_be_visible()
+    link.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(evil)
+    for section in ("Pictures", "Trials", "Job script", "Log"):
+        page.get_by_role("navigation", name="About this study").get_by_role("link", name=section).click()
+        expect(page.get_by_role("heading", level=2).first).to_be_visible()
+        if section == "Trials":
+            expect(page.locator("tbody")).to_contain_text(f"{evil}={evil}")
+        if section == "Pictures":
+            expect(page.locator("figure")).to_have_attribute("aria-busy", "false")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("dialog")).to_contain_text(evil)
+    assert page.evaluate("globalThis.hit") is None
+    assert page.locator("main img, main script").count() == 0

@@ -1,0 +1,73 @@
+"""The studies that others ask for configurations: what becomes of them when the storage is away, or asked for twice."""
+
+import pytest
+
+from autotune.asktell import Told
+from autotune.errors import StorageError
+from autotune.service.asktell_studies import OpenStudies
+from autotune.service.problems import ProblemError
+from autotune.supervision import Order, StateName
+from tests.autotune.service.serving import OUTSIDE
+
+
+@pytest.fixture
+def order(tmp_path):
+    file = tmp_path / "outside.toml"
+    file.write_text(OUTSIDE)
+    return Order(study="outside", file=file, name="mine")
+
+
+@pytest.fixture
+def opened(tmp_path, sqlite):
+    found = OpenStudies(tmp_path, sqlite)
+    yield found
+    found.close()
+
+
+def state(opened):
+    return opened.states()["mine"].state
+
+
+def test_a_paused_study_is_opened_anew_by_another_order(opened, order):
+    opened.open(order)
+    lease = opened.session("mine", asks=True).ask(wait_s=60.0).lease
+    opened.pause("mine", "")
+    opened.open(order.model_copy(update={"trials": 20}))
+    assert state(opened) is StateName.OPEN
+    assert opened.session("mine", asks=False).tell(lease, Told(value=1.0)).trial == 0
+
+
+def test_when_the_storage_is_back_the_study_is(opened, order, monkeypatch):
+    opened.open(order)
+    session = opened.session("mine", asks=True)
+    lease = session.ask(wait_s=60.0).lease
+    monkeypatch.setattr(type(session), "ended", property(lambda self: StorageError("the disk is full")))
+    assert state(opened) is StateName.FAILED
+    opened.tick()
+    assert state(opened) is StateName.FAILED
+    with pytest.raises(ProblemError, match="the disk is full") as refused:
+        opened.session("mine", asks=False)
+    # Who has a result comes again.
+    assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "5"})
+    monkeypatch.undo()
+    opened._known["mine"].again_at = 0.0
+    opened.tick()
+    assert state(opened) is StateName.OPEN
+    assert opened.session("mine", asks=False).tell(lease, Told(value=1.0)).trial == 0
+
+
+def test_who_comes_before_a_restarted_service_has_opened_the_study_comes_again(tmp_path, sqlite, opened, order):
+    opened.open(order)
+    lease = opened.session("mine", asks=True).ask(wait_s=60.0).lease
+    opened.close()
+    again = OpenStudies(tmp_path, sqlite)
+    with pytest.raises(ProblemError, match="being opened") as refused:
+        again.session("mine", asks=False)
+    assert refused.value.status == 503
+    again.tick()
+    assert again.session("mine", asks=False).tell(lease, Told(value=1.0)).trial == 0
+    again.stop("mine", "")
+    with pytest.raises(ProblemError, match="stopped") as refused:
+        again.session("mine", asks=False)
+    assert refused.value.status == 409
+    again.close()

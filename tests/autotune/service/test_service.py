@@ -1,0 +1,287 @@
+"""The service as its users see it: studies are started, followed, paused, stopped, resumed, deleted; it is killed."""
+
+import http.client
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from autotune.client import Client, ServiceError
+from autotune.storage.study_store import StudyStore
+from tests.autotune.service.serving import Service, serving
+
+pytestmark = pytest.mark.cores
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("service")) as found:
+        yield found
+
+
+@pytest.fixture
+def client(service):
+    with service.client() as found:
+        yield found
+
+
+def refused(call, *arguments, **options):
+    with pytest.raises(ServiceError) as caught:
+        call(*arguments, **options)
+    return caught.value.status, str(caught.value)
+
+
+def test_a_study_is_started_followed_and_finished(service, client):
+    client.start("sleepy", name="followed", seed=1)
+    seen = []
+    for news in client.follow("followed"):
+        seen.append(news)
+        if news["state"] == "finished":
+            break
+    assert [one["trials"] for one in seen] == sorted(one["trials"] for one in seen)
+    assert len({one["version"] for one in seen}) > 2
+    assert any(one["running"] for one in seen)
+    last = seen[-1]
+    assert (last["trials"], last["budget"]) == (6, 6)
+    assert last["verdict"]
+    assert last["incumbent"]["value"] < last["default"]["value"]
+    assert last["speed_up"] > 1.0
+    assert last["interval"][0] < last["interval"][1]
+    assert client.verdict("followed")["pairs"]
+    assert client.study("followed") == last | {"message": "", "running": []}
+    rows = list(client.trials("followed"))
+    assert [row["trial"] for row in rows] == list(range(6))
+    assert {row["state"] for row in rows} <= {"complete", "capped"}
+    status, detail = refused(client._call, "GET", "/studies/followed/ablation")
+    assert (status, detail) == (404, "study 'followed' has no ablation: `autotune ablate followed` makes it")
+
+
+def test_pause_lets_the_run_end_and_resume_goes_on(service, client):
+    client.start("sleepy", name="paused", seed=2)
+    while not client.study("paused")["trials"]:
+        time.sleep(0.02)
+    assert client.pause("paused")["state"] in {"pausing", "paused"}
+    paused = service.until("paused", "paused")
+    assert 0 < paused["trials"] < 6
+    assert refused(client.pause, "paused")[0] == 409
+    assert refused(client.delete, "followed-not")[0] == 404
+    assert client.resume("paused")["state"] == "running"
+    finished = service.until("paused", "finished")
+    assert finished["trials"] == 6
+    # Nothing that had ended was made again.
+    store = StudyStore.read(f"sqlite:///{service.folder / 'autotune.db'}", "paused")
+    starts = [run.started for run in store.runs()]
+    assert len(starts) == len(set(starts))
+
+
+def test_stop_ends_the_run_and_a_stopped_study_is_deleted(service, client):
+    client.start("sleepy", name="stopped", trials=30)
+    service.until("stopped", "running")
+    while not client.study("stopped")["trials"]:
+        time.sleep(0.02)
+    status, detail = refused(client.delete, "stopped")
+    assert status == 409
+    assert "delete needs one that is" in detail
+    client.stop("stopped")
+    service.until("stopped", "stopped")
+    gone = []
+    follower = threading.Thread(target=lambda: gone.extend(client.follow("stopped")))
+    follower.start()
+    while not gone:
+        time.sleep(0.02)
+    client.delete("stopped")
+    follower.join(60)
+    assert not follower.is_alive()
+    assert refused(client.study, "stopped")[0] == 404
+    assert "stopped" not in [study["name"] for study in client.studies()]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "words"),
+    [
+        ({"study": "nonsense"}, 404, "the catalogue has no study 'nonsense'; it has: outside, sleepy, unmeasured"),
+        ({"study": "../../etc/passwd"}, 404, "the catalogue has no study"),
+        ({"study": "/bin/sh"}, 404, "the catalogue has no study"),
+        ({"study": "sleepy", "name": "a/b"}, 422, "body.name"),
+        ({"study": "sleepy", "trials": 0}, 422, "body.trials"),
+        ({"study": "sleepy", "timeout": "soon"}, 422, "timeout"),
+        ({"study": "sleepy", "options": {"argv": ["sh"]}}, 422, "body.options"),
+        ({"study": "sleepy", "argv": ["sh"]}, 422, "body.argv"),
+        ({}, 422, "body.study"),
+    ],
+)
+def test_nothing_but_a_study_of_the_catalogue_is_started(client, asked, status, words):
+    before = client.studies()
+    found = refused(client._call, "POST", "/studies", asked)
+    assert found[0] == status
+    assert words in found[1]
+    assert client.studies() == before
+
+
+def test_a_program_asks_and_tells(service, client):
+    client.start("outside", name="asked")
+    while client.study("asked")["state"] == "open":
+        leased = client.ask("asked", wait_s=1)
+        if leased is None:
+            continue
+        a, b = leased.configuration["a"], leased.configuration["b"]
+        assert b % a == 0
+        value = 1.0 + 0.1 * abs(a - 20) + 0.01 * b + 1e-4 * (leased.run % 3)
+        told = client.tell("asked", leased.lease, value=value)
+        assert told["trial"] == leased.trial
+        assert client.tell("asked", leased.lease, value=value)["trial"] == leased.trial
+        assert refused(client.tell, "asked", leased.lease, value=99.0)[0] == 409
+    status, detail = refused(client.ask, "asked")
+    assert status == 410
+    assert "finished" in detail
+    found = client.study("asked")
+    assert (found["state"], found["trials"], found["ask_tell"]) == ("finished", 8, True)
+    assert found["verdict"]
+    assert refused(client.tell, "asked", "nobody's", value=1.0)[0] == 410
+
+
+@pytest.mark.parametrize(
+    "told", [{}, {"value": 1.0, "bound": 2.0}, {"value": -1.0}, {"value": 1e999}, {"metrics": {"other": 1.0}}]
+)
+def test_what_is_told_is_checked_and_the_lease_goes_on(service, client, told):
+    if "told" not in [study["name"] for study in client.studies()]:
+        client.start("outside", name="told")
+    leased = client.ask("told", wait_s=10, lease_s=1.0)
+    if leased is None:
+        leased = client.ask("told", wait_s=10)
+    content = {"lease": leased.lease} | told
+    status, detail = refused(client._call, "POST", "/studies/told/tell", content)
+    assert status == 422
+    assert detail
+    assert client.tell("told", leased.lease, value=2.0)["state"] in {"complete", "running"}
+
+
+def test_predictions_say_what_they_do_not_know(client):
+    status, detail = refused(client.predict, "unmeasured")
+    assert status == 422
+    assert "nothing was measured of 'unmeasured' anywhere" in detail
+    assert refused(client.predict, "outside", "../../etc/passwd")[0] == 404
+    assert refused(client.predict, "nonsense")[0] == 404
+
+
+def test_no_answer_has_a_path_of_the_host(service, client):
+    client._call("GET", "/studies/followed")
+    folder = str(service.folder)
+    for path in ("", "/trials", "/verdict", "/ledger", "/incumbent", "/pictures", "/pictures/progress", "/log"):
+        with urllib.request.urlopen(f"{service.url}/studies/followed{path}") as answer:
+            text = answer.read().decode()
+        assert folder not in text
+        assert "/usr/bin" not in text
+        assert "/tmp/" not in text
+
+
+def test_killed_in_the_middle_the_studies_go_on_and_are_picked_up(tmp_path):
+    with serving(tmp_path) as service:
+        client = service.client()
+        client.start("sleepy", name="going", seed=3)
+        client.start("outside", name="asked")
+        leased = client.ask("asked", wait_s=10)
+        while not client.study("going")["trials"]:
+            time.sleep(0.02)
+        service.kill()
+        client.close()
+        service.start(service.port)
+        with service.client() as client:
+            assert client.study("going")["state"] in {"running", "finished"}
+            # The lease is still the one that was given.
+            assert client.tell("asked", leased.lease, value=1.0)["trial"] == 0
+            service.until("going", "finished")
+            assert client.study("going")["trials"] == 6
+        store = StudyStore.read(f"sqlite:///{tmp_path / 'autotune.db'}", "going")
+        assert {run.session["pid"] for run in store.runs() if "pid" in run.session} <= {
+            store.runs()[0].session.get("pid")
+        }
+
+
+def test_a_connection_that_was_idle_for_a_while_serves_again(service):
+    """Clients and proxies that keep connections for up to a minute would else lose requests now and then."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port)
+    for pause_s in (0.0, 6.0):  # uvicorn's own limit is five
+        time.sleep(pause_s)
+        connection.request("GET", "/health")
+        assert connection.getresponse().read()
+    connection.close()
+
+
+def test_who_follows_or_waits_is_let_go_when_the_service_ends(tmp_path):
+    service = Service(tmp_path).start()
+    ends = {}
+
+    def ask():
+        connection = http.client.HTTPConnection("127.0.0.1", service.port)
+        kind = {"Content-Type": "application/json"}
+        connection.request("POST", "/studies/outside/ask", '{"wait_s": 10}', kind)
+        with connection.getresponse() as answer:
+            ends["ask"] = (answer.status, answer.read())
+        connection.close()
+
+    def follow():
+        with service.client() as client:
+            ends["follow"] = [study["state"] for study in client.follow("outside")]
+
+    threads = [threading.Thread(target=one) for one in (ask, follow)]
+    try:
+        with service.client() as client:
+            client.start("outside")
+            service.until("outside", "open")
+            assert client.ask("outside")  # the default: until it is told, others wait
+        for thread in threads:
+            thread.start()
+        time.sleep(1.0)
+    finally:
+        status = service.stop()
+    assert status >= 0  # no signal's
+    for thread in threads:
+        thread.join(60)
+    assert ends["ask"][0] == 503
+    assert b"can be told when it is open again" in ends["ask"][1]
+    assert ends["follow"][-1] == "open"
+    assert "Traceback" not in service.log
+    assert "ERROR" not in service.log
+
+
+def test_a_second_service_on_the_same_folder_is_refused(service):
+    other = type(service)(service.folder, options=("--port=0",))
+    with pytest.raises(AssertionError, match="autotune-service"):
+        other.start()
+    assert other.process.wait(60) == 6
+    other.process.stdout.close()
+
+
+def test_a_token_is_needed_elsewhere_and_taken_away(tmp_path):
+    def token(*arguments):
+        argv = [sys.executable, "-m", "autotune", "token", *arguments]
+        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    start = subprocess.run(
+        [sys.executable, "-m", "autotune", "serve", "--host=0.0.0.0", "--port=0"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert start.returncode == 2
+    assert "nobody has a token" in start.stderr
+    word = token("ada").stdout.strip()
+    with serving(tmp_path, options=("--host=0.0.0.0",), token=word) as service:
+
+        def status(shown):
+            with Client(service.url, shown) as client:
+                try:
+                    return client.studies()
+                except ServiceError as error:
+                    return error.status
+
+        assert [status(None), status("wrong"), status(word)] == [401, 401, []]
+        assert token("ada", "--remove").returncode == 0
+        assert status(word) == 401
+        service.token = token("eve").stdout.strip()

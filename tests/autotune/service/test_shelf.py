@@ -1,0 +1,105 @@
+"""The shelf: what tells that a study has changed, what is thrown away, and what is left alone."""
+
+import optuna
+import pytest
+
+from autotune.coordination.coordinators import Company, new_holder
+from autotune.errors import BusyError, StorageError
+from autotune.records.study import Run
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.service.exclusive import held
+from autotune.storage.address import lock_path
+from autotune.storage.observation import Observation
+from autotune.storage.studies import Shelf
+from autotune.storage.study_lock import StudyLock
+from autotune.storage.study_store import StudyStore
+from tests.support.fakes import definition, small_space, took
+
+SPACE = small_space()
+
+
+def made(address, name="mine", holder=""):
+    store = StudyStore.create(address, name, definition(SPACE), holder)
+    store.use(ValidSetSampler(SPACE))
+    return store
+
+
+def test_the_version_is_another_with_every_change_and_with_nothing_else(address):
+    shelf = Shelf(address)
+    assert shelf.versions() == {}
+    store = made(address)
+    seen = [shelf.versions()["mine"]]
+
+    def changed():
+        seen.append(shelf.versions()["mine"])
+        assert shelf.versions()["mine"] == seen[-1]
+        return seen[-1] not in seen[:-1]
+
+    trial = store.ask(SPACE)
+    assert changed()
+    store.add_run(Run(trial.configuration, trial.number, outcome=took(2.0)))
+    assert changed()
+    store.settle(trial.number, Observation(value=2.0, runs=1))
+    assert changed()
+    store.set_attribute("note", {"said": 1})
+    assert changed()
+    store.set_attribute("note", {"said": 2})
+    assert changed()
+    # What another study does is no news of this one.
+    made(address, "another").ask(SPACE)
+    assert shelf.versions()["mine"] == seen[-1]
+    assert 0 <= seen[-1] < 2**53
+
+
+def test_what_is_thrown_away_is_gone_and_nothing_else(address):
+    shelf = Shelf(address)
+    for name in ("mine", "another"):
+        store = made(address, name)
+        trial = store.ask(SPACE)
+        store.add_run(Run(trial.configuration, trial.number, outcome=took(2.0)))
+    another = shelf.versions()["another"]
+    shelf.remove("mine")
+    assert shelf.versions() == {"another": another}
+    assert len(shelf.open("another").runs()) == 1
+    with pytest.raises(StorageError, match="no study 'mine'"):
+        shelf.remove("mine")
+    with pytest.raises(StorageError, match="no study 'mine'"):
+        shelf.open("mine")
+    # One of the same name begins without the runs of that before.
+    assert made(address).runs() == []
+
+
+def test_the_study_of_another_program_is_neither_shown_nor_touched(address):
+    shelf = Shelf(address)
+    storage = optuna.storages.RDBStorage(address)
+    theirs = optuna.create_study(study_name="theirs", storage=storage)
+    theirs.set_user_attr("x", 1)
+    theirs.enqueue_trial({"y": 2.0})
+    made(address)
+    assert list(shelf.versions()) == ["mine"]
+    shelf.remove("mine")
+    assert len(theirs.get_trials()) == 1
+    assert theirs.user_attrs == {"x": 1}
+
+
+def test_a_study_that_somebody_works_on_is_not_given(sqlite):
+    made(sqlite)
+    lock = StudyLock.acquire(lock_path(sqlite, "mine"), "mine")
+    with pytest.raises(BusyError, match="'mine' is being worked on by process"), held(sqlite, "mine"):
+        pass
+    lock.release()
+    with held(sqlite, "mine"), pytest.raises(BusyError):
+        StudyLock.acquire(lock_path(sqlite, "mine"), "mine")
+    StudyLock.acquire(lock_path(sqlite, "mine"), "mine").release()
+
+
+def test_where_several_may_work_on_it_nobody_must(postgresql):
+    store = made(postgresql)
+    holder = new_holder()
+    company = Company(store.leases(holder), holder, alone=False)
+    company.join()
+    with pytest.raises(BusyError, match="'mine' is being worked on by"), held(postgresql, "mine"):
+        pass
+    company.leave()
+    with held(postgresql, "mine"):
+        pass

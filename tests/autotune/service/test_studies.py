@@ -1,0 +1,82 @@
+"""What may be done with studies: without a server, and without a study that runs."""
+
+import shutil
+import sqlite3
+
+import pytest
+
+from autotune.errors import BusyError
+from autotune.service.asktell_studies import OpenStudies
+from autotune.service.catalogue import Catalogue
+from autotune.service.hub import LIST
+from autotune.service.models import NewStudy
+from autotune.service.studies import Studies
+from autotune.service.summaries import Reading
+from autotune.storage.address import lock_path
+from autotune.storage.studies import Shelf
+from autotune.storage.study_lock import StudyLock
+from autotune.storage.study_store import StudyStore
+from autotune.supervision import NameTakenError, Supervisor
+from tests.autotune.service.serving import OUTSIDE, SLEEPY
+from tests.support.fakes import definition, small_space
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    folder = tmp_path / "catalogue"
+    folder.mkdir()
+    for name, text in (("outside", OUTSIDE), ("unmeasured", OUTSIDE), ("sleepy", SLEEPY)):
+        (folder / f"{name}.toml").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def studies(tmp_path, sqlite, catalogue):
+    opened = OpenStudies(tmp_path / "service", sqlite)
+    with Supervisor(tmp_path / "service", sqlite) as supervisor:
+        yield Studies(Catalogue(catalogue), Reading(Shelf(sqlite)), supervisor, opened)
+    opened.close()
+
+
+def test_a_study_that_runs_from_a_command_line_is_not_thrown_away(studies, sqlite):
+    StudyStore.create(sqlite, "mine", definition(small_space()))
+    lock = StudyLock.acquire(lock_path(sqlite, "mine"), "mine")
+    with pytest.raises(BusyError, match="'mine' is being worked on by process"):
+        studies.delete("mine")
+    assert [brief.name for brief in studies.briefs()] == ["mine"]
+    lock.release()
+    studies.delete("mine")
+    assert studies.briefs() == []
+
+
+def test_a_study_that_cannot_be_read_keeps_no_other_from_being_listed(studies, sqlite, tmp_path):
+    for name in ("broken", "whole"):
+        StudyStore.create(sqlite, name, definition(small_space()))
+    with sqlite3.connect(tmp_path / "autotune.db") as database:
+        database.execute(
+            "UPDATE study_user_attributes SET value_json = '{}' WHERE key = 'definition' AND study_id = "
+            "(SELECT study_id FROM studies WHERE study_name = 'broken')"
+        )
+    database.close()
+    broken, whole = studies.briefs()
+    assert "'broken' is not as this version of autotune stores one" in broken.message
+    assert (whole.message, whole.metric.name) == ("", "wall_s")
+    assert set(studies.news({"broken": "", "whole": ""})) == {"whole"}
+    assert [one["name"] for one in studies.news({LIST: ""})[LIST].data] == ["broken", "whole"]
+
+
+def test_a_name_is_that_of_one_study_of_the_catalogue(studies):
+    studies.start(NewStudy(study="outside", name="mine"), "")
+    for other in ("unmeasured", "sleepy"):
+        with pytest.raises(NameTakenError, match="taken by a study of 'outside'"):
+            studies.start(NewStudy(study=other, name="mine"), "")
+    assert studies.brief("mine").ask_tell
+
+
+def test_without_its_catalogue_a_study_is_still_shown_and_let_go(studies, catalogue):
+    studies.start(NewStudy(study="outside", name="mine"), "")
+    shutil.rmtree(catalogue)
+    assert [brief.state for brief in studies.briefs()] == ["open"]
+    assert studies.stop("mine", "").state == "stopped"
+    studies.delete("mine")
+    assert studies.briefs() == []

@@ -1,0 +1,233 @@
+"""A study in PostgreSQL, as a person has it: the commands, a kill in the middle, and what is said when it cannot be."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+
+from autotune.errors import StorageError
+from autotune.records.study import Run
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.measurement_store import Library
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore, study_names
+from tests.autotune.cli.test_cli import autotune, held
+from tests.autotune.storage.test_measurement_store import THREE
+from tests.support import postgres
+from tests.support.fakes import definition, small_space, took
+
+pytestmark = pytest.mark.cores
+
+SPACE = small_space()
+
+
+def values(folder, url):
+    rows = json.loads(autotune(folder, "trials", "mine", "--json", AUTOTUNE_STORAGE=url).stdout)
+    return {row["trial"]: (row["x"], row["value"]) for row in rows if row["state"] != "running"}
+
+
+@contextmanager
+def tuning(folder, url):
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "8"]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"AUTOTUNE_STORAGE": url},
+    ) as session:
+        for line in session.stderr:
+            if line.startswith("trial 2:"):
+                break
+        yield session
+    (folder / "hold").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def slow(tmp_path):
+    (tmp_path / "mine.toml").write_text(held(tmp_path), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_study_is_killed_resumed_and_read(slow, postgresql):
+    # As PostgreSQL's own programs write an address.
+    url = postgresql.replace("postgresql+psycopg://", "postgres://")
+    with tuning(slow, url) as session:
+        session.kill()
+    before = values(slow, url)
+    assert set(before) >= {0, 1}
+    ended = autotune(slow, "study", "./mine.toml", "--trials", "8", "--storage", url)
+    assert ended.returncode == 0, ended.stderr
+    assert "verdict: " in ended.stdout
+    after = values(slow, url)
+    assert set(after) == set(range(8))
+    assert {number: after[number] for number in before} == before
+    runs = json.loads(autotune(slow, "runs", "mine", "--json", AUTOTUNE_STORAGE=url).stdout)
+    assert len({run["started"] for run in runs}) == len(runs)
+    again = autotune(slow, "study", "./mine.toml", "--trials", "8", "--storage", url)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(autotune(slow, "runs", "mine", "--json", AUTOTUNE_STORAGE=url).stdout) == runs
+    password = url.partition("autotune:")[2].partition("@")[0]
+    for words in (["show", "mine"], ["list"]):
+        read = autotune(slow, *words, AUTOTUNE_STORAGE=url)
+        assert read.returncode == 0, read.stderr
+        assert "mine" in read.stdout
+        assert password not in read.stdout + read.stderr
+    assert password not in ended.stdout + ended.stderr
+    assert not list(slow.glob("*.db*"))
+
+
+@pytest.mark.skipif(postgres.missing() is not None, reason=str(postgres.missing()))
+def test_a_server_that_goes_away_in_the_middle_is_named_and_nothing_is_lost(slow):
+    with postgres.server() as server:
+        with tuning(slow, server.url()) as session:
+            server.stop()
+            (slow / "hold").unlink()
+            said = session.stderr.read()
+            assert session.wait() == 5
+        assert "cannot be used: " in said
+        assert "is the server there?" in said
+        assert "Traceback" not in said
+        assert server.password not in said
+        server.start()
+        before = values(slow, server.url())
+        assert set(before) >= {0, 1}
+        ended = autotune(slow, "study", "./mine.toml", "--trials", "4", "--storage", server.url())
+        assert ended.returncode == 0, ended.stderr
+        assert set(values(slow, server.url())) >= {*before, 3}
+
+
+NO_DRIVER = """
+import sys
+sys.modules["psycopg"] = None
+from autotune.errors import StorageError
+from autotune.search.{module} import {name}
+try:
+    {name}.{call}
+except StorageError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "call"),
+    [("store", "StudyStore", "read({url!r}, 'x')"), ("library", "Library", "create({url!r})")],
+)
+def test_without_the_driver_it_is_said_how_to_install_it(module, name, call):
+    url = "postgresql+psycopg://me:secret@127.0.0.1:1/x"
+    program = NO_DRIVER.format(module=module, name=name, call=call.format(url=url))
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert f"{sys.executable} -m pip install 'psycopg[binary]'" in said
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"password": "wr%2Fong"}, "password authentication failed"),
+        ({"user": "somebody"}, "authentication failed"),
+        ({"database": "none"}, 'database "none" does not exist'),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said_without_its_password(postgresql_server, wrong, said):
+    url = postgresql_server.url(**wrong)
+    secret = wrong.get("password", postgresql_server.password)
+    for use in (
+        lambda: StudyStore.create(url, "paper", definition(SPACE)),
+        lambda: StudyStore.read(url, "paper"),
+        lambda: Library.create(url),
+        lambda: Library.read(url).sources(),
+    ):
+        with pytest.raises(StorageError, match=said) as caught:
+            use()
+        assert secret not in str(caught.value)
+
+
+def test_a_server_that_is_not_there(postgresql_server):
+    url = postgresql_server.url().replace(f":{postgresql_server.port}/", ":1/")
+    with pytest.raises(StorageError, match="refused"):
+        study_names(url)
+
+
+def test_any_password_is_one(postgresql_server, postgresql):
+    postgresql_server.execute("CREATE USER odd PASSWORD 'a{0}%/@:é'")
+    database = postgresql.rpartition("/")[2]
+    postgresql_server.execute(f"ALTER DATABASE {database} OWNER TO odd")
+    url = postgresql_server.url(database, user="odd", password="a{0}%25%2F%40%3A%C3%A9")
+    StudyStore.create(url, "paper", definition(SPACE))
+    assert study_names(url) == ["paper"]
+
+
+def test_who_may_only_read_reads_and_is_refused_to_write(postgresql_server, postgresql):
+    store = StudyStore.create(postgresql, "paper", definition(SPACE))
+    Library.create(postgresql).add(THREE)
+    database = postgresql.rpartition("/")[2]
+    postgresql_server.execute("CREATE USER reader PASSWORD 'r'")
+    postgresql_server.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader", database)
+    url = postgresql_server.url(database, user="reader", password="r")
+    assert StudyStore.read(url, "paper").definition == store.definition
+    assert Library.read(url).measurements() == THREE
+    with pytest.raises(StorageError, match="permission denied"):
+        StudyStore.create(url, "other", definition(SPACE))
+
+
+def test_reading_makes_no_tables(postgresql):
+    with pytest.raises(StorageError, match="no studies in"):
+        study_names(postgresql)
+    assert Library.read(postgresql).measurements() == []
+    assert sqlalchemy.inspect(sqlalchemy.create_engine(postgresql)).get_table_names() == []
+
+
+def test_many_first_calls_at_once_make_the_tables_once(postgresql):
+    def first(number):
+        StudyStore.create(postgresql, f"study{number}", definition(SPACE))
+        Library.create(postgresql)
+
+    with ThreadPool(6) as pool:
+        pool.map(first, range(6))
+    assert sorted(study_names(postgresql)) == [f"study{number}" for number in range(6)]
+
+
+def test_numbers_and_texts_come_back_as_they_went(postgresql):
+    store = StudyStore.create(postgresql, "paper", definition(SPACE))
+    store.use(ValidSetSampler(SPACE))
+    trial = store.ask(SPACE)
+    odd = {"a": 0.1 + 0.2, "big": 2**60, "text": "né\0\ud800'\"%s{}", "none": None, "list": [1, [2.5]]}
+    run = Run(trial.configuration, trial.number, "verdict:" + "x" * 150, outcome=took(1e-300), job=odd)
+    store.add_run(run)
+    store.settle(trial.number, Observation(value=1e300, runs=1))
+    store.set_attribute("odd", odd)
+    read = StudyStore.read(postgresql, "paper")
+    assert read.runs() == [run]
+    assert read.attribute("odd") == odd
+
+
+@pytest.mark.skipif(postgres.missing() is not None, reason=str(postgres.missing()))
+def test_a_server_of_the_tests_is_gone_with_a_run_that_was_killed():
+    program = """
+from tests import postgres
+with postgres.server() as server:
+    print(server.folder, server.process.pid, flush=True)
+    input()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as run:
+        folder, pid = run.stdout.readline().split()
+        server = os.pidfd_open(int(pid))
+        run.send_signal(signal.SIGKILL)
+        assert select.select([server], [], [], 60)[0], "it is still there"
+        os.close(server)
+    assert Path(folder).exists()
+    with postgres.server():
+        assert not Path(folder).exists()

@@ -1,0 +1,236 @@
+"""Who holds a study, how to wait for it and how to take it over: between real processes."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from autotune.errors import BusyError
+from autotune.storage.study_lock import Holder, IfHeld, StudyLock
+from tests.autotune.cli.test_cli import autotune, held
+
+pytestmark = pytest.mark.cores
+
+HOLD = """
+import pathlib, signal, sys, time
+from autotune.storage.study_lock import IfHeld, StudyLock
+
+path, if_held, when_asked = sys.argv[1:]
+path = pathlib.Path(path)
+lock = StudyLock.acquire(path, "qe", IfHeld[if_held], lambda line: print(line, flush=True))
+if when_asked == "stores":
+    def store(*_):
+        time.sleep(0.5)
+        path.with_name("stored").write_text("everything")
+        sys.exit()
+    signal.signal(signal.SIGTERM, store)
+elif when_asked == "ignores":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def process(path, if_held=IfHeld.LEAVE, when_asked=""):
+    command = [sys.executable, "-c", HOLD, str(path), if_held.name, when_asked]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+@contextmanager
+def holding(path, when_asked=""):
+    with process(path, when_asked=when_asked) as holder:
+        assert holder.stdout.readline() == "held\n"
+        yield holder
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "qe.lock"
+
+
+def test_a_second_one_is_told_who_where_and_since_when_and_what_to_do(path):
+    with holding(path) as holder:
+        with pytest.raises(BusyError) as caught:
+            StudyLock.acquire(path, "qe")
+        said = str(caught.value)
+        assert f"process {holder.pid} on {socket.gethostname()} since 20" in said
+        assert "--wait" in said
+        assert said.endswith("--take-over")
+
+
+def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_free(path):
+    with holding(path) as holder, process(path, IfHeld.WAIT) as waiter:
+        assert f"is being worked on by process {holder.pid} on" in waiter.stdout.readline()
+        assert waiter.poll() is None
+        holder.kill()
+        assert waiter.stdout.readline() == "held\n"
+        with pytest.raises(BusyError, match=f"process {waiter.pid}"):
+            StudyLock.acquire(path, "qe")
+
+
+def test_several_may_wait_and_each_gets_it_once(path):
+    with (
+        holding(path) as holder,
+        process(path, IfHeld.WAIT) as one,
+        process(path, IfHeld.WAIT) as other,
+    ):
+        for waiter in (one, other):
+            assert f"process {holder.pid}" in waiter.stdout.readline()
+        holder.kill()
+        # Whoever came first: the other one names it, and gets it when that one ends.
+        said = {waiter.pid: waiter.stdout.readline() for waiter in (one, other)}
+        first, second = (one, other) if said[one.pid] == "held\n" else (other, one)
+        assert said[first.pid] == "held\n"
+        assert f"process {first.pid}" in said[second.pid]
+        first.kill()
+        assert second.stdout.readline() == "held\n"
+
+
+def test_control_c_leaves_the_queue(path):
+    with holding(path) as holder, process(path, IfHeld.WAIT) as waiter:
+        waiter.stdout.readline()
+        waiter.send_signal(signal.SIGINT)
+        assert waiter.wait() != 0
+        assert "KeyboardInterrupt" in waiter.stderr.read()
+        assert holder.poll() is None
+
+
+def test_a_free_study_is_neither_waited_for_nor_taken(path):
+    said = []
+    for if_held in IfHeld:
+        StudyLock.acquire(path, "qe", if_held, said.append).release()
+    assert said == []
+
+
+def test_who_is_asked_to_stop_stores_first(path):
+    said = []
+    with holding(path, "stores") as holder:
+        lock = StudyLock.acquire(path, "qe", IfHeld.TAKE_OVER, said.append)
+        assert path.with_name("stored").read_text() == "everything"
+        assert holder.wait() == 0
+    assert [f"asked process {holder.pid} on" in line for line in said] == [True]
+    assert str(os.getpid()) in path.read_text()
+    lock.release()
+
+
+def test_who_does_not_let_go_is_named_with_what_ends_it(path):
+    with holding(path, "ignores") as holder:
+        with pytest.raises(BusyError, match=rf"kill -9 {holder.pid}`"):
+            StudyLock.acquire(path, "qe", IfHeld.TAKE_OVER, let_go_s=0.1)
+        assert holder.poll() is None
+
+
+def test_a_holder_on_another_host_is_not_touched_from_here(path):
+    with holding(path) as holder:
+        path.write_text(str(Holder(holder.pid, "gadi-login-01", "2026-11-21 12:00 UTC")))
+        with pytest.raises(
+            BusyError, match=rf"on gadi-login-01 use the same command with --take-over, or `kill {holder.pid}`"
+        ):
+            StudyLock.acquire(path, "qe", IfHeld.TAKE_OVER)
+        with pytest.raises(BusyError, match="--take-over on gadi-login-01"):
+            StudyLock.acquire(path, "qe")
+        assert holder.poll() is None
+
+
+@pytest.mark.parametrize("wrong", ["another's number", "a dead one's", "nobody's", "no text"])
+def test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop(path, wrong):
+    innocent = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    with innocent, holding(path) as holder:
+        if wrong == "a dead one's":
+            innocent.kill()
+            innocent.wait()
+        here = Holder(innocent.pid, socket.gethostname(), "2026-11-21 12:00 UTC")
+        path.write_text({"nobody's": "", "no text": "\0\xff what"}.get(wrong, str(here)))
+        with pytest.raises(BusyError, match="fuser"):
+            StudyLock.acquire(path, "qe", IfHeld.TAKE_OVER)
+        assert holder.poll() is None
+        assert wrong == "a dead one's" or innocent.poll() is None
+        innocent.kill()
+
+
+def test_what_is_written_into_the_file_is_read_back():
+    holder = Holder.this()
+    assert Holder.read(str(holder)) == holder
+    assert holder.pid == os.getpid()
+    assert Holder.read("process x on y since z") is None
+
+
+@contextmanager
+def tuning(folder, trials):
+    """Run a session, and provide it after its third trial; its runs wait then, until there is no file `hold`."""
+    (folder / "mine.toml").write_text(held(folder), encoding="utf-8")
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", str(trials)]
+    with subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as session:
+        for line in session.stderr:
+            if line.startswith("trial 2:"):
+                break
+        yield session
+
+
+def another(folder, *words):
+    """Start another session; what it says at once is in its `stderr`."""
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", *words]
+    return subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_session_is_taken_over_and_nothing_of_it_is_lost_or_run_again(tmp_path):
+    with tuning(tmp_path, trials=100) as session:
+        both = autotune(tmp_path, "study", "./mine.toml", "--wait", "--take-over")
+        assert both.returncode == 2
+        refused = autotune(tmp_path, "confirm", "mine")
+        assert refused.returncode == 6
+        assert f"process {session.pid} on" in refused.stderr
+        with another(tmp_path, "--trials", "4", "--take-over") as second:
+            assert f"asked process {session.pid} on" in second.stderr.readline()
+            said = session.stderr.read()
+            assert session.wait() == 130, said
+            (tmp_path / "hold").unlink()
+            ended = second.stderr.read()
+            assert second.wait() == 0, ended
+    assert "the same command goes on" in said
+    done = {0, 1, 2, *map(int, re.findall(r"^trial (\d+):", said, re.MULTILINE))}
+    runs = json.loads(autotune(tmp_path, "runs", "mine", "--json").stdout)
+    assert done <= {run["trial"] for run in runs}
+    assert len({run["started"] for run in runs}) == len(runs)
+    assert not {int(number) for number in re.findall(r"^trial (\d+):", ended, re.MULTILINE)} & done
+
+
+def test_a_session_that_waits_finds_everything_done(tmp_path):
+    with tuning(tmp_path, trials=8) as session, another(tmp_path, "--trials", "9", "--wait") as second:
+        assert f"process {session.pid} on" in second.stderr.readline()
+        (tmp_path / "hold").unlink()
+        assert session.stderr.read()
+        assert session.wait() == 0
+        said = second.stderr.read()
+        assert second.wait() == 0, said
+    assert "trial 8:" in said
+    assert "trial 7:" not in said
+
+
+def test_a_study_elsewhere_waits_for_the_cores(tmp_path):
+    elsewhere = ("--trials", "1", "--storage", "other.db", "--wait")
+    with tuning(tmp_path, trials=100) as session, another(tmp_path, *elsewhere) as second:
+        assert "waiting (Ctrl-C leaves): core" in second.stderr.readline()
+        session.send_signal(signal.SIGTERM)
+        told = session.stderr.read()
+        assert session.wait() == 130, told
+        (tmp_path / "hold").unlink()
+        said = second.stderr.read()
+        assert second.wait() == 0, said

@@ -1,0 +1,137 @@
+"""Real studies under a supervisor: each is quick, and nothing of it is lost or made twice whoever is killed."""
+
+import json
+import os
+
+import pytest
+
+from autotune.supervision import shim
+from tests.autotune.cli.test_cli import autotune
+from tests.autotune.supervision.services import server, until
+
+STUDY = r"""
+objective = "command"
+[options]
+argv = ["sh", "-c", "sleep 0.2; echo took {x}"]
+metrics = [{ name = "took_s", unit = "s", pattern = 'took (\S+)' }]
+[budget]
+trials = 4
+[repeats]
+max_runs = 1
+warm_up_runs = 0
+baseline_runs = 1
+[verdict]
+pairs = 6
+max_pairs = 6
+rounds = 2
+[space.parameters.x]
+type = "integer"
+low = 1
+high = 400
+default = 1
+"""
+# The default is the best: nothing is compared in the end.
+
+# Each start of a study takes seconds, on a busy machine a minute.
+pytestmark = [pytest.mark.cores, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture
+def service(real_service):
+    return real_service
+
+
+def runs(service, name="mine"):
+    told = autotune(service.cwd, "runs", name, "--json", AUTOTUNE_STORAGE=service.url)
+    assert told.returncode == 0, told.stderr
+    return json.loads(told.stdout)
+
+
+def intact(service, trials, name="mine"):
+    """Check that so many trials ended, and that nothing was recorded twice."""
+    found = runs(service, name)
+    assert {run["trial"] for run in found} == set(range(trials))
+    assert len({(run["started"], run["trial"]) for run in found}) == len(found)
+    assert all(run["outcome"]["failure"] is None for run in found)
+    # The default configuration runs in each session.
+    others = [run["trial"] for run in found if run["trial"]]
+    assert len(others) == len(set(others))
+
+
+def has_begun(service, name="mine"):
+    """Whether the study of now has finished something."""
+    status = service.note("status.json", name)
+    return status.get("pid") == service.pid(name=name) and (status.get("finished") or 0) > 0
+
+
+def test_submit_pause_resume_stop_resume_finish_forget(service):
+    with service.open() as supervisor:
+        supervisor.submit(service.order(does=STUDY, trials=300))
+        service.ticks_while(supervisor, lambda: not has_begun(service))
+        assert supervisor.status("mine")["budget"] == 300
+        supervisor.pause("mine")
+        service.ticks_until(supervisor, "paused")
+        assert "autotune: paused: every finished run is stored" in supervisor.log("mine")
+        done = {run["trial"] for run in runs(service)}
+        supervisor.resume("mine")
+        service.ticks_while(supervisor, lambda: not has_begun(service))
+        supervisor.stop("mine")
+        service.ticks_until(supervisor, "stopped")
+        assert "stopped: every finished run is stored" in supervisor.log("mine")
+        done |= {run["trial"] for run in runs(service)}
+        supervisor.submit(service.order(does=STUDY, trials=len(done) + 2))
+        service.ticks_until(supervisor, "finished", "failed")
+        assert supervisor.state("mine").state == "finished", supervisor.log("mine")
+        supervisor.forget("mine")
+        assert supervisor.states() == {}
+    intact(service, len(done) + 2)
+
+
+@pytest.mark.parametrize("killed", ["server", "warden", "child"])
+def test_whoever_is_killed_the_study_is_finished_and_nothing_is_made_twice(service, killed):
+    trials = 12
+    with server(service, "real") as (process, ask):
+        ask("submit", service.order(does=STUDY, trials=trials).model_dump_json())
+
+        def begun():
+            ask("tick")
+            return has_begun(service)
+
+        until(begun, lambda: service.note("status.json"))
+        process.kill()
+        process.wait()
+    pid = service.pid()
+    if killed != "server":
+        service.kill(killed)
+    with service.open() as supervisor:
+        supervisor.tick()
+        if killed != "child":
+            assert service.pid() in {pid, None}, "another one was started beside it"
+        service.ticks_until(supervisor, "finished", "failed")
+        assert supervisor.state("mine").state == "finished", supervisor.log("mine")
+    intact(service, trials)
+
+
+def test_the_second_of_two_studies_waits_for_the_cores_of_the_first(service):
+    with service.open() as supervisor:
+        supervisor.submit(service.order("first", does=STUDY, trials=300))
+        service.ticks_while(supervisor, lambda: not has_begun(service, "first"))
+        supervisor.submit(service.order("second", does=STUDY, trials=2))
+        service.ticks_until(supervisor, "waiting", "finished", name="second")
+        found = supervisor.state("second")
+        assert found.state == "waiting"
+        assert "is in use by autotune" in found.message
+        supervisor.stop("first")
+        service.ticks_until(supervisor, "finished", "failed", name="second")
+        assert supervisor.state("second").state == "finished", supervisor.log("second")
+        assert supervisor.state("first").state == "stopped"
+    intact(service, 2, "second")
+
+
+def test_the_storage_of_a_study_is_that_of_its_service(service):
+    with service.open() as supervisor:
+        supervisor.submit(service.order(does=STUDY.replace("sleep 0.2", "true"), name="mine"))
+        service.ticks_until(supervisor, "finished", "failed")
+        assert service.note(shim.END)["code"] == 0, supervisor.log("mine")
+    assert {path.name for path in service.cwd.iterdir() if path.is_file()} >= {"autotune.db", "mine.toml"}
+    assert os.listdir(service.cwd / "autotune-runs") == ["mine"]  # noqa: PTH208  names

@@ -1,0 +1,85 @@
+"""Studies of a training script from end to end."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.support.chaos import kill_once, nothing_left
+from tests.support.quick_training import TrainingStudy
+from tests.support.warm import autotune
+
+pytestmark = [pytest.mark.cores, pytest.mark.real, pytest.mark.timeout(900)]
+INSTANTS = 2
+
+
+def finished(folder: Path, **options) -> TrainingStudy:
+    folder.mkdir()
+    study = TrainingStudy(folder, **options)
+    study.write()
+    assert study.start().wait(300) == 0, (folder / "session.log").read_text()
+    return study
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> TrainingStudy:
+    return finished(tmp_path_factory.mktemp("training") / "undisturbed")
+
+
+def shown(study: TrainingStudy) -> dict:
+    return json.loads(autotune(study.folder, "show", "mine", "--json").stdout)
+
+
+def test_trainings_go_on_from_their_checkpoints_and_no_step_is_made_twice(undisturbed):
+    assert set(undisturbed.trained().values()) == {1}
+    found = shown(undisturbed)
+    assert found["steps"]["trained"] == sum(undisturbed.trained().values())
+    assert found["steps"]["trained"] < found["steps"]["whole"] == 9 * 12
+    assert found["trials"] == 12
+    assert found["verdict"]["pairs"]
+    assert not list((undisturbed.folder / "autotune-runs" / "mine" / "checkpoints").glob("*/*"))
+
+
+def test_killed_at_random_instants_it_ends_with_the_same_brackets(tmp_path, undisturbed):
+    study = TrainingStudy(tmp_path)
+    study.write()
+    rng = random.Random("training")
+    for _ in range(INSTANTS):
+        kill_once(study, "coordinator", rng)
+        assert nothing_left(study) == []
+    session = study.start()
+    assert session.wait(300) == 0, (tmp_path / "session.log").read_text()
+    assert study.outcome() == undisturbed.outcome()
+    # A killed leg goes on from its checkpoint, which is written before a step is told.
+    assert max(study.trained().values()) <= 1 + INSTANTS
+    assert sum(study.trained().values()) <= sum(undisturbed.trained().values()) + 2 * INSTANTS
+
+
+@pytest.mark.parametrize("rule", ["asha", "median", "none"])
+def test_other_rules_come_to_an_end(tmp_path, rule):
+    study = finished(tmp_path / rule, trials=6, rule=f'rule = "{rule}"')
+    reached = {steps for _, steps in study.outcome()}
+    assert 9 in reached
+    assert shown(study)["trials"] == 6
+
+
+def test_an_objective_without_steps_cannot_be_stopped_at_one(tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'objective = "command"\n[options]\nargv = ["true"]\n[stopping]\nmax_steps = 9\n'
+        '[space.parameters.x]\ntype = "integer"\nlow = 1\nhigh = 3\ndefault = 1\n'
+    )
+    ended = autotune(tmp_path, "study", "./mine.toml", "--dry-run")
+    assert ended.returncode == 2
+    assert "cannot be stopped at a step" in ended.stderr
+
+
+def test_a_workload_that_measures_something_else_is_refused(tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'objective = "command"\n[options]\nargv = ["true"]\n[workloads.other]\n'
+        'metrics = [{ name = "size", pattern = "(1)" }]\n'
+        '[space.parameters.x]\ntype = "integer"\nlow = 1\nhigh = 3\ndefault = 1\n'
+    )
+    ended = autotune(tmp_path, "study", "./mine.toml", "--dry-run")
+    assert ended.returncode == 3
+    assert "workload 'other': it measures size, not elapsed_s" in ended.stderr

@@ -1,0 +1,71 @@
+"""A coordinator that is not alone: what it does while another one has what it wanted to run."""
+
+import pytest
+
+from autotune.coordination.coordinators import Company
+from autotune.coordination.lease_record import Leased
+from autotune.records.study import Purpose
+from autotune.storage.leases import MemoryLeaseBook
+from autotune.tuning.tuner import Ending
+from tests.autotune.coordination.test_coordinators import Clock
+from tests.autotune.tuning.test_tuner import session
+from tests.support.fakes import PaperExecutor, bowl
+
+# What storage has of a run whose coordinator starts its program itself.
+LEFT = Leased(
+    Purpose({"np": 8}, 0),
+    {"folder": "/nowhere/runs/00000-1"},
+    "00000-1",
+    None,
+    "2026-01-01T00:00:00+00:00",
+    None,
+    0,
+    1,
+    "",
+).to_dict()
+
+
+class Waiting(PaperExecutor):
+    """Counts the waits for which nothing was in flight, and lets time pass in each."""
+
+    idle = 0
+
+    def __init__(self, clock, patience, then):
+        super().__init__(bowl)
+        self._clock, self._patience, self._then = clock, patience, then
+
+    def wait(self, timeout_s):
+        ended = super().wait(timeout_s)
+        self._clock.now += 1.0
+        if not ended:
+            self.idle += 1
+            if self.idle == self._patience:
+                self._then()
+        return ended
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_what_another_one_is_just_running_is_waited_for_and_not_the_end(tmp_path, died):
+    clock = Clock()
+    book = MemoryLeaseBook("a:1:x", clock)
+    other = Company(book, "a:1:x", alone=False, clock=clock)
+    other.join()
+    executor = Waiting(clock, 20, lambda: clock.__setattr__("now", 400.0) if died else other.leave())
+    store, bench, runner = session(tmp_path, executor, trials=4)
+    bench.company = Company(book.seen_by("b:1:x"), "b:1:x", alone=False, clock=clock)
+    bench.company.join()
+    made_elsewhere = []
+
+    def stored(trial):
+        # Between this one's decision and its start the other one has made that very run, and started the next.
+        if not made_elsewhere:
+            made_elsewhere.append(trial)
+            other.take("00000-1", LEFT)
+            return 1
+        return 0
+
+    bench.stored = stored
+    assert runner.tune() is Ending.BUDGET
+    assert made_elsewhere == [0]
+    assert executor.idle >= 20
+    assert [trial.runs != () for trial in store.trials()] == [True] * 4

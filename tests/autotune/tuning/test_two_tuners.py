@@ -1,0 +1,84 @@
+"""Two tuners on one study in a PostgreSQL, each with a core of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+from tests.autotune.cli.test_cli import STUDY, autotune
+
+pytestmark = [pytest.mark.cores, pytest.mark.timeout(400)]
+
+NAPS = STUDY.replace('"awk", "BEGIN', '"sh", "-c", "sleep 0.4; echo {x} >> launches.log; echo took {x}", "BEGIN')
+
+
+@pytest.fixture
+def folders(tmp_path):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("two tuners on one host need two cores")
+    found = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "mine.toml").write_text(NAPS.replace("launches.log", str(tmp_path / "launches.log")))
+        found.append(folder)
+    return found
+
+
+def start(folder, url, number):
+    core = sorted(os.sched_getaffinity(0))[number]
+    command = [sys.executable, "-m", "autotune", "study", "./mine.toml", "--trials", "14", "--cores", str(core)]
+    with (folder / "said.log").open("wb") as log:
+        environment = os.environ | {"AUTOTUNE_STORAGE": url}
+        return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+
+
+def said(folder):
+    return (folder / "said.log").read_text()
+
+
+def table(folder, what, url):
+    return json.loads(autotune(folder, what, "mine", "--json", AUTOTUNE_STORAGE=url).stdout)
+
+
+def check_whole(folder, url):
+    trials = table(folder, "trials", url)
+    assert len(trials) == 14
+    assert "running" not in {row["state"] for row in trials}
+    assert len({(row["x"], row.get("y")) for row in trials}) == 14
+    runs = table(folder, "runs", url)
+    assert len({(run["trial"], run["started"]) for run in runs}) == len(runs)
+    return runs
+
+
+def test_two_tuners_share_the_trials_and_one_compares_the_winner(folders, postgresql):
+    one, two = folders
+    tuners = [start(folder, postgresql, number) for number, folder in enumerate(folders)]
+    assert [tuner.wait(300) for tuner in tuners] == [0, 0], said(one) + said(two)
+    check_whole(one, postgresql)
+    for folder in folders:
+        assert "trial " in said(folder)
+        assert "verdict: " in said(folder) or "compared with the default by" in said(folder)
+    comparing = [folder for folder in folders if "rounds" in said(folder) or "round 1" in said(folder)]
+    assert len(comparing) == 1, said(one) + said(two)
+    made = Counter(line for line in (one.parent / "launches.log").read_text().split())
+    assert sum(made.values()) >= 14
+
+
+def test_what_a_killed_tuner_had_in_flight_is_done_by_the_other(folders, postgresql):
+    one, two = folders
+    tuners = [start(folder, postgresql, number) for number, folder in enumerate(folders)]
+    deadline = time.monotonic() + 120
+    while said(one).count("trial ") + said(two).count("trial ") < 5:
+        assert time.monotonic() < deadline, said(one) + said(two)
+        time.sleep(0.05)
+    victim, other = (0, 1) if "trial " in said(one) else (1, 0)
+    tuners[victim].send_signal(signal.SIGKILL)
+    tuners[victim].wait()
+    assert tuners[other].wait(300) == 0, said(folders[other])
+    check_whole(folders[other], postgresql)

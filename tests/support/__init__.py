@@ -1,0 +1,8 @@
+"""Helpers that tests of several rooms share.
+
+- `fakes`: small spaces, definitions, runs and displays for unit tests; `contests`, `noise`: stores with known winners.
+- `simulated`, `training`, `quick_training`: whole sessions over a table, or over a training program that takes seconds.
+- `warm`: the command `autotune` without its start-up time; `asking`: clients of an open study.
+- `chaos`, `hosts`, `pbs_study`, `machines`: studies that are killed, on several hosts, on a fake PBS, on invented ones.
+- `postgres`, `real_slurm`: real servers of the tests' own; `keeper` ends whatever they started.
+"""

@@ -1,0 +1,58 @@
+"""Trials that compete at the end of a study, on paper."""
+
+import numpy as np
+
+from autotune.coordination.run_manager import Bench
+from autotune.execution.core_pool import CorePool
+from autotune.records.study import Run
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
+from spaces import Choice, Constraint, Flag, Integer, Space
+from tests.support.fakes import ListDisplay, PaperObjective, definition, study_file, took
+
+SPACE = Space(
+    [
+        Integer.range("np", 1, 8, default=8),
+        Choice("blas", ("slow", "fast"), optional=True),
+        Choice("malloc", ("keep", "huge"), optional=True),
+        Flag("bind", optional=True),
+    ],
+    [Constraint("bind", "not is_set(bind) or np <= 4", "the cores of one socket")],
+)
+DEFAULT = {"np": 8}
+STUDY = study_file(verdict={"pairs": 6, "max_pairs": 12, "rounds": 3, "candidates": 3, "precision": 0.03})
+
+
+def timed(configuration):
+    """Return a time: np=4 and the fast library matter, malloc and bind do nothing."""
+    return (1.0 + 0.25 * abs(configuration["np"] - 4)) * (0.8 if configuration.get("blas") == "fast" else 1.0)
+
+
+def noisy(spread=0.01, seed=0):
+    rng = np.random.default_rng(seed)
+    return lambda configuration: took(timed(configuration) * float(np.exp(rng.normal(0.0, spread))))
+
+
+def new_store(folder):
+    """Return a store whose sampler is not asked: see `add`."""
+    found = StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(SPACE))
+    found.use(ValidSetSampler(SPACE))
+    return found
+
+
+def bench(folder, executor, display=None):
+    return Bench(PaperObjective(), executor, CorePool(range(8)), folder / "runs", display or ListDisplay())
+
+
+def add(store, *trials):
+    """Store trials, (configuration, seconds), as if a session had run each once; the sampler is not asked."""
+    for configuration, seconds in trials:
+        store._sampler.propose = lambda *_, proposed=configuration: dict(proposed)
+        trial = store.ask(SPACE)
+        store.add_run(Run(configuration, trial.number, outcome=took(seconds)))
+        store.settle(trial.number, Observation(value=seconds))
+
+
+WINNER = {"np": 4, "blas": "fast", "malloc": "keep", "bind": True}
+SIMPLE = {"np": 4, "blas": "fast"}

@@ -1,0 +1,203 @@
+"""A study whose runs are jobs of a stand-in for PBS, tuned by the command in a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from autotune.records.study import State
+from autotune.storage.study_store import StudyStore
+from tests.launchers.fakes.cluster import FakeCluster
+from tests.support.warm import autotune
+
+# A run waits as long as the name of its folder matches what stands in the file `hold`.
+_PROGRAM = """
+import os, re, sys, time
+folder, best, x = sys.argv[1:]
+name, job = os.path.basename(os.getcwd()), os.environ["PBS_JOBID"]
+log = os.open(folder + "/launches.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+def held():
+    try:
+        with open(folder + "/hold") as file:
+            return re.match(file.read(), name)
+    except FileNotFoundError:
+        return None
+os.write(log, f"start {x} {job} {name}\\n".encode())
+while held():
+    time.sleep(0.02)
+os.write(log, f"end {x} {job} {name}\\n".encode())
+print("took", 1 + abs(int(x) - int(best)))
+"""
+_STUDY = """
+objective = "command"
+
+[options]
+argv = ["{python}", "-I", "-S", "{folder}/work.py", "{folder}", "{best}", "{{x}}"]
+success = ["took"]
+metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\d+)' }}]
+
+[budget]
+trials = {trials}
+
+[repeats]
+max_runs = 1
+warm_up_runs = 0
+baseline_runs = 1
+
+[verdict]
+candidates = 1
+pairs = 3
+max_pairs = 3
+rounds = 2
+confidence = 0.75
+
+[sampler]
+name = "random"
+warm_start = false
+
+[space.parameters.x]
+type = "integer"
+low = 1
+high = 1000
+default = 1
+"""
+# As a user of Gadi writes it; no modules, which are not there.
+_SITE = """
+base = "gadi"
+account = "ab12"
+modules = []
+poll_s = 0.2
+workers = 3
+max_jobs = 10
+walltime = "10m"
+"""
+# Of the license of its jobs, and of a site of its own: `-l wd`.
+_RESOURCES = "wd"
+_PATIENCE_S = 60.0
+# `python -m autotune`; but a status that was written on a node which then failed is waited for two seconds only.
+_AUTOTUNE = """
+import runpy
+from launchers.batch import BatchLauncher
+init = BatchLauncher.__init__
+init.__defaults__ = (*init.__defaults__[:-2], 2.0, "")
+runpy.run_module("autotune", run_name="__main__", alter_sys=True)
+"""
+
+
+class PbsStudy:
+    """A study in a folder of its own, and its sessions.
+
+    `more_path` is a folder with commands that come before those of the cluster.
+    """
+
+    def __init__(self, folder: Path, cluster: FakeCluster) -> None:
+        self.folder = folder
+        self.cluster = cluster
+        self.more_path = folder / "bin"
+        self.sessions: list[subprocess.Popen[bytes]] = []
+        cluster.switch("resources", _RESOURCES)
+
+    def write(self, trials: int = 5, best: int = 1) -> None:
+        """Write the program, the study file and the site file. At 1 the default is best, and nothing is compared."""
+        text = _STUDY.format(python=sys.executable, folder=self.folder, trials=trials, best=best)
+        (self.folder / "mine.toml").write_text(text)
+        (self.folder / "work.py").write_text(_PROGRAM)
+        self.write_site()
+
+    def write_site(self) -> None:
+        """Write the site file alone, for another study file."""
+        (self.folder / "site.toml").write_text(_SITE)
+
+    def wrap_qsub(self, lines: str) -> None:
+        """Let these lines of shell run in place of the first qsub; `qsub "$@"` is that, `$study` the study's folder."""
+        self.more_path.mkdir()
+        qsub = self.more_path / "qsub"
+        names = f'study={self.folder}\nqsub() {{ {self.cluster.bin}/qsub "$@"; }}\n'
+        once = f'if mkdir "$study/wrapped" 2>/dev/null; then\n{lines}\nelse qsub "$@"; fi\n'
+        qsub.write_text(f"#!/bin/sh\n{names}{once}")
+        qsub.chmod(0o755)
+
+    def hold(self, folders: str | None) -> None:
+        """Let runs wait, those in folders whose names match this; None lets them go on."""
+        path = self.folder / "hold"
+        if folders is None:
+            path.unlink()
+        else:
+            path.with_suffix(".new").write_text(folders)
+            path.with_suffix(".new").replace(path)
+
+    def start(self, *more: str) -> subprocess.Popen[bytes]:
+        """Start a session."""
+        argv = [sys.executable, "-c", _AUTOTUNE, "study", "./mine.toml", "--launcher", "pbs", "--site", "./site.toml"]
+        with (self.folder / "session.log").open("ab") as log:
+            session = subprocess.Popen(
+                [*argv, *more], cwd=self.folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self.sessions.append(session)
+        return session
+
+    def run(self, *more: str) -> None:
+        """Run a session to its end."""
+        assert self.start(*more).wait(_PATIENCE_S) == 0, self.said
+
+    def kill(self, session: subprocess.Popen[bytes]) -> None:
+        """End a session without a word."""
+        session.send_signal(signal.SIGKILL)
+        session.wait()
+
+    def asked(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run another command to its end."""
+        return autotune(self.folder, *words, environment=self._environment)
+
+    @property
+    def store(self) -> StudyStore:
+        """The study as it is stored."""
+        return StudyStore.read(f"sqlite:///{self.folder}/autotune.db", "mine")
+
+    @property
+    def said(self) -> str:
+        """What all sessions said."""
+        return (self.folder / "session.log").read_text()
+
+    def launches(self, what: str = "start", folder: str = "") -> list[tuple[str, str, str]]:
+        """Return the starts, or ends, of runs in folders of which this is the beginning: x, job, folder."""
+        path = self.folder / "launches.log"
+        lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        return [(x, job, name) for begun, x, job, name in lines if begun == what and name.startswith(folder)]
+
+    def active(self) -> set[str]:
+        """Return the jobs that are queued or running."""
+        return {job["id"] for job in self.cluster.state.active()}
+
+    def close(self) -> None:
+        """End what still goes on."""
+        for session in self.sessions:
+            session.kill()
+            session.wait()
+
+    def check(self, trials: int = 5) -> None:
+        """Check that every trial is measured, and that what came to its end is what is stored, once."""
+        store = self.store
+        assert [trial.state for trial in store.trials()] == [State.COMPLETE] * trials, self.said
+        stored = Counter((str(run.configuration["x"]), Path(run.job["folder"]).name) for run in store.runs())
+        assert stored == Counter((x, name) for x, _, name in self.launches("end"))
+        assert set(stored.values()) == {1}
+        assert self.active() == set()
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        # A command's own threads would only fight for the machine's few cores.
+        few = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        return os.environ | few | {"PATH": f"{self.more_path}{os.pathsep}{self.cluster.path}"}
+
+
+def wait_for(what: Callable[[], object]) -> None:
+    """Return when something has become true."""
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while not what():
+        assert time.monotonic() < give_up_at, "waited in vain"
+        time.sleep(0.02)

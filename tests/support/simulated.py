@@ -1,0 +1,125 @@
+"""Simulated studies: the real runner and the real confirmation, with runs that take simulated time only.
+
+Shared by `test_trust.py` and `benchmarks/trust.py`.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from autotune.comparison.confirm import confirm
+from autotune.coordination.run_manager import Bench
+from autotune.execution import simulated_executor
+from autotune.execution.core_pool import CorePool
+from autotune.execution.task import Task
+from autotune.records.outcome import Outcome
+from autotune.search.registry import sampler_of
+from autotune.statistics.verdict import Verdict
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StudyFile, VerdictSection
+from autotune.tuning.tuner import Ending, StudyRunner
+from objectives.base import RecordedRun
+from objectives.replay.objective import ReplayObjective
+from objectives.replay.table import RecordedTable
+from spaces import Configuration, Space
+from tests.support.fakes import SECONDS, ListDisplay, definition
+
+ValueOf = Callable[[Configuration, np.random.Generator], float | Outcome]
+"""Draws one run of a configuration: how many seconds it takes, or how it fails."""
+
+
+def objective() -> ReplayObjective:
+    """Return the objective of a replay that only its executor gives runs."""
+    return ReplayObjective(RecordedTable((), SECONDS, {}))
+
+
+class SimulatedExecutor(simulated_executor.SimulatedExecutor):
+    """The executor of a replay, with runs from a function; with `steps`, a run tells that many equal steps."""
+
+    def __init__(self, value_of: ValueOf, seed: int, *, steps: int = 0) -> None:
+        super().__init__(lambda configuration, rng: told(value_of(configuration, rng), steps), seed)
+
+
+def told(drawn: float | Outcome, steps: int = 0) -> RecordedRun:
+    """Return the run that takes so long if nothing stops it, or that fails at once."""
+    if isinstance(drawn, Outcome):
+        assert drawn.failure is not None
+        said = {"failure": drawn.failure.value, "code": drawn.code, "message": drawn.message}
+        return RecordedRun(0.0, ((0.0, json.dumps(said)),))
+    lines = [(drawn * step / steps, json.dumps({"step": step})) for step in range(1, steps + 1)]
+    return RecordedRun(drawn, (*lines, (drawn, json.dumps({SECONDS.name: drawn}))))
+
+
+def run_for(task: Task, elapsed_s: float, steps: int = 0) -> Outcome:
+    """Return how a run ends that takes `elapsed_s` if nothing stops it."""
+    return simulated_executor.answered(task, told(elapsed_s, steps))
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A study in memory, and what answers its runs."""
+
+    space: Space
+    executor: SimulatedExecutor
+    study: StudyFile
+    store: StudyStore
+
+    @classmethod
+    def of(cls, space: Space, executor: SimulatedExecutor, study: StudyFile) -> "Simulation":
+        store = StudyStore.in_memory(definition(space))
+        store.use(sampler_of(space, study.sampler))
+        return cls(space, executor, study, store)
+
+    def tune(self, trials: int | None = None) -> Ending:
+        """Tune until there are `trials`, those of the study file unless told otherwise."""
+        budget = self.study.budget if trials is None else BudgetSection(trials=trials)
+        study = self.study.model_copy(update={"budget": budget})
+        with TemporaryDirectory() as folder:
+            return StudyRunner(self.store, self.space, self._bench(folder), study).tune()
+
+    def confirm(self) -> Verdict | None:
+        with TemporaryDirectory() as folder:
+            return confirm(self.store, self._bench(folder), self.study)
+
+    def _bench(self, folder: str) -> Bench:
+        return Bench(objective(), self.executor, CorePool(range(1)), Path(folder), ListDisplay())
+
+
+def simulated_study(
+    space: Space,
+    executor: SimulatedExecutor,
+    *,
+    trials: int,
+    seed: int,
+    repeats: RepeatsSection | None = None,
+    verdict: VerdictSection | None = None,
+    sampler: str = "autotune",
+) -> tuple[StudyStore, Verdict | None, SimulatedExecutor]:
+    """Tune and confirm; the verdict is None where nothing looked better than the default configuration."""
+    study = study_file(trials=trials, seed=seed, repeats=repeats, verdict=verdict, sampler=sampler)
+    simulation = Simulation.of(space, executor, study)
+    simulation.tune()
+    return simulation.store, simulation.confirm(), executor
+
+
+def study_file(
+    *,
+    trials: int = 50,
+    seed: int = 0,
+    repeats: RepeatsSection | None = None,
+    verdict: VerdictSection | None = None,
+    sampler: str = "autotune",
+) -> StudyFile:
+    """Return a study file with the default settings but for these."""
+    return StudyFile(
+        name="simulated",
+        objective="simulated",
+        budget=BudgetSection(trials=trials),
+        sampler=SamplerSection(name=sampler, seed=seed),
+        repeats=repeats or RepeatsSection(),
+        verdict=verdict or VerdictSection(),
+    )

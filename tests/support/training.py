@@ -1,0 +1,111 @@
+"""Training on paper: curves that are known, checkpoints that are real files."""
+
+import json
+from collections.abc import Callable, Sequence
+
+from autotune.coordination.run_manager import Bench
+from autotune.execution.core_pool import CorePool
+from autotune.execution.segments import CURVE, Leg, LegWatch
+from autotune.execution.task import Task
+from autotune.records.outcome import Outcome
+from autotune.records.study import STOPPED
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import StudyFile
+from autotune.tuning.tuner import StudyRunner
+from launchers import Job, Usage
+from objectives.base import Context, FailureKind, Metric, Progress
+from spaces import Configuration, Float, Integer, Space
+from tests.support.fakes import ListDisplay, PaperObjective, definition, study_file
+
+SCORE = Metric("score", "", "maximize")
+SPACE = Space(
+    [Integer("batch", (8, 16, 32, 64), default=64), Float("rate", 1e-4, 1e-1, log=True, points=10, default=1e-3)]
+)
+
+
+def learned(configuration: Configuration, step: int) -> float:
+    """Return a score that grows with the steps; best for small batches and a rate of 0.01."""
+    rate = abs(float(configuration["rate"]) - 1e-2) / 1e-2
+    best = 1.0 / (1.0 + 0.2 * rate + float(configuration["batch"]) / 64)
+    return best * (1.0 - 0.7**step)
+
+
+class PaperTraining(PaperObjective):
+    """The paper objective for training: the command has the random seed, too."""
+
+    metrics = (SCORE,)
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        return Job(("train", json.dumps(dict(configuration)), str(context.seed)), context.folder)
+
+
+class TrainingExecutor:
+    """Trains at once, from the checkpoint on; keeps a list of what was trained: (trial, from, to)."""
+
+    def __init__(
+        self,
+        curve: Callable[[Configuration, int], float] = learned,
+        at_most: int = 10**9,
+        fails: Callable[[Configuration, int], bool] = lambda *_: False,
+        ends: Callable[[Configuration], int] = lambda _: 10**9,
+    ) -> None:
+        self.trained: list[tuple[int, int, int]] = []
+        self._curve, self._at_most, self._fails, self._ends = curve, at_most, fails, ends
+        self._ended: list[tuple[Task, Outcome]] = []
+
+    def submit(self, task: Task) -> None:
+        if len(self.trained) >= self._at_most:
+            raise KeyboardInterrupt
+        assert task.leg is not None
+        configuration = json.loads(task.job.argv[1])
+        self._ended.append((task, self._outcome(task.key, task.leg, configuration)))
+
+    def _outcome(self, key: int, leg: Leg, configuration: Configuration) -> Outcome:
+        file = leg.checkpoint / "step" if leg.checkpoint else None
+        first = int(file.read_text()) if file and file.exists() else 0
+        watch, curve, last = LegWatch(leg), [], min(leg.steps, self._ends(configuration))
+        for step in range(first + 1, last + 1):
+            if self._fails(configuration, step):
+                self.trained.append((key, first, step))
+                return Outcome(failure=FailureKind.OUT_OF_MEMORY, code="x", message="no memory")
+            curve.append([step, self._curve(configuration, step)])
+            if watch(Progress(step, {SCORE.name: curve[-1][1]})):
+                break
+        self.trained.append((key, first, first + len(curve)))
+        if file:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(str(first + len(curve)))
+        details = {CURVE: curve} | ({STOPPED: watch.behind} if watch.behind else {})
+        score = max((value for _, value in curve), default=1e-9)
+        return Outcome(metrics={SCORE.name: score}, details=details, usage=Usage(float(len(curve))))
+
+    def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
+        ended, self._ended = self._ended, []
+        return ended
+
+    def cancel_all(self) -> None:
+        self._ended = []
+
+    def leave(self) -> None:
+        self._ended = []
+
+
+def training_study(trials: int, **stopping: object) -> StudyFile:
+    """Return a study file with rules for stopping."""
+    rules = {"max_steps": 27, **stopping}
+    return study_file(stopping=rules, budget={"trials": trials})
+
+
+def training_session(folder, executor, study, *, seed=0, workers=1, model=True, kept=False):
+    """Return the store, the bench, and the runner of a session; the store is `kept` in the folder, or in memory."""
+    known = definition(SPACE, metrics=(SCORE,))
+    url = f"sqlite:///{folder / 'autotune.db'}"
+    store = StudyStore.create(url, "paper", known) if kept else StudyStore.in_memory(known)
+    store.use(ValidSetSampler(SPACE, seed=seed, model=model))
+    most = study.stopping.max_steps
+    bench = Bench(
+        PaperTraining(), executor, CorePool(range(8)), folder / "runs", ListDisplay(), whole=Leg(most, most, SCORE)
+    )
+    study = study.model_copy(update={"budget": study.budget.model_copy(update={"workers": workers})})
+    return store, bench, StudyRunner(store, SPACE, bench, study)

@@ -1,0 +1,124 @@
+"""`python -m autotune` without the seconds that its imports take: run as `python -m tests.support.warm FD`.
+
+A server that has done so forks for each command, which has a process, a folder, an environment and files of its own,
+and ends as any other Python does. Commands that start from nothing are tested in `test_docs.py`, and wherever a session
+is a process to be killed.
+"""
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+_IMPORTED = ("autotune.cli", "autotune.tuning.session", "autotune.execution.ray_executor")
+_MOST_BYTES = 2**17
+# Threads do not live on in a forked process.
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def autotune(
+    folder: Path, *words: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `autotune` with these words in a folder, to its end; the environment is that of the tests unless given."""
+    try:
+        return _server().run(folder, words, dict(os.environ if environment is None else environment))
+    except BaseException:
+        # It may still be about to answer.
+        _server().close()
+        _server.cache_clear()
+        raise
+
+
+@cache
+def _server() -> "_Server":
+    return _Server()
+
+
+class _Server:
+    """The process that forks, and the way to it."""
+
+    def __init__(self) -> None:
+        self._here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.warm", str(there.fileno())],
+                cwd=_ROOT,
+                env=os.environ | _ONE_THREAD,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[there.fileno()],
+                start_new_session=True,
+            )
+        atexit.register(self.close)
+
+    def run(self, folder: Path, words: Sequence[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        with ExitStack() as stack:
+            files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(2)]
+            request = json.dumps({"folder": os.fspath(folder), "words": words, "environment": environment}).encode()
+            assert len(request) < _MOST_BYTES
+            socket.send_fds(self._here, [request], [file.fileno() for file in files])
+            code = int(self._here.recv(_MOST_BYTES))
+            for file in files:
+                file.seek(0)
+            stdout, stderr = (file.read().decode() for file in files)
+        return subprocess.CompletedProcess(["autotune", *words], code, stdout, stderr)
+
+    def close(self) -> None:
+        atexit.unregister(self.close)
+        self._here.close()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        self._process.wait()
+
+
+def _serve(requests: socket.socket) -> dict[str, object] | None:
+    """Fork for each request; return it in the process that is to do it, and None when there are no more."""
+    while True:
+        request, files, _, _ = socket.recv_fds(requests, _MOST_BYTES, 2)
+        if not request:
+            return None
+        child = os.fork()
+        if child == 0:
+            requests.close()
+            for target, file in enumerate(files, 1):
+                os.dup2(file, target)
+                os.close(file)
+            return json.loads(request)
+        for file in files:
+            os.close(file)
+        _, status = os.waitpid(child, 0)
+        requests.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def main() -> None:
+    """Serve until the tests end; in a forked process, be `python -m autotune`."""
+    before = set(os.environ)
+    for name in _IMPORTED:
+        import_module(name)
+    # What nobody collects is not copied either.
+    gc.collect()
+    gc.freeze()
+    added = {name: value for name, value in os.environ.items() if name not in before}
+    request = _serve(socket.socket(fileno=int(sys.argv[1])))
+    if request is None:
+        return
+    os.chdir(str(request["folder"]))
+    os.environ.clear()
+    os.environ.update(added | request["environment"])
+    sys.argv = ["autotune", *request["words"]]
+    runpy.run_module("autotune", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
