@@ -31,7 +31,7 @@ class ServiceError(Exception):
 
 
 @dataclass(frozen=True)
-class Leased:
+class LeasedRun:
     """A configuration to measure, under a lease. A run that is sure to be worse than `cap` may be stopped."""
 
     lease: str
@@ -136,14 +136,14 @@ class Client:
         asked = {"study": study, "machine": machine, "k": k, "nodes": nodes, "workload": workload, "where": list(where)}
         return self._call("POST", "/predict", asked)
 
-    def ask(self, name: str, lease_s: float = 600.0, wait_s: float = 0.0) -> Leased | None:
+    def ask(self, name: str, lease_s: float = 600.0, wait_s: float = 0.0) -> LeasedRun | None:
         """Return a configuration to measure; None if there is none for `wait_s` seconds: others are being measured.
 
         Raises:
             ServiceError: 410: the study is finished.
         """
         found = self._call("POST", _path(name, "ask"), {"lease_s": lease_s, "wait_s": wait_s}, wait_s=wait_s)
-        return None if found is None else Leased(**found)
+        return None if found is None else LeasedRun(**found)
 
     def tell(self, name: str, lease: str, **result: Json) -> Json:
         """Tell what came of a run: `value`, `metrics`, `failure` or `bound`; saying the same again changes nothing."""

@@ -26,7 +26,7 @@ from autotune.records.study import Run
 from autotune.search.distributions import distributions_of
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.tuner import StudyRunner
+from autotune.tuning.tuner import TuningLoop
 from spaces import Constraint, Integer, Space
 from tests.support.fakes import ListDisplay, PaperExecutor, PaperObjective, definition, study_file, took
 
@@ -74,9 +74,9 @@ def ours(folder: Path, stored: int) -> float:
     store.use(ValidSetSampler(SPACE))
     executor = PaperExecutor(lambda configuration: took(seconds_of(configuration)))
     bench = Bench(PaperObjective(), executor, CorePool(range(48)), folder / "runs", ListDisplay())
-    StudyRunner(store, SPACE, bench, study_file(budget={"trials": stored + 1})).tune()
+    TuningLoop(store, SPACE, bench, study_file(budget={"trials": stored + 1})).tune()
     start = time.perf_counter()
-    StudyRunner(store, SPACE, bench, study_file(budget={"trials": stored + 1 + TRIALS})).tune()
+    TuningLoop(store, SPACE, bench, study_file(budget={"trials": stored + 1 + TRIALS})).tune()
     return (time.perf_counter() - start) / TRIALS
 
 

@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from autotune.coordination.run_manager import Bench
 from autotune.execution.core_pool import CorePool
-from autotune.execution.segments import Leg
+from autotune.execution.segments import Segment
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.tuner import StudyRunner
+from autotune.tuning.tuner import TuningLoop
 from objectives.training.torch import PROGRAMS
 from spaces import Configuration, Float, Integer, Space
 from tests.support.fakes import ListDisplay, definition
@@ -101,9 +101,9 @@ def study(curves: dict[Key, list[float]], rule: str, sampler: str, seed: int, tr
     store = StudyStore.in_memory(definition(SPACE, metrics=(SCORE,)))
     store.use(ValidSetSampler(SPACE, seed=seed, model=sampler == "autotune"))
     with tempfile.TemporaryDirectory() as folder:
-        whole = Leg(EPOCHS, EPOCHS, SCORE)
+        whole = Segment(EPOCHS, EPOCHS, SCORE)
         bench = Bench(PaperTraining(), executor, CorePool(range(2)), Path(folder), ListDisplay(), whole=whole)
-        StudyRunner(store, SPACE, bench, rules).tune()
+        TuningLoop(store, SPACE, bench, rules).tune()
     drawn = [curves[key_of(trial.configuration)] for trial in store.trials()]
     winner = Standings.of(store.trials(), SCORE).ranking[0]
     return Result(

@@ -21,7 +21,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from autotune.performance.measurements.shipped import shipped
 from autotune.performance.regression.boosting import ROUNDS, Trees
-from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import Features, FloatArray
 from autotune.performance.regression.linear import LogLinear
 from autotune.performance.regression.table import Table
@@ -151,12 +151,15 @@ Model = Callable[[list[Measured], list[Measured], Setting], tuple[FloatArray, Fl
 def _ours(train: list[Measured], asked: list[Measured], setting: Setting) -> tuple[FloatArray, FloatArray]:
     model = RunTimes.fitted(train, (), setting)
     assert model is not None
-    found = model.estimate(Cases.measured(asked))
+    found = model.estimate(DesignMatrix.measured(asked))
     return found.mean, found.half
 
 
 def _plain(rows: list[Measured]) -> Table:
-    columns = {**Cases.measured(rows).named, "machine": np.array([row.setting.machine for row in rows], dtype=object)}
+    columns = {
+        **DesignMatrix.measured(rows).named,
+        "machine": np.array([row.setting.machine for row in rows], dtype=object),
+    }
     return Table(
         {name: column for name, column in columns.items() if column.dtype != object},
         {name: column for name, column in columns.items() if column.dtype == object},
@@ -228,7 +231,7 @@ def _answered(train: list[Measured], held: list[Measured]) -> list[Measured]:
 
 
 def _sizes(rows: list[Measured]) -> list[FloatArray]:
-    named = Cases.measured(rows).named
+    named = DesignMatrix.measured(rows).named
     names = ("nodes", "np", "npool", "ndiag", "kpoints", "cutoff_ry")
     return [*(named[name] for name in names), named["np"] / named["npool"]]
 
@@ -272,7 +275,9 @@ def speed(rows: list[Measured]) -> str:
     many = [rows[place] for place in rng.integers(0, len(rows), 10_000)]
     many = [replace(row, value=(row.value or 1.0) * float(np.exp(0.05 * rng.standard_normal()))) for row in many]
     setting = rows[0].setting
-    cases = Cases.measured([replace(rows[place], setting=setting) for place in rng.integers(0, len(rows), 100_000)])
+    cases = DesignMatrix.measured(
+        [replace(rows[place], setting=setting) for place in rng.integers(0, len(rows), 100_000)]
+    )
     start, start_cpu = time.perf_counter(), time.process_time()
     model = RunTimes.fitted(many, (), setting)
     fitted, fitted_cpu = time.perf_counter(), time.process_time()

@@ -32,14 +32,14 @@ import numpy as np
 import optuna
 
 from autotune.coordination.run_manager import Bench
-from autotune.execution.batch_executor import JobExecutor
+from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.core_pool import CorePool
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.search.registry import sampler_of
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import RepeatsSection, SamplerSection
-from autotune.tuning.tuner import StudyRunner
+from autotune.tuning.tuner import TuningLoop
 from benchmarks.coordinator import SPACE as SMALL
 from benchmarks.paperslurm import PaperSlurm
 from launchers import Job, Usage
@@ -186,7 +186,7 @@ class Cluster:
         site = Site("slurm", cores_per_node=64, max_jobs=10**6, poll_s=options.poll_s or 10.0)
         self._submit_s = options.submit_ms / 1e3
         launcher = BatchLauncher(SLURM, site, commands=self._command)
-        self.executor = JobExecutor(launcher, self._note, lambda text: print(text, file=sys.stderr, flush=True))
+        self.executor = BatchExecutor(launcher, self._note, lambda text: print(text, file=sys.stderr, flush=True))
 
     def _command(self, argv: Sequence[str], folder: Path | None = None, answer_file: Path | None = None) -> Answer:
         if argv[0] == "sbatch":
@@ -299,7 +299,7 @@ def tuned(options: argparse.Namespace, folder: Path, bench: Bench, workers: int)
     store.use(sampler_of(SPACE, SamplerSection(name=options.sampler)))
     repeats = ONCE if options.once else RepeatsSection()
     study = study_file(budget={"trials": options.trials, "workers": workers}, repeats=repeats)
-    StudyRunner(store, SPACE, bench, study).tune()
+    TuningLoop(store, SPACE, bench, study).tune()
     bench.display.note(options.trials)  # type: ignore[attr-defined]
     return len(store.runs())
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 
 from autotune.search.base import History
-from autotune.search.expected_gain import AHEAD, DOUBT, prospect_of
+from autotune.search.expected_gain import AHEAD, DOUBT, expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.observation import Observation
 from benchmarks.measured_tables import load_syr2k, load_tables
@@ -125,7 +125,7 @@ def looks_at(problem: Problem, cell: Cell, seed: int, doubt: float) -> Iterator[
     best = cell.best_so_far(problem.worst)
     for trials in range(_FIRST, len(best), _EVERY):
         history = History(rows[:trials], observations[:trials], StudyDirection.MINIMIZE)
-        found = prospect_of(sampler, history, doubt=doubt)
+        found = expected_gain_of(sampler, history, doubt=doubt)
         if found is None:
             continue
         then = best[min(trials + AHEAD, len(best)) - 1]

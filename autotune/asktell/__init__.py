@@ -7,17 +7,17 @@ with AskTell.open(studyfile.load(Path("mine.toml")), "sqlite:////home/me/autotun
 
 from autotune.asktell.asktell import AskTell
 from autotune.asktell.errors import ClosedError, FinishedError, LeaseConflictError, LeaseGoneError, ToldError
-from autotune.asktell.lease import Answer, Asked
-from autotune.asktell.report import Told
+from autotune.asktell.lease import LeasedRun, Reply
+from autotune.asktell.report import RunReport
 
 __all__ = [
-    "Answer",
     "AskTell",
-    "Asked",
     "ClosedError",
     "FinishedError",
     "LeaseConflictError",
     "LeaseGoneError",
-    "Told",
+    "LeasedRun",
+    "Reply",
+    "RunReport",
     "ToldError",
 ]

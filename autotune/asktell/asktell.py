@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Self
 
 from autotune.asktell.errors import ClosedError, FinishedError, ToldError
-from autotune.asktell.lease import Answer, Asked
-from autotune.asktell.replies import Answers
-from autotune.asktell.report import Told
+from autotune.asktell.lease import LeasedRun, Reply
+from autotune.asktell.replies import Replies
+from autotune.asktell.report import RunReport
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
 from autotune.asktell.work_queue import Desk
-from autotune.coordination.session_settings import Place
+from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Status
 from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
 from autotune.machines.this_machine import this_machine
@@ -48,15 +48,15 @@ class AskTell:
     compare the winner with the default. How many runs go on side by side is up to who asks.
     """
 
-    def __init__(self, study: StudyFile, place: Place, desk: Desk, window: "_Window") -> None:
+    def __init__(self, study: StudyFile, settings: SessionSettings, desk: Desk, window: "_Window") -> None:
         """Start the session in a thread of its own; use `open`."""
-        self._study, self._place, self._desk, self._window = study, place, desk, window
+        self._study, self._place, self._desk, self._window = study, settings, desk, window
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._over = False
         self._ending: Exception | None = None
         desk.ready = self._ready.set
-        self._thread = threading.Thread(target=self._work, name=f"asktell {place.name}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"asktell {settings.name}", daemon=True)
 
     @classmethod
     def open(  # noqa: PLR0913  by keyword
@@ -81,16 +81,18 @@ class AskTell:
                 used, or another process has the study open (in PostgreSQL several may).
         """
         window = _Window(say)
-        desk = Desk(shared=sqlite_path(url) is None, answers=Answers(lambda: window.standings), clock=clock)
+        desk = Desk(shared=sqlite_path(url) is None, answers=Replies(lambda: window.standings), clock=clock)
         # A run warms up whatever makes it, which is not known here.
         repeats = study.repeats.model_copy(update={"warm_up_runs": 0})
         runs = Path(tempfile.gettempdir())
-        place = Place(url, name or study.name, runs, this_machine(), local_launcher(), file, if_held=if_held, desk=desk)
-        opened = cls(study.model_copy(update={"repeats": repeats}), place, desk, window)
+        settings = SessionSettings(
+            url, name or study.name, runs, this_machine(), local_launcher(), file, if_held=if_held, desk=desk
+        )
+        opened = cls(study.model_copy(update={"repeats": repeats}), settings, desk, window)
         opened._start()
         return opened
 
-    def ask(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "") -> Asked | None:
+    def ask(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "") -> LeasedRun | None:
         """Return a run to be made; None if there is nothing to do now, and was nothing for `wait_s` seconds.
 
         It is to be told within `lease_s` seconds, else it may be given to somebody else; `who` is kept with the run.
@@ -101,7 +103,7 @@ class AskTell:
         """
         return self.asking(lease_s, wait_s=wait_s, who=who).result()
 
-    def asking(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "") -> Future[Asked | None]:
+    def asking(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "") -> Future[LeasedRun | None]:
         """Ask without waiting for the answer."""
         _check_duration("lease_s", lease_s, _LONGEST_S)
         if not 0.0 <= wait_s <= _LONGEST_WAIT_S:
@@ -111,7 +113,7 @@ class AskTell:
         self._post(request)
         return request.future
 
-    def tell(self, lease: str, told: Told) -> Answer:
+    def tell(self, lease: str, told: RunReport) -> Reply:
         """Take note of what came of a run; it is stored when this returns. The same once more is answered the same.
 
         Raises:
@@ -122,7 +124,7 @@ class AskTell:
         """
         return self.telling(lease, told).result()
 
-    def telling(self, lease: str, told: Told) -> Future[Answer]:
+    def telling(self, lease: str, told: RunReport) -> Future[Reply]:
         """Tell without waiting for the answer."""
         request = TellRequest(lease, told, time.monotonic() + _PATIENCE_S)
         self._post(request)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autotune.coordination.coordinators import Company
+from autotune.coordination.coordinators import Coordinators
 from autotune.storage.leases import Lease
 
 
 @dataclass(kw_only=True)
-class DeskCompany(Company):
+class DeskCompany(Coordinators):
     """The leases of a study whose runs are handed out: `take_run` stores one, `give_run_back` is told
     that one is not to be made, `left` what the dead left."""
 

@@ -13,7 +13,7 @@ _TOKEN_BYTES = 18
 
 
 @dataclass(frozen=True)
-class Asked:
+class LeasedRun:
     """A run to be made by who asked for it, and to be told before `expires_at`, in seconds since 1970.
 
     `run` is its number within the `trial`, from 0; `series` says what it is for: "" is tuning, others are the
@@ -32,7 +32,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What is known of a trial once a run of it was told.
 
     `state` is that of the trial: `complete`, `capped`, `failed`, or `running` where the run has to be made again.
@@ -72,11 +72,11 @@ class Ticket:
         found = record["job"].get(_TICKET)
         return cls(**found) if found else None
 
-    def asked(self, record: Mapping[str, Any], lease_s: float) -> Asked:
+    def asked(self, record: Mapping[str, Any], lease_s: float) -> LeasedRun:
         """Return what who asked gets."""
         purpose, cap = Purpose(**record["purpose"]), record["cap"]
         again = record["name"].rpartition("-")[2] if "-" in record["name"] else "0"
-        return Asked(
+        return LeasedRun(
             lease=self.lease,
             trial=-1 if purpose.trial is None else purpose.trial,
             run=purpose.round if purpose.series else int(again),

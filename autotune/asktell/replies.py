@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from autotune.asktell.errors import LeaseConflictError
-from autotune.asktell.lease import Answer
+from autotune.asktell.lease import Reply
 from autotune.asktell.requests import TellRequest
 from autotune.records.study import Run, State
 from autotune.statistics.standings import Standings
@@ -14,7 +14,7 @@ LEASE, DIGEST = "lease", "digest"
 
 
 @dataclass
-class Answers:
+class Replies:
     """What was told; the same once more is answered alike. `standings` returns how the trials stand, if known."""
 
     standings: Callable[[], Standings | None]
@@ -73,9 +73,9 @@ class Answers:
         for request in waiting:
             request.refuse(error)
 
-    def _answer(self, number: int) -> Answer:
+    def _answer(self, number: int) -> Reply:
         standings = self.now
         trial = standings.trials.get(number) if standings is not None else None
         best = standings.incumbent if standings is not None else None
         state = trial.state if trial is not None else State.RUNNING
-        return Answer(number, state.value, best is not None and best.number == number)
+        return Reply(number, state.value, best is not None and best.number == number)

@@ -18,7 +18,7 @@ _MOST_CORES = 10**8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class RunReport:
     """What came of a run: exactly one of `value`, `metrics`, `failure` and `bound`.
 
     `value` is that of the target metric, `metrics` several by their names. A `failure` is a word of

@@ -4,8 +4,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from autotune.asktell.lease import Answer, Asked
-from autotune.asktell.report import Told
+from autotune.asktell.lease import LeasedRun, Reply
+from autotune.asktell.report import RunReport
 
 _Result = TypeVar("_Result")
 
@@ -30,7 +30,7 @@ class _Answered(Generic[_Result]):
 
 
 @dataclass
-class AskRequest(_Answered[Asked | None]):
+class AskRequest(_Answered[LeasedRun | None]):
     """Somebody asks for a run, and waits for one until `wait_until`, by the monotonic clock.
 
     It is `tried` when all that could be started for it was.
@@ -43,11 +43,11 @@ class AskRequest(_Answered[Asked | None]):
 
 
 @dataclass
-class TellRequest(_Answered[Answer]):
+class TellRequest(_Answered[Reply]):
     """Somebody tells what came of a run; it is answered once that is stored, and refused `until` then."""
 
     lease: str
-    told: Told
+    told: RunReport
     until: float
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from autotune.asktell.coordinators import DeskCompany
 from autotune.asktell.errors import ClosedError, LaterError, LeaseConflictError, LeaseGoneError, ToldError
 from autotune.asktell.lease import Ticket
-from autotune.asktell.replies import DIGEST, LEASE, Answers
+from autotune.asktell.replies import DIGEST, LEASE, Replies
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
 from autotune.coordination.run_manager import Bench, Launched
 from autotune.errors import AutotuneError
@@ -57,7 +57,7 @@ class Desk:
     """
 
     shared: bool
-    answers: Answers
+    answers: Replies
     ready: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.time
     _requests: SimpleQueue[Request] = field(default_factory=SimpleQueue)
@@ -83,7 +83,7 @@ class Desk:
         """Make the runs of a bench."""
         bench.asked, bench.made_with, bench.end_jobs = self.workers, self.made_with, self.forget
 
-    def company(self, book: LeaseBook, holder: str, alone: bool) -> DeskCompany:
+    def coordinators(self, book: LeaseBook, holder: str, alone: bool) -> DeskCompany:
         """Return the coordinators of the study, to whom leases have tickets."""
         self._write = book.take
         back, come = self.give_back, self.leave_to_come

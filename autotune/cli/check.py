@@ -13,9 +13,9 @@ from autotune.cli.where import CoresOption, restrict
 from autotune.display.console import shown
 from autotune.errors import ExitCode
 from autotune.machines.this_machine import this_machine
-from autotune.planning.check import Checkup
+from autotune.planning.check import CheckReport
 from autotune.planning.check import check as examined
-from autotune.planning.trial_run import FirstRun, Reading, first_run
+from autotune.planning.trial_run import NumberRead, TrialRun, trial_run
 from launchers.local import local_launcher
 
 
@@ -42,7 +42,7 @@ def check(
         claim = CoreClaim.claim(machine.cpus)
         try:
             limit_s = found.study.budget.run_time_limit_s if found.study else None
-            tried = first_run(found.plan.objective, found.space.default(), machine, launcher, limit_s)
+            tried = trial_run(found.plan.objective, found.space.default(), machine, launcher, limit_s)
         finally:
             claim.release()
     code = _exit_code(found, tried)
@@ -57,7 +57,7 @@ def check(
     raise typer.Exit(code)
 
 
-def _exit_code(found: Checkup, tried: FirstRun | None) -> ExitCode:
+def _exit_code(found: CheckReport, tried: TrialRun | None) -> ExitCode:
     if found.mistakes:
         return ExitCode.USAGE
     if found.missing:
@@ -69,7 +69,7 @@ def _quoted(name: str) -> str:
     return f"'{name}'" if " " in name else name
 
 
-def _print(path: Path, found: Checkup) -> None:
+def _print(path: Path, found: CheckReport) -> None:
     if found.mistakes:
         plural = "mistake" if len(found.mistakes) == 1 else "mistakes"
         errors().print(f"{path}: {len(found.mistakes)} {plural}", markup=False)
@@ -85,7 +85,7 @@ def _print(path: Path, found: Checkup) -> None:
         output().print(f"warning: {warning}", markup=False)
 
 
-def _print_plan(found: Checkup) -> None:
+def _print_plan(found: CheckReport) -> None:
     assert found.space is not None
     size = found.space.size
     about = "" if size.exact else "about "
@@ -102,7 +102,7 @@ def _print_plan(found: Checkup) -> None:
         output().print(f"command: {found.command}", markup=False)
 
 
-def _print_run(tried: FirstRun) -> None:
+def _print_run(tried: TrialRun) -> None:
     output().print(f"run: exit code {tried.exit_code}, {tried.usage.elapsed_s:.3g} s", markup=False)
     for one in (*tried.metrics, *([tried.answer] if tried.answer else [])):
         output().print(f"  {_told(one)}", markup=False)
@@ -114,7 +114,7 @@ def _print_run(tried: FirstRun) -> None:
             errors().print(f"  {line}", markup=False)
 
 
-def _told(one: Reading) -> str:
+def _told(one: NumberRead) -> str:
     if one.value is None:
         return one.why or f"{one.name}: not read"
     return f"{one.name}: {one.value:.10g} {one.unit}".rstrip()
@@ -124,7 +124,7 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _to_dict(path: Path, found: Checkup, tried: FirstRun | None) -> dict[str, Any]:
+def _to_dict(path: Path, found: CheckReport, tried: TrialRun | None) -> dict[str, Any]:
     size = found.space.size if found.space is not None else None
     return {
         "file": str(path),

@@ -34,8 +34,8 @@ from autotune.storage.study_lock import IfHeld
 from autotune.studyfile import StudyFile, parse
 
 if TYPE_CHECKING:
-    from autotune.comparison.scaling import Point
-    from autotune.coordination.session_settings import Place
+    from autotune.comparison.scaling import ScalingPoint
+    from autotune.coordination.session_settings import SessionSettings
     from autotune.statistics.verdict import Interval
 
 RunsOption = Annotated[
@@ -62,9 +62,9 @@ def confirm(
 
     asked = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
     given = {key: value for key, value in asked.items() if value is not None}
-    study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), given)
-    with pausable() as pause, displayed(_when_stopped(place)) as display:
-        summary = confirm_study(study, replace(place, pause=pause), display)
+    study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), given)
+    with pausable() as pause, displayed(_when_stopped(settings)) as display:
+        summary = confirm_study(study, replace(settings, pause=pause), display)
     if as_json:
         print_json(summary.to_dict())
     else:
@@ -92,16 +92,16 @@ def ablate(
     from autotune.storage.study_store import StudyStore  # noqa: PLC0415
     from autotune.tuning.session import ablate_study  # noqa: PLC0415
 
-    study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
-    with pausable() as pause, displayed(_when_stopped(place)) as display:
-        found = ablate_study(study, replace(place, pause=pause), display, study.verdict.pairs)
+    study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
+    with pausable() as pause, displayed(_when_stopped(settings)) as display:
+        found = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
     if as_json:
         print_json(found.to_dict() | {"accepted": found.accepted} if found else None)
         return
     if found is None:
         output().print("no configuration of this study is better than the default: there is nothing to take apart")
         return
-    metric = StudyStore.read(place.url, name).definition.target
+    metric = StudyStore.read(settings.url, name).definition.target
     drawn = bars(found, metric)
     output().print(_table(found))
     reasons = [f"{effect.parameter}: {effect.why}" for effect in found.effects if effect.why]
@@ -110,7 +110,7 @@ def ablate(
     output().print(conclusion(found), markup=False)
     if not drawn:
         return
-    path = picture or place.runs / "ablation.png"
+    path = picture or settings.runs / "ablation.png"
     draw_bars(drawn, metric, f"study {name}: what each option is worth", path)
     output().print(f"picture: {path}", markup=False)
 
@@ -128,9 +128,9 @@ def scaling(
     """Run the winner with one process, two, and so on: tables of strong and weak scaling."""
     from autotune.tuning.session import scale_study  # noqa: PLC0415  Ray and Optuna take a second to import
 
-    study, place = _stored(name, storage, runs, cores, if_held(wait, take_over), {})
-    with pausable() as pause, displayed(_when_stopped(place)) as display:
-        found = scale_study(study, replace(place, pause=pause), display, rounds)
+    study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), {})
+    with pausable() as pause, displayed(_when_stopped(settings)) as display:
+        found = scale_study(study, replace(settings, pause=pause), display, rounds)
     if as_json:
         print_json([point.to_dict() for point in found])
         return
@@ -140,7 +140,7 @@ def scaling(
             output().print(_scaling_table(points, f"{kind} scaling"))
 
 
-def _scaling_table(points: "list[Point]", title: str) -> Table:
+def _scaling_table(points: "list[ScalingPoint]", title: str) -> Table:
     others = list(points[0].others)
     fixed = (Column(name, no_wrap=True) for name in ("processes", "runs", "value", "speed-up", "efficiency"))
     table = Table(*fixed, *(Column(name.replace("_", " ")) for name in others), title=title)
@@ -157,14 +157,14 @@ def _scaling_table(points: "list[Point]", title: str) -> Table:
     return table
 
 
-def _when_stopped(place: "Place") -> str:
-    return STOPPED if place.queue is None else LEFT.format(name=place.name)
+def _when_stopped(settings: "SessionSettings") -> str:
+    return STOPPED if settings.queue is None else LEFT.format(name=settings.name)
 
 
 def _stored(
     name: str, storage: str, runs: Path | None, cores: str | None, held: IfHeld, verdict: dict[str, Any]
-) -> "tuple[StudyFile, Place]":
-    from autotune.coordination.session_settings import Place, default_runs  # noqa: PLC0415
+) -> "tuple[StudyFile, SessionSettings]":
+    from autotune.coordination.session_settings import SessionSettings, default_runs  # noqa: PLC0415
     from autotune.tuning.session import stored_study  # noqa: PLC0415
 
     url = storage_url(storage)
@@ -179,7 +179,7 @@ def _stored(
     check_commands(cluster)
     machine, launcher, facts = machine_and_launcher(cluster, cores, name)
     folder = runs or default_runs(url, name)
-    return as_wide_as(study, cluster), Place(url, name, folder, machine, launcher, if_held=held, facts=facts)
+    return as_wide_as(study, cluster), SessionSettings(url, name, folder, machine, launcher, if_held=held, facts=facts)
 
 
 def _table(found: Ablation) -> Table:

@@ -71,7 +71,7 @@ def _import(
 ) -> None:
     from autotune.performance.measurements.files import read_any  # noqa: PLC0415  pydantic and numpy take a while
     from autotune.performance.measurements.machine_names import described, place  # noqa: PLC0415
-    from autotune.storage.measurement_store import Added, Library  # noqa: PLC0415
+    from autotune.storage.measurement_store import Added, MeasurementStore  # noqa: PLC0415
 
     found = read_any(path, mapping, given, place)
     machines = dict.fromkeys(one.setting.machine for one in found.measured)
@@ -81,7 +81,7 @@ def _import(
         msg = f"there is no measurement in {path} ({found.kind}){reasons}"
         raise ImportFileError(msg)
     url = storage_url(storage)
-    added = Added() if dry_run else Library.create(url).add(found.measured)
+    added = Added() if dry_run else MeasurementStore.create(url).add(found.measured)
     if as_json:
         machines_of = {"unknown_machines": unknown, "dry_run": dry_run}
         print_json(found.to_dict() | machines_of | asdict(added))
@@ -101,11 +101,11 @@ def _import(
 def _list(storage: str, *, as_json: bool) -> None:
     from autotune.performance.measurements.shipped import shipped  # noqa: PLC0415
     from autotune.storage.address import sqlite_path  # noqa: PLC0415
-    from autotune.storage.measurement_store import Library  # noqa: PLC0415
+    from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415
 
     url = storage_url(storage)
     path = sqlite_path(url)
-    kept = [] if path is not None and not path.is_file() else Library.read(url).sources()
+    kept = [] if path is not None and not path.is_file() else MeasurementStore.read(url).sources()
     rows = [asdict(row) | {"shipped": False} for row in kept]
     of: dict[tuple[str, str], int] = {}
     for one in shipped():
@@ -121,15 +121,15 @@ def _list(storage: str, *, as_json: bool) -> None:
 
 
 def _remove(storage: str, source: str, *, as_json: bool) -> None:
-    from autotune.storage.measurement_store import Library  # noqa: PLC0415
+    from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415
 
     url = storage_url(storage)
-    known = [row.source for row in Library.read(url).sources()]
+    known = [row.source for row in MeasurementStore.read(url).sources()]
     if source not in known:
         listed = "\n".join(f"  {name}" for name in dict.fromkeys(known)) or "  none"
         msg = f"nothing in {shown(url)} came from {source!r}; its sources:\n{listed}"
         raise ImportFileError(msg)
-    gone = Library.create(url).remove(source)
+    gone = MeasurementStore.create(url).remove(source)
     if as_json:
         print_json({"source": source, "removed": gone})
     else:

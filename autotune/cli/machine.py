@@ -52,12 +52,12 @@ def machine(
 
 def _measured() -> MachineDescription:
     # Only this needs what starts ranks and processes.
-    from autotune.machines.figures import Bench, measure  # noqa: PLC0415
+    from autotune.machines.figures import FigureBenchmark, measure  # noqa: PLC0415
     from launchers.detect import detect  # noqa: PLC0415
 
     whole = this_machine()
     detected = describe(whole, programs=True)
-    bench = Bench(whole.cpus, Path.cwd(), detect())
+    bench = FigureBenchmark(whole.cpus, Path.cwd(), detect())
     with displayed("stopped: nothing was kept, and nothing is left running") as display:
         display.line(f"measuring {whole}")
         figures = measure(detected, bench, display.line)

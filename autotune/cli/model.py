@@ -16,7 +16,7 @@ from autotune.errors import CannotRunHereError
 from autotune.studyfile import suggestion
 
 if TYPE_CHECKING:
-    from autotune.performance.accuracy import By, Choice, Held, Times
+    from autotune.performance.accuracy import By, Choice, HeldOutSetting, Times
     from autotune.pictures import Point
     from autotune.records.measurement import Measured
 
@@ -57,7 +57,7 @@ def model(
     from autotune.performance.accuracy import left_out  # noqa: PLC0415  XGBoost and scikit-learn take a second, too
     from autotune.pictures import draw_calibration  # noqa: PLC0415
 
-    found: dict[By, list[Held]] = {}
+    found: dict[By, list[HeldOutSetting]] = {}
     for by in _BY:
         found[by] = []
         for held in left_out(own, by):
@@ -113,7 +113,7 @@ def _fitted_on(own: "Sequence[Measured]") -> None:
         output().print(f"({number}) {source}", markup=False)
 
 
-def _report(by: "By", rows: "Sequence[Held]") -> None:
+def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
     if not rows:
         output().print(f"no {by} could be left out: at least two are needed, with 3 values by the same metric")
         return
@@ -126,7 +126,7 @@ def _report(by: "By", rows: "Sequence[Held]") -> None:
     times = Table(title=f"values predicted without the {by}'s own measurements")
     for title in (by, "error", "rank", "in 90 %", "width", "no answer"):
         times.add_column(title)
-    groups: dict[str, list[Held]] = defaultdict(list)
+    groups: dict[str, list[HeldOutSetting]] = defaultdict(list)
     for held in rows:
         groups[held.setting.machine if by == "machine" else held.setting.workload].append(held)
     for name, group in groups.items():
@@ -165,7 +165,7 @@ def _times(found: "Sequence[Times | None]") -> list[str]:
     ]
 
 
-def _row(held: "Held") -> dict[str, Any]:
+def _row(held: "HeldOutSetting") -> dict[str, Any]:
     setting = held.setting
     named = {"machine": setting.place, "workload": setting.workload, "metric": setting.metric.name}
     row = named | {name: value for name, value in asdict(held).items() if name != "setting"}
@@ -175,7 +175,7 @@ def _row(held: "Held") -> dict[str, Any]:
     return row
 
 
-def _points(rows: "Sequence[Held]") -> "dict[str, Sequence[Point]]":
+def _points(rows: "Sequence[HeldOutSetting]") -> "dict[str, Sequence[Point]]":
     return {
         f"{held.setting.place}, {held.setting.workload}": held.times.predicted
         for held in rows

@@ -190,11 +190,11 @@ def study(
         return
     check_commands(cluster)
     # Ray and Optuna take a second to import: what is wrong above is said before.
-    from autotune.coordination.session_settings import Place, default_runs  # noqa: PLC0415
+    from autotune.coordination.session_settings import SessionSettings, default_runs  # noqa: PLC0415
     from autotune.tuning.session import run_study  # noqa: PLC0415
 
     url = storage_url(storage)
-    place = Place(
+    settings = SessionSettings(
         url,
         stored_name,
         runs or default_runs(url, stored_name),
@@ -208,8 +208,8 @@ def study(
     )
     stopped = STOPPED if cluster is None else LEFT.format(name=stored_name)
     with pausable() as pause, displayed(stopped, status) as display:
-        place = replace(place, deadline=_deadline(ends_at, display), pause=pause)
-        summary = run_study(chosen, place, display)
+        settings = replace(settings, deadline=_deadline(ends_at, display), pause=pause)
+        summary = run_study(chosen, settings, display)
     if as_json:
         print_json(summary.to_dict())
         return

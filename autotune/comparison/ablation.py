@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, Self
 
-from autotune.comparison.blocks import Rounds, Side, Table
+from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.confirm import changes, present_verdict
 from autotune.coordination.run_manager import Bench
 from autotune.records.study import TrialRecord
-from autotune.scheduling.equivalence import Sameness
+from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics import signed_rank
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Interval, ratio_interval
@@ -169,7 +169,7 @@ class _Comparison:
             over_winner=self._ratio(table, 1, place),
         )
 
-    def _effect(self, option: str, table: Table) -> OptionEffect:
+    def _effect(self, option: str, table: BlockTable) -> OptionEffect:
         alone, without = self._alone(option), self._without([option])
         invalid = [
             f"{title} is not valid: {'; '.join(self.space.violations(configuration))}"
@@ -186,7 +186,7 @@ class _Comparison:
             unused=all(option in run.outcome.unused for run in self.winner.runs) or self._same(without) == self.winner,
         )
 
-    def _ratio(self, table: Table, slower: int | None, faster: int | None) -> Interval | None:
+    def _ratio(self, table: BlockTable, slower: int | None, faster: int | None) -> Interval | None:
         if slower is None or faster is None:
             return None
         if slower == faster:
@@ -199,14 +199,14 @@ class _Comparison:
 
     def _same(self, configuration: Configuration) -> TrialRecord | None:
         """Return the default or the winner if the configuration is the same in effect."""
-        return Sameness.of((self.default, self.winner), self.bench.alike).twin(configuration)
+        return Equivalence.of((self.default, self.winner), self.bench.alike).twin(configuration)
 
-    def _place(self, table: Table, configuration: Configuration) -> int | None:
+    def _place(self, table: BlockTable, configuration: Configuration) -> int | None:
         twin = self._same(configuration)
         return table.place(twin.configuration if twin else configuration)
 
-    def _rounds(self, series: str, sides: tuple[Side, ...]) -> Rounds:
-        return Rounds(
+    def _rounds(self, series: str, sides: tuple[Side, ...]) -> Blocks:
+        return Blocks(
             self.store, self.bench, self.standings, series, sides, self.study.sampler.seed, series.partition(":")[0]
         )
 

@@ -46,7 +46,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Table:
+class BlockTable:
     """What the rounds of one series showed so far: (round, side) -> run."""
 
     sides: tuple[Side, ...]
@@ -91,7 +91,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Rounds:
+class Blocks:
     """A series of rounds of a study.
 
     Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
@@ -106,7 +106,7 @@ class Rounds:
     phase: str
     other_workload: bool = False
 
-    def table(self) -> Table:
+    def table(self) -> BlockTable:
         """Return what is in storage."""
         places = {_key(side.configuration): place for place, side in enumerate(self.sides)}
         runs = {
@@ -114,9 +114,9 @@ class Rounds:
             for run in self.store.runs()
             if run.series == self.series and _key(run.configuration) in places
         }
-        return Table(self.sides, runs, self.standings.metric.name)
+        return BlockTable(self.sides, runs, self.standings.metric.name)
 
-    def until(self, count: int) -> Table:
+    def until(self, count: int) -> BlockTable:
         """Run until there were `count` rounds, those of earlier sessions included.
 
         Raises:
@@ -138,12 +138,12 @@ class Rounds:
                 return table
             for task, outcome in self._wait(lambda: self.bench.display.update(self._status(flying.values(), count))):
                 place, launched = flying.pop(task.key)
-                run = self.bench.ended(launched, continued(None, outcome, task.leg) if task.leg else outcome)
+                run = self.bench.ended(launched, continued(None, outcome, task.segment) if task.segment else outcome)
                 if run.outcome.retryable:
                     flying[task.key] = place, self._again(launched, run)
                     continue
                 self.store.add_runs([run], [task.job.name])
-                table = Table(self.sides, {**table.runs, place: run}, table.metric)
+                table = BlockTable(self.sides, {**table.runs, place: run}, table.metric)
                 if not any(number == place[0] for number, _ in (*todo, *(other for other, _ in flying.values()))):
                     self.bench.display.line(f"{self.phase}, round {place[0] + 1}: {self._said(place[0], table)}")
 
@@ -153,7 +153,7 @@ class Rounds:
     def _key(self, place: tuple[int, int]) -> int:
         return place[0] * len(self.sides) + place[1]
 
-    def _width(self, table: Table) -> int:
+    def _width(self, table: BlockTable) -> int:
         """Return how many runs may go on at a time: one while the answer that others must agree with is not known."""
         return self.bench.width if self._reference(table) is not None or not self.other_workload else 1
 
@@ -162,14 +162,14 @@ class Rounds:
             return list(range(len(self.sides)))
         return [int(side) for side in np.random.default_rng([self.seed, number]).permutation(len(self.sides))]
 
-    def _reference(self, table: Table) -> Answer | None:
+    def _reference(self, table: BlockTable) -> Answer | None:
         if self.other_workload:
             complete = (run for (_, side), run in table.runs.items() if side == 0 and run.outcome.complete)
             return next((run.outcome.answer for run in complete), None)
         baseline = self.standings.baseline
         return baseline.answer if baseline else None
 
-    def _launch(self, place: tuple[int, int], table: Table) -> Launched:
+    def _launch(self, place: tuple[int, int], table: BlockTable) -> Launched:
         number, side = place
         chosen = self.sides[side]
         folder = f"{self.series}-{number:02d}-{side}".replace(":", "-").replace(",", "-")
@@ -206,7 +206,7 @@ class Rounds:
                 return ended
             self.bench.check_time()
 
-    def _said(self, number: int, table: Table) -> str:
+    def _said(self, number: int, table: BlockTable) -> str:
         metric = self.standings.metric
         parts = []
         for place, side in enumerate(self.sides):

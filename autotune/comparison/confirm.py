@@ -12,10 +12,10 @@ from typing import Any
 
 from scipy.special import stdtrit
 
-from autotune.comparison.blocks import Rounds, Side, Table
+from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.coordination.run_manager import Bench
 from autotune.records.study import TrialRecord
-from autotune.statistics.mixed_model import Sample, fit
+from autotune.statistics.mixed_model import MeasuredRun, fit
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict, pairs_needed, ratio_interval
 from autotune.storage.study_store import VERDICT, StudyStore
@@ -66,11 +66,11 @@ def confirm(store: StudyStore, bench: Bench, study: StudyFile) -> Verdict | None
     differences = len(changes(winner.configuration, found.default.configuration))
     verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
     sides = (Side.of(found.default, "default"), Side.of(winner, f"trial {winner.number}"))
-    rounds = Rounds(store, bench, standings, f"verdict:{winner.number}", sides, seed, "confirming")
+    rounds = Blocks(store, bench, standings, f"verdict:{winner.number}", sides, seed, "confirming")
     return compared(verdict, rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
 
 
-def compared(verdict: Verdict, rounds: Rounds, settings: VerdictSection, keep: Callable[[Verdict], None]) -> Verdict:
+def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: Callable[[Verdict], None]) -> Verdict:
     """Run pairs until there are enough; `keep` is given what can be said on the way, and in the end.
 
     The sides are the default and the winner.
@@ -128,7 +128,7 @@ def is_about(verdict: Verdict, standings: Standings) -> bool:
     return best is not None and best.number in verdict.candidates
 
 
-def _with_pairs(verdict: Verdict, table: Table) -> Verdict:
+def _with_pairs(verdict: Verdict, table: BlockTable) -> Verdict:
     failures = [f"trial {verdict.winner}: {text}" for text in table.failures(1)]
     failures += [f"default: {text}" for text in table.failures(0)]
     return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures))
@@ -143,10 +143,10 @@ def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -
         *(Side.of(trial, f"trial {trial.number}") for trial in found.candidates),
     )
     series = "select:" + ",".join(str(trial.number) for trial in found.candidates)
-    rounds = Rounds(store, bench, found.standings, series, sides, study.sampler.seed, "choosing")
+    rounds = Blocks(store, bench, found.standings, series, sides, study.sampler.seed, "choosing")
     table = rounds.until(study.verdict.rounds)
     samples = [
-        Sample(place, number, found.standings.to_log(value))
+        MeasuredRun(place, number, found.standings.to_log(value))
         for place in range(len(sides))
         for number, value in table.values(place).items()
     ]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from autotune.comparison.blocks import Rounds, Side
+from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.confirm import asked_now, changes, compared, present_verdict
 from autotune.coordination.run_manager import Bench
 from autotune.planning.prepare import Workload
@@ -23,7 +23,7 @@ SERIES = "workload"
 
 
 @dataclass(frozen=True)
-class Carried:
+class WorkloadComparison:
     """The winner on another workload: the verdict there, or `why` there can be none.
 
     `digest` is that of the workload as it was then, `facts` are its own.
@@ -49,23 +49,23 @@ class Carried:
         return cls(**{**stored, "verdict": Verdict.from_dict(stored["verdict"])})
 
 
-def stored_carried(store: StudyStore) -> tuple[Carried, ...]:
+def stored_workload_comparisons(store: StudyStore) -> tuple[WorkloadComparison, ...]:
     """Return what was stored, on whatever winner, with the confidence that is asked for now."""
     stored = store.attribute(WORKLOADS) or {}
     if not stored:
         return ()
     study = store.definition.study
-    found = (Carried.from_dict(one) for one in stored.values())
+    found = (WorkloadComparison.from_dict(one) for one in stored.values())
     return tuple(replace(one, verdict=asked_now(one.verdict, study)) for one in found)
 
 
-def carry(store: StudyStore, bench: Bench, study: StudyFile, workloads: Sequence[Workload]) -> None:
+def compare_on_workloads(store: StudyStore, bench: Bench, study: StudyFile, workloads: Sequence[Workload]) -> None:
     """Compare the winner with the default on each of the workloads; nothing to do without a significant winner."""
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
     verdict = present_verdict(store, standings)
     if verdict is None or standings.baseline is None or not verdict.significant(standings.metric):
         return
-    known = {one.workload: one for one in stored_carried(store)}
+    known = {one.workload: one for one in stored_workload_comparisons(store)}
     for workload in workloads:
         found = _Comparison(store, bench, study, standings, workload).carried(verdict, known)
         _keep(store, known, found)
@@ -79,13 +79,13 @@ class _Comparison:
     standings: Standings
     workload: Workload
 
-    def carried(self, verdict: Verdict, known: dict[str, Carried]) -> Carried:
+    def carried(self, verdict: Verdict, known: dict[str, WorkloadComparison]) -> WorkloadComparison:
         default, winner = self.standings.baseline, self.standings.trials[verdict.winner]
         assert default is not None
         workload, settings = self.workload, self.study.verdict
         differences = len(changes(winner.configuration, default.configuration))
         empty = Verdict(winner.number, (winner.number,), differences, settings.confidence, settings.precision)
-        found = Carried(workload.name, workload.digest, dict(workload.plan.facts), empty)
+        found = WorkloadComparison(workload.name, workload.digest, dict(workload.plan.facts), empty)
         for title, trial in (("the default", default), ("the winner", winner)):
             if broken := workload.space.violations(trial.configuration):
                 return replace(found, why=f"{title} is not valid there: {'; '.join(broken)}")
@@ -93,7 +93,7 @@ class _Comparison:
             Side("default", default.configuration),
             Side(f"trial {winner.number}", winner.configuration),
         )
-        rounds = Rounds(
+        rounds = Blocks(
             self.store,
             replace(self.bench, objective=workload.plan.objective),
             self.standings,
@@ -109,6 +109,6 @@ class _Comparison:
         return replace(found, verdict=verdict)
 
 
-def _keep(store: StudyStore, known: dict[str, Carried], found: Carried) -> None:
+def _keep(store: StudyStore, known: dict[str, WorkloadComparison], found: WorkloadComparison) -> None:
     known[found.workload] = found
     store.set_attribute(WORKLOADS, {name: one.to_dict() for name, one in known.items()})

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from autotune.comparison.blocks import Rounds, Side, Table
+from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.coordination.run_manager import Bench
 from autotune.display.console import shown
 from autotune.errors import CannotRunHereError, StudyFileError
@@ -25,7 +25,7 @@ Kind = Literal["strong", "weak"]
 
 
 @dataclass(frozen=True)
-class Point:
+class ScalingPoint:
     """So many processes: the median of the metric over so many runs, and of the others.
 
     `speed_up` is against the fewest processes; `efficiency` is what each process is worth, 1 is ideal.
@@ -75,7 +75,7 @@ def variants(base: Configuration, space: Space, section: ScalingSection) -> list
     return found
 
 
-def scale(store: StudyStore, bench: Bench, space: Space, study: StudyFile, rounds: int) -> list[Point]:
+def scale(store: StudyStore, bench: Bench, space: Space, study: StudyFile, rounds: int) -> list[ScalingPoint]:
     """Measure in so many rounds, those of an earlier call included.
 
     Raises:
@@ -97,7 +97,7 @@ def scale(store: StudyStore, bench: Bench, space: Space, study: StudyFile, round
             configurations.append(configuration)
     sides = tuple(Side(f"{number}", configuration) for number, configuration in enumerate(configurations))
     series = f"{SERIES}:{text_digest(repr(sorted(base.items())))}"
-    table = Rounds(store, bench, summary.standings, series, sides, study.sampler.seed, SERIES).until(rounds)
+    table = Blocks(store, bench, summary.standings, series, sides, study.sampler.seed, SERIES).until(rounds)
     for place, side in enumerate(sides):
         for failure in table.failures(place)[:1]:
             bench.display.line(f"not in the tables, {shown(side.configuration)}: {failure}")
@@ -110,8 +110,8 @@ def scale(store: StudyStore, bench: Bench, space: Space, study: StudyFile, round
 
 
 def _points(
-    kind: Kind, wanted: list[tuple[Kind, int, Configuration]], table: Table, metrics: tuple[Metric, ...]
-) -> list[Point]:
+    kind: Kind, wanted: list[tuple[Kind, int, Configuration]], table: BlockTable, metrics: tuple[Metric, ...]
+) -> list[ScalingPoint]:
     measured = []
     for _, count, configuration in wanted:
         place = table.place(configuration)
@@ -121,7 +121,7 @@ def _points(
         return []
     target, (fewest, _, _, first) = metrics[0], measured[0]
     return [
-        Point(
+        ScalingPoint(
             kind,
             count,
             configuration,

@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.coordination.coordinators import Company, new_holder, shown
+from autotune.coordination.coordinators import Coordinators, new_coordinator_id, shown
 from autotune.coordination.lease_record import Leased
 from autotune.errors import BusyError
 from autotune.storage.address import lock_path, sqlite_path
@@ -67,31 +67,31 @@ def _held(url: str, name: str, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def _cancel(store: StudyStore, *, alone: bool) -> Cancelled:
-    holder = new_holder()
-    company = Company(store.leases(holder), holder, alone)
-    company.look()
-    if company.others:
-        who = ", ".join(sorted(shown(other) for other in company.others))
+    holder = new_coordinator_id()
+    coordinators = Coordinators(store.leases(holder), holder, alone)
+    coordinators.look()
+    if coordinators.others:
+        who = ", ".join(sorted(shown(other) for other in coordinators.others))
         msg = f"study {store.name!r} is being worked on by {who}: stop that first (Ctrl-C there, or kill), then cancel"
         raise BusyError(msg)
-    return cancel_leased(company, _launcher)
+    return cancel_leased(coordinators, _launcher)
 
 
 def _launcher(scheduler: str) -> BatchLauncher:
     return BatchLauncher(SCHEDULERS[scheduler], Site(scheduler, poll_s=_POLL_S))
 
 
-def cancel_leased(company: Company, launcher_of: Callable[[str], BatchLauncher]) -> Cancelled:
+def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], BatchLauncher]) -> Cancelled:
     """End the jobs whose leases nobody living has; those of one scheduler together, by its launcher."""
     queues: dict[str, tuple[BatchLauncher, list[_InQueue]]] = {}
-    for lease in company.inherit():
+    for lease in coordinators.inherit():
         leased = Leased.from_dict(lease.record)
         if leased.scheduler and leased.scheduler not in queues:
             queues[leased.scheduler] = launcher_of(leased.scheduler), []
         launcher, jobs = queues.get(leased.scheduler, (None, []))
         job_id = None if launcher is None else lease.job_id or launcher.submitted(Path(leased.job["folder"]))
         if job_id is None:
-            company.release(lease.place)
+            coordinators.release(lease.place)
         else:
             jobs.append(_InQueue(lease, job_id))
     # All are told before any is waited for.
@@ -108,7 +108,7 @@ def cancel_leased(company: Company, launcher_of: Callable[[str], BatchLauncher])
                 ended.append(job.job_id)
             elif status.state in _OVER:
                 cancelled.append(job.job_id)
-                company.release(job.lease.place)
+                coordinators.release(job.lease.place)
             else:
                 left.append(job.job_id)
         if launcher.trouble:

@@ -24,7 +24,7 @@ _ROLE = "role:"
 _LOOK_S = 5.0
 
 
-def new_holder() -> str:
+def new_coordinator_id() -> str:
     """Return a name for this process as a coordinator: its host, its number there, and a word of its own."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
 
@@ -36,7 +36,7 @@ def shown(holder: str) -> str:
 
 
 @dataclass
-class Company:
+class Coordinators:
     """The leases of a study as `holder` sees them. When alone, whoever else has a lease is dead."""
 
     book: LeaseBook

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from autotune.execution.capping import Cap
-from autotune.execution.segments import Leg
+from autotune.execution.segments import Segment
 from autotune.execution.task import Task, job_from_description
 from autotune.records.study import Purpose
 from objectives.base import Answer, Metric, Objective
@@ -35,10 +35,12 @@ class Leased:
         cap = None if task.cap is None else replace(task.cap, pace=None)
         return cls(purpose, job, task.job.name, task.job.time_limit_s, started, cap, task.seed, task.attempt, scheduler)
 
-    def task(self, key: int, objective: Objective, *, reference: Answer | None = None, leg: Leg | None = None) -> Task:
+    def task(
+        self, key: int, objective: Objective, *, reference: Answer | None = None, segment: Segment | None = None
+    ) -> Task:
         """Return the task of the run, for a coordinator that goes on with it."""
         job = replace(job_from_description(self.job), name=self.name, time_limit_s=self.time_limit_s)
-        return Task(key, job, objective, reference, self.cap, leg, self.seed, self.attempt)
+        return Task(key, job, objective, reference, self.cap, segment, self.seed, self.attempt)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form that is stored."""

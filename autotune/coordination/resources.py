@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
-from autotune.coordination.coordinators import Company, new_holder
-from autotune.coordination.session_settings import Place
+from autotune.coordination.coordinators import Coordinators, new_coordinator_id
+from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import NothingWorkedError, StorageError
-from autotune.execution.batch_executor import JobExecutor
+from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.core_pool import CoreClaim, CorePool, Pool
 from autotune.execution.executor import Executor
 from autotune.storage.address import lock_path
@@ -29,7 +29,7 @@ class QueuePool:
 
 
 @contextmanager
-def held(place: Place, display: Display, *, claim: bool) -> Iterator[Place]:
+def held(settings: SessionSettings, display: Display, *, claim: bool) -> Iterator[SessionSettings]:
     """Hold the study, and its cores or its cluster; provide the place as it is then.
 
     A study on a storage for several coordinators is held by nobody. Without `claim` nothing runs.
@@ -38,29 +38,29 @@ def held(place: Place, display: Display, *, claim: bool) -> Iterator[Place]:
         BusyError: somebody else has the study or the cores.
         PausedError: a pause was asked for.
     """
-    with nullcontext() if place.shared else _locked(place, display):
-        if not claim or place.queue is not None or place.desk is not None:
-            yield place
+    with nullcontext() if settings.shared else _locked(settings, display):
+        if not claim or settings.queue is not None or settings.desk is not None:
+            yield settings
             return
-        if place.ray_address is not None:
+        if settings.ray_address is not None:
             from autotune.execution.ray_executor import joined_cluster  # noqa: PLC0415
 
-            with joined_cluster(place.ray_address, place.runs, display.line, place.ray_nodes) as cluster:
-                yield replace(place, machine=cluster.machine, cluster=cluster)
+            with joined_cluster(settings.ray_address, settings.runs, display.line, settings.ray_nodes) as cluster:
+                yield replace(settings, machine=cluster.machine, cluster=cluster)
             return
-        wait_by = display.waits if place.if_held is IfHeld.WAIT else None
-        with place.pause.waiting():
-            cores = CoreClaim.claim(place.machine.cpus, wait_by=wait_by)
+        wait_by = display.waits if settings.if_held is IfHeld.WAIT else None
+        with settings.pause.waiting():
+            cores = CoreClaim.claim(settings.machine.cpus, wait_by=wait_by)
         try:
-            yield place
+            yield settings
         finally:
             cores.release()
 
 
 @contextmanager
-def _locked(place: Place, display: Display) -> Iterator[None]:
-    with place.pause.waiting():
-        lock = StudyLock.acquire(lock_path(place.url, place.name), place.name, place.if_held, display.waits)
+def _locked(settings: SessionSettings, display: Display) -> Iterator[None]:
+    with settings.pause.waiting():
+        lock = StudyLock.acquire(lock_path(settings.url, settings.name), settings.name, settings.if_held, display.waits)
     try:
         yield
     finally:
@@ -68,24 +68,24 @@ def _locked(place: Place, display: Display) -> Iterator[None]:
 
 
 @contextmanager
-def company_of(place: Place, store: StudyStore) -> Iterator[Company | None]:
+def coordinators_of(settings: SessionSettings, store: StudyStore) -> Iterator[Coordinators | None]:
     """Provide the other coordinators of a study; None where there can be none, and no run outlives its own."""
-    if not place.shared and place.queue is None and place.desk is None:
+    if not settings.shared and settings.queue is None and settings.desk is None:
         yield None
         return
-    holder = new_holder()
-    joined = Company if place.desk is None else place.desk.company
-    company = joined(store.leases(holder), holder, not place.shared)
-    company.join()
+    holder = new_coordinator_id()
+    joined = Coordinators if settings.desk is None else settings.desk.coordinators
+    coordinators = joined(store.leases(holder), holder, not settings.shared)
+    coordinators.join()
     try:
-        yield company
+        yield coordinators
     finally:
         with suppress(StorageError):
-            company.leave()
+            coordinators.leave()
 
 
 @dataclass(frozen=True)
-class Crew:
+class SessionResources:
     """Who runs tasks, and on what. `width` is how many runs that are compared with each other go on side by side."""
 
     executor: Executor
@@ -94,19 +94,21 @@ class Crew:
 
 
 @contextmanager
-def crew(place: Place, company: Company | None, display: Display, workers: int) -> Iterator[Crew]:
+def session_resources(
+    settings: SessionSettings, coordinators: Coordinators | None, display: Display, workers: int
+) -> Iterator[SessionResources]:
     """Provide who runs tasks: jobs of a batch system, the nodes of the cluster that was joined, or this machine.
 
     However this ends, no task is left behind; but jobs of a batch system are, for the next session, unless none of the
     study's runs worked.
     """
-    with _made(place, company, display, workers) as made:
+    with _made(settings, coordinators, display, workers) as made:
         try:
             yield made
         except NothingWorkedError:
             made.executor.cancel_all()
-            if company is not None:
-                company.give_all_up()
+            if coordinators is not None:
+                coordinators.give_all_up()
             raise
         except BaseException:
             made.executor.leave()
@@ -115,18 +117,20 @@ def crew(place: Place, company: Company | None, display: Display, workers: int) 
 
 
 @contextmanager
-def _made(place: Place, company: Company | None, display: Display, workers: int) -> Iterator[Crew]:
-    if place.queue is not None:
-        assert company is not None
-        yield Crew(JobExecutor(place.queue, company.note_job, display.line), QueuePool(), workers)
+def _made(
+    settings: SessionSettings, coordinators: Coordinators | None, display: Display, workers: int
+) -> Iterator[SessionResources]:
+    if settings.queue is not None:
+        assert coordinators is not None
+        yield SessionResources(BatchExecutor(settings.queue, coordinators.note_job, display.line), QueuePool(), workers)
         return
-    if place.desk is not None:
-        yield Crew(place.desk, QueuePool())
+    if settings.desk is not None:
+        yield SessionResources(settings.desk, QueuePool())
         return
     from autotune.execution.ray_executor import ClusterExecutor, RayExecutor, local_cluster  # noqa: PLC0415  jobs need no Ray
 
-    if place.cluster is not None:
-        yield Crew(ClusterExecutor(place.cluster, place.launcher), place.cluster.pool)
+    if settings.cluster is not None:
+        yield SessionResources(ClusterExecutor(settings.cluster, settings.launcher), settings.cluster.pool)
         return
-    with local_cluster(place.machine.cores):
-        yield Crew(RayExecutor(place.machine.cores, place.launcher), CorePool(place.machine.cpus))
+    with local_cluster(settings.machine.cores):
+        yield SessionResources(RayExecutor(settings.machine.cores, settings.launcher), CorePool(settings.machine.cpus))

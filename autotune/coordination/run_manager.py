@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from autotune.coordination.coordinators import Company
+from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.deadline import Deadline, expected_s
 from autotune.coordination.lease_record import Leased
 from autotune.display.console import Display
@@ -16,7 +16,7 @@ from autotune.execution.capping import Cap, limited
 from autotune.execution.core_pool import Pool
 from autotune.execution.executor import Executor
 from autotune.execution.run_folder import fresh_folder
-from autotune.execution.segments import Leg
+from autotune.execution.segments import Segment
 from autotune.execution.signals import Pause
 from autotune.execution.task import PREEMPTED, Task, describe_job
 from autotune.records.outcome import Outcome
@@ -74,12 +74,12 @@ class Bench:
     retries: int = 2
     session: Mapping[str, str] = field(default_factory=dict)
     alike: Alike | None = None
-    whole: Leg | None = None
+    whole: Segment | None = None
     clock: Callable[[], float] = time.monotonic
     width: int = 1
     deadline: Deadline | None = None
     slowest_s: float | None = None
-    company: Company | None = None
+    coordinators: Coordinators | None = None
     scheduler: str = ""
     find_job: Callable[[Path], str | None] = lambda _: None
     end_jobs: Callable[[Sequence[str]], None] = lambda _: None
@@ -99,39 +99,40 @@ class Bench:
         *,
         reference: Answer | None = None,
         cap: Cap | None = None,
-        leg: Leg | None = None,
+        segment: Segment | None = None,
         seed: int = 0,
     ) -> Task:
         """Make the run of a configuration ready in an empty folder of its own; without a `leg` it is a whole one.
 
         A run that was inherited is ready already: it is gone on with.
         """
-        leg = leg or self.whole
+        segment = segment or self.whole
         self._take_over(folder)
         found = self._inherited.pop(folder, None)
         if found is not None:
             if dict(found.leased.purpose.configuration) == dict(configuration):
                 self._adopted[folder] = found.leased
-                task = found.leased.task(key, self.objective, reference=reference, leg=leg)
+                task = found.leased.task(key, self.objective, reference=reference, segment=segment)
                 return replace(task, job_id=found.job_id)
             self.end_jobs([found.job_id])
         context = Context(
             folder=fresh_folder(self.runs / folder),
             time_limit_s=self.run_time_limit_s,
-            steps=leg.steps if leg else None,
-            checkpoint=leg.checkpoint if leg else None,
+            steps=segment.steps if segment else None,
+            checkpoint=segment.checkpoint if segment else None,
             seed=seed,
         )
         job = replace(self.objective.job(configuration, context), name=folder)
-        return Task(key, job, self.objective, reference, cap, leg, seed)
+        return Task(key, job, self.objective, reference, cap, segment, seed)
 
     def workers(self, most: int, flying: int) -> int:
         """Return how many runs may go on, `flying` of them already: `most`, or as many as somebody asks for."""
         return most if self.asked is None else self.asked(flying)
 
     def own(self, series: str) -> str:
-        """Return the place of a run that each coordinator makes for itself."""
-        return series if self.company is None or self.company.alone else f"{series}-{self.company.folder}"
+        """Return the folder of a run that each coordinator makes for itself."""
+        coordinators = self.coordinators
+        return series if coordinators is None or coordinators.alone else f"{series}-{coordinators.folder}"
 
     def inherit(self, stored: Iterable[Run]) -> list[Leased]:
         """Take over the runs that dead coordinators left; return those with jobs that may go on, or wait to be read.
@@ -144,14 +145,14 @@ class Bench:
 
     def _take_over(self, place: str | None, known: Set[tuple[str, str | None]] = frozenset()) -> None:
         """Take over what dead coordinators left, everywhere or in one place, but for runs that are `known`."""
-        for lease in self.company.inherit(place) if self.company is not None else ():
-            assert self.company is not None
+        for lease in self.coordinators.inherit(place) if self.coordinators is not None else ():
+            assert self.coordinators is not None
             leased = Leased.from_dict(lease.record)
             folder = Path(leased.job["folder"])
             job_id = self.find_job(folder) or lease.job_id
             if job_id is None or (leased.started, leased.job["folder"]) in known:
                 sweep(folder)
-                self.company.release(lease.place)
+                self.coordinators.release(lease.place)
             else:
                 self._inherited[lease.place] = Inherited(leased, job_id)
 
@@ -160,8 +161,8 @@ class Bench:
         given_up, self._inherited = self._inherited, {}
         self.end_jobs([inherited.job_id for inherited in given_up.values()])
         for place in given_up:
-            assert self.company is not None
-            self.company.release(place)
+            assert self.coordinators is not None
+            self.coordinators.release(place)
 
     def start(self, task: Task, purpose: Purpose, known: int | None = None) -> Launched | None:
         """Start a prepared task on cores of its own; None while there are not enough, or if it would end too late.
@@ -187,32 +188,32 @@ class Bench:
             return None
         placed = replace(task, job=replace(task.job, resources=resources))
         launched = Launched(placed, purpose, describe_job(placed.job, self.flavour), datetime.now(UTC).isoformat())
-        if self.company is not None:
+        if self.coordinators is not None:
             leased = Leased.of(placed, purpose, launched.job, launched.started, self.scheduler)
             if not self._taken(placed.job.name, leased, known):
                 self.pool.give_back(resources)
                 msg = f"run {placed.job.name} is being made by another process that works on the study; try again later"
                 raise TakenError(msg)
         self.executor.submit(placed)
-        if self.company is not None:
-            self.company.beat()
+        if self.coordinators is not None:
+            self.coordinators.beat()
         return launched
 
     def _taken(self, place: str, leased: Leased, known: int | None) -> bool:
         """Take a run; False if another coordinator has it, or had it: it may have stored it and given it up since."""
-        assert self.company is not None
-        if not self.company.take(place, leased.to_dict()):
+        assert self.coordinators is not None
+        if not self.coordinators.take(place, leased.to_dict()):
             return False
         trial = leased.purpose.trial
-        if known is None or trial is None or self.company.alone or self.stored(trial) <= known:
+        if known is None or trial is None or self.coordinators.alone or self.stored(trial) <= known:
             return True
-        self.company.release(place)
+        self.coordinators.release(place)
         return False
 
     def release(self, launched: Launched) -> None:
         """Give up a run that will not be made again now."""
-        if self.company is not None:
-            self.company.release(launched.task.job.name)
+        if self.coordinators is not None:
+            self.coordinators.release(launched.task.job.name)
 
     def at_most(self, wanted: int) -> int:
         """Return how many runs may be in flight, of so many that are wanted, for another one to start."""
@@ -228,8 +229,8 @@ class Bench:
             UnfinishedError: it is.
             PausedError: a pause was asked for, and there is nothing to wait for.
         """
-        if self.company is not None:
-            self.company.beat()
+        if self.coordinators is not None:
+            self.coordinators.beat()
         if self.deadline is not None and ((idle and self._refused) or not self.deadline.allows(None)):
             raise self.deadline.over()
         if self.pause.asked and (idle or self.scheduler):
@@ -265,5 +266,5 @@ class Bench:
         if task.attempt > self.retries and not preempted:
             return None
         purpose = launched.purpose
-        fresh = self.prepare(task.key, purpose.configuration, task.job.name, leg=task.leg, seed=task.seed)
+        fresh = self.prepare(task.key, purpose.configuration, task.job.name, segment=task.segment, seed=task.seed)
         return replace(task, job=fresh.job, attempt=task.attempt + (not preempted), job_id=None)

@@ -17,11 +17,11 @@ from launchers.local import LocalLauncher
 
 if TYPE_CHECKING:
     from autotune.asktell.work_queue import Desk
-    from autotune.execution.ray_executor import Cluster
+    from autotune.execution.ray_executor import RayCluster
 
 
 @dataclass(frozen=True)
-class Place:
+class SessionSettings:
     """Where a study is kept and run, and what is done if somebody else holds it there.
 
     `runs` is the folder for the folders of its runs, `file` the study file. Runs are made on this `machine`; or, with a
@@ -41,7 +41,7 @@ class Place:
     ray_address: str | None = None
     ray_nodes: int = 1
     deadline: Deadline | None = None
-    cluster: "Cluster | None" = None
+    cluster: "RayCluster | None" = None
     facts: Facts | None = None
     pause: Pause = field(default_factory=Pause)
     desk: "Desk | None" = None

@@ -11,7 +11,7 @@ from autotune.statistics.standings import Standings
 
 
 @dataclass(frozen=True)
-class Telling:
+class Messages:
     """Words for the trials of a study, which are as `standings` say."""
 
     standings: Standings

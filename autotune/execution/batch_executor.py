@@ -50,7 +50,7 @@ class _Followed:
         return (self.watched or Watched(self.task, from_start=False)).outcome(status)
 
 
-class JobExecutor:
+class BatchExecutor:
     """Runs tasks as jobs of a batch system.
 
     `note` is told the id of each job by the name of its run as soon as it is known, and answers whether the run is

@@ -34,7 +34,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Facts:
+class NodeFacts:
     """What a node says of itself."""
 
     name: str
@@ -47,9 +47,9 @@ class Agent:
     def __init__(self) -> None:
         self._claim: CoreClaim | None = None
 
-    def facts(self) -> Facts:
+    def facts(self) -> NodeFacts:
         """Return the node's name, as Slurm knows it if that is there, and what it has."""
-        return Facts(os.environ.get("SLURMD_NODENAME") or socket.gethostname(), this_machine())
+        return NodeFacts(os.environ.get("SLURMD_NODENAME") or socket.gethostname(), this_machine())
 
     def claim(self, cpus: Sequence[int], runs: Path) -> str:
         """Claim cores, and end what a killed session left of jobs in `runs`; return why the cores cannot be had."""

@@ -32,7 +32,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.core_pool import user_folder
-from autotune.execution.node_pool import Agent, Facts, Node, NodePool, overdue
+from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, overdue
 from autotune.execution.ray_node import answers
 from autotune.execution.signals import stop_at_sigterm
 from autotune.execution.task import Task, run_task
@@ -87,7 +87,7 @@ class RayExecutor:
 class ClusterExecutor:
     """Runs tasks as Ray tasks on the nodes that a pool gave them, and tells the pool which nodes there are."""
 
-    def __init__(self, cluster: "Cluster", launcher: Launcher) -> None:
+    def __init__(self, cluster: "RayCluster", launcher: Launcher) -> None:
         """Use the cluster that this process has joined."""
         self._cluster = cluster
         self._launcher = launcher
@@ -174,7 +174,7 @@ def _lost(task: Task, message: str) -> Outcome:
     return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="worker", message=message, attempts=task.attempt)
 
 
-class Cluster:
+class RayCluster:
     """A running Ray cluster that this process has joined: its nodes, as they come and go."""
 
     def __init__(self, runs: Path, say: Callable[[str], None]) -> None:
@@ -185,7 +185,7 @@ class Cluster:
         self._say = say
         self._model: Machine | None = None
         self._agents: dict[str, Any] = {}
-        self._asked: dict[str, ray.ObjectRef[Facts]] = {}
+        self._asked: dict[str, ray.ObjectRef[NodeFacts]] = {}
         self._nodes: dict[str, Node] = {}
         self._doubted: dict[str, tuple[Node, float]] = {}
         self._looked_at = 0.0
@@ -274,7 +274,7 @@ class Cluster:
             self._agents[key] = agent
             self._asked[key] = agent.facts.remote()
 
-    def _take_up(self, key: str, info: dict[str, Any], facts: Facts) -> None:
+    def _take_up(self, key: str, info: dict[str, Any], facts: NodeFacts) -> None:
         cpus = facts.machine.cpus[: int(info["Resources"].get("CPU", 0))]
         taken = Counter(node.name for node in self._nodes.values())
         name = facts.name if not taken[facts.name] else str(info["NodeManagerAddress"])
@@ -312,7 +312,7 @@ def _present() -> dict[str, dict[str, Any]]:
 @contextmanager
 def joined_cluster(
     address: str, runs: Path, say: Callable[[str], None], expected: int = 1, patience_s: float = 120.0
-) -> Iterator[Cluster]:
+) -> Iterator[RayCluster]:
     """Join the Ray cluster at `address` (`HOST:PORT`, or `auto`: the one on this host) while the context lasts.
 
     The study's runs are made in `runs`, which all nodes see.
@@ -336,7 +336,7 @@ def joined_cluster(
         raise CannotRunHereError(msg) from error
     try:
         stop_at_sigterm()
-        cluster = Cluster(runs, say)
+        cluster = RayCluster(runs, say)
         cluster.open(expected, patience_s)
         yield cluster
     finally:

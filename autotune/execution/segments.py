@@ -15,7 +15,7 @@ Curve = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
-class Leg:
+class Segment:
     """How far a run goes: until `steps` steps are made in all, `of` the most that a trial may make.
 
     `floors` are values of the metric by step: a run whose best so far is worse at one of these steps is stopped.
@@ -31,13 +31,13 @@ class Leg:
     best: float | None = None
 
 
-class LegWatch:
+class SegmentWatch:
     """Follows the progress of a leg; True when the run should be stopped: it went too far, or fell behind."""
 
-    def __init__(self, leg: Leg) -> None:
+    def __init__(self, segment: Segment) -> None:
         """Start before the first step."""
-        self._leg = leg
-        self._best = leg.best
+        self._leg = segment
+        self._best = segment.best
         self.overrun = False
         self.behind: int | None = None
 
@@ -81,7 +81,7 @@ def salvaged(path: Path, read: ProgressReader, metric: Metric) -> Curve:
     return tuple((one.step, one.metrics[metric.name]) for one in seen if metric.name in one.metrics)
 
 
-def continued(before: Outcome | None, outcome: Outcome, leg: Leg, lost: Curve = ()) -> Outcome:
+def continued(before: Outcome | None, outcome: Outcome, segment: Segment, lost: Curve = ()) -> Outcome:
     """Return the outcome of a leg with what the legs before it showed: the whole curve, and the best value on it.
 
     What a program did beyond the step that it was asked for does not count. `lost` is the curve of a run of the same
@@ -90,18 +90,18 @@ def continued(before: Outcome | None, outcome: Outcome, leg: Leg, lost: Curve = 
     if not outcome.complete:
         return outcome
     earlier = (*(curve_of(before) if before else ()), *lost)
-    known = {step: value for step, value in earlier if step <= leg.steps}
-    known |= {step: value for step, value in curve_of(outcome) if step <= leg.steps}
+    known = {step: value for step, value in earlier if step <= segment.steps}
+    known |= {step: value for step, value in curve_of(outcome) if step <= segment.steps}
     curve = tuple(sorted(known.items()))
-    best = best_until(curve, leg.steps, leg.metric)
+    best = best_until(curve, segment.steps, segment.metric)
     last = int(outcome.details.get(LAST_STEP, curve[-1][0] if curve else 0))
     details = {**outcome.details, CURVE: [list(point) for point in curve]}
-    if STOPPED not in details and 0 < last < leg.steps:
+    if STOPPED not in details and 0 < last < segment.steps:
         details[ENDED] = last
     metrics = dict(outcome.metrics)
     if before is not None and before.complete:
         # What is recorded beside the metric belongs to the step at which that was best.
-        if before.metrics[leg.metric.name] == best:
+        if before.metrics[segment.metric.name] == best:
             metrics |= before.metrics
         metrics |= {
             name: before.metrics[name] + outcome.metrics[name]
@@ -109,5 +109,5 @@ def continued(before: Outcome | None, outcome: Outcome, leg: Leg, lost: Curve = 
             if name in before.metrics and name in outcome.metrics
         }
     if best is not None:
-        metrics[leg.metric.name] = best
+        metrics[segment.metric.name] = best
     return replace(outcome, metrics=metrics, details=details)

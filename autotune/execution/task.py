@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.execution.capping import Cap, Watch, limited, was_capped
-from autotune.execution.segments import Leg, LegWatch
+from autotune.execution.segments import Segment, SegmentWatch
 from autotune.machines.provenance import at_start
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
@@ -41,7 +41,7 @@ class Task:
     objective: Objective
     reference: Answer | None = None
     cap: Cap | None = None
-    leg: Leg | None = None
+    segment: Segment | None = None
     seed: int = 0
     attempt: int = 1
     job_id: str | None = None
@@ -57,7 +57,7 @@ class Watched:
         self.task = task
         self._from_start = from_start
         self._conditions = at_start(task.job.resources.cpus) if task.job.resources.cpus else {}
-        self._ahead = LegWatch(task.leg) if task.leg else None
+        self._ahead = SegmentWatch(task.segment) if task.segment else None
         self._watch = Watch(task.objective.progress_reader(), task.cap, on_progress=self._ahead)
 
     def __call__(self, line: str) -> bool:
@@ -112,7 +112,7 @@ def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:
         return _capped(task.cap, output, watch)
     try:
         measurement = task.objective.measure(output)
-        if task.leg is None or task.leg.steps >= task.leg.of:
+        if task.segment is None or task.segment.steps >= task.segment.of:
             check_target(measurement, task.objective.metrics[0])
         check_answer(measurement, task.reference)
     except RunFailure as failure:
@@ -125,7 +125,7 @@ def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:
     )
 
 
-def _stepped(task: Task, output: Output, watch: Watch, ahead: LegWatch) -> Outcome:
+def _stepped(task: Task, output: Output, watch: Watch, ahead: SegmentWatch) -> Outcome:
     """Return the outcome of a leg: who was stopped at a step has ended well."""
     if not (ahead.stops and output.status.reason is EndReason.CANCELLED):
         return outcome_of(task, output, watch)

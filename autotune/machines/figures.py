@@ -46,7 +46,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Bench:
+class FigureBenchmark:
     """Where it is measured: the cores, the folder whose disk is meant, and what starts ranks."""
 
     cpus: tuple[int, ...]
@@ -68,7 +68,9 @@ class _Results:
         self.spread |= {name: round(figure.spread, 4) for name, figure in figures.items()}
 
 
-def measure(machine: MachineDescription, bench: Bench, say: Say, sizes: Sizes | None = None) -> MeasuredFigures:
+def measure(
+    machine: MachineDescription, bench: FigureBenchmark, say: Say, sizes: Sizes | None = None
+) -> MeasuredFigures:
     """Measure the machine that this process runs on; `say` gets a line for each thing that is known.
 
     What cannot be measured is left out, with a note. Nothing is left running, and no file, however this ends.
@@ -127,7 +129,9 @@ def _load() -> float:
         return 0.0
 
 
-def _memory(machine: MachineDescription, bench: Bench, sizes: Sizes, results: _Results, say: Say) -> dict[str, float]:
+def _memory(
+    machine: MachineDescription, bench: FigureBenchmark, sizes: Sizes, results: _Results, say: Say
+) -> dict[str, float]:
     with Workers(bench.cpus, patience_s=sizes.patience_s) as workers:
         table = {}
         for cores in core_counts(len(bench.cpus)):
@@ -140,7 +144,7 @@ def _memory(machine: MachineDescription, bench: Bench, sizes: Sizes, results: _R
     return table
 
 
-def _arithmetic(bench: Bench, sizes: Sizes, results: _Results, say: Say) -> tuple[dict[str, float], str]:
+def _arithmetic(bench: FigureBenchmark, sizes: Sizes, results: _Results, say: Say) -> tuple[dict[str, float], str]:
     with Workers(bench.cpus, patience_s=sizes.patience_s) as workers:
         table, library = {}, ""
         task = {"prepare": "blas", "order": sizes.order, "libraries": list(bench.libraries)}

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from autotune.performance.baselines import BASELINES
 from autotune.performance.model import PerformanceModel
-from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.table_space import in_terms_of, tabled
@@ -51,7 +51,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldOutSetting:
     """A setting that was left out, with its number of `values`; None where the model declined to answer."""
 
     setting: Setting
@@ -63,7 +63,7 @@ class Held:
     doubts: tuple[str, ...] = ()
 
 
-def left_out(measured: Sequence[Measured], by: By, *, baselines: bool = True) -> Iterator[Held]:
+def left_out(measured: Sequence[Measured], by: By, *, baselines: bool = True) -> Iterator[HeldOutSetting]:
     """Yield every setting that can be judged, predicted without any measurement of its machine (or workload)."""
     settings = {one.setting.key: one.setting for one in measured}
     for setting in settings.values():
@@ -81,7 +81,7 @@ def _group(setting: Setting, by: By) -> str:
 
 def _held(
     setting: Setting, own: Sequence[Measured], told: Sequence[Measured], known: Sequence[Measured], *, baselines: bool
-) -> Held:
+) -> HeldOutSetting:
     default = next((one for one in own if one.default), None)
     space = tabled([one.configuration for one in own], default.configuration if default else None)
     costs = {_key(space, one.configuration): _cost(one) for one in told}
@@ -100,7 +100,7 @@ def _held(
         scores = baseline(known, space, rows, setting)
         if scores is not None:
             others[name] = chosen(space.decode(rows[np.argsort(scores, kind="stable")[:TRIES]]))
-    return Held(
+    return HeldOutSetting(
         setting,
         len(told),
         float(np.exp(best - _cost(default))) if default is not None and default in told else None,
@@ -115,7 +115,7 @@ def _times(told: Sequence[Measured], known: Sequence[Measured], setting: Setting
     model = RunTimes.fitted(known, (), setting)
     if model is None or model.abstains:
         return None
-    estimate = model.estimate(Cases.measured(told))
+    estimate = model.estimate(DesignMatrix.measured(told))
     true = np.log([one.value or np.nan for one in told])
     away = np.abs(estimate.mean - true)
     return Times(

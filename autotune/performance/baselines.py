@@ -9,7 +9,7 @@ import numpy as np
 import xgboost
 from sklearn.ensemble import RandomForestRegressor
 
-from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import Features, FloatArray
 from autotune.performance.regression.linear import LogLinear
 from autotune.performance.regression.similarity import squared_distances
@@ -70,8 +70,8 @@ def log_linear(known: Sequence[Measured], space: Space, rows: Indices, setting: 
     told = _valued(known, setting)
     if len(told) < 2:
         return None
-    model = LogLinear.fitted(_table(Cases.measured(told)), _costs(told), np.ones(len(told)), products=False)
-    return model.predict(_table(Cases.candidates(space, rows, setting)))
+    model = LogLinear.fitted(_table(DesignMatrix.measured(told)), _costs(told), np.ones(len(told)), products=False)
+    return model.predict(_table(DesignMatrix.candidates(space, rows, setting)))
 
 
 BASELINES: Mapping[str, Baseline] = {
@@ -93,12 +93,14 @@ def _regressed(
     told = _valued(known, setting)
     if len(told) < 2:
         return None
-    columns = Cases.measured(told).named
+    columns = DesignMatrix.measured(told).named
     features = Features.learnt(columns)
-    return fitted(features.raw(columns), _costs(told))(features.raw(Cases.candidates(space, rows, setting).named))
+    return fitted(features.raw(columns), _costs(told))(
+        features.raw(DesignMatrix.candidates(space, rows, setting).named)
+    )
 
 
-def _table(cases: Cases) -> Table:
+def _table(cases: DesignMatrix) -> Table:
     named = cases.named.items()
     return Table(
         {name: column for name, column in named if column.dtype != object},

@@ -11,7 +11,7 @@ from math import exp
 
 import numpy as np
 
-from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval, Prediction, Proposal
 from autotune.performance.run_times.model import RunTimes
@@ -134,10 +134,10 @@ class _View:
         """Return the prediction that follows from predicted times alone."""
         sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
         told = np.flatnonzero(self.differs_in(times.varied))
-        cost = sign * times.estimate(Cases.candidates(self.space, self.rows[told], self.setting)).mean
+        cost = sign * times.estimate(DesignMatrix.candidates(self.space, self.rows[told], self.setting)).mean
         places = told[np.argsort(cost, kind="stable")[:top]]
-        default_case = Cases.candidates(self.space, self.rows[:1], self.setting)
-        ratio = times.ratio(Cases.candidates(self.space, self.rows[places], self.setting), default_case)
+        default_case = DesignMatrix.candidates(self.space, self.rows[:1], self.setting)
+        ratio = times.ratio(DesignMatrix.candidates(self.space, self.rows[places], self.setting), default_case)
         gains = [
             Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide))
             for middle, wide in zip(ratio.mean.tolist(), ratio.half.tolist(), strict=True)
@@ -148,11 +148,11 @@ class _View:
                 self.space.decode(self.rows[places]), self._values(places), gains, places.tolist(), strict=True
             )
         )
-        doubts += times.doubts_of(Cases.candidates(self.space, self.rows[places], self.setting))
+        doubts += times.doubts_of(DesignMatrix.candidates(self.space, self.rows[places], self.setting))
         first = proposals[0].speed_up
         (default,) = self._values(np.array([0]))
         promising = first is not None and first.low > 1.0 and not doubts
-        best = Cases.candidates(self.space, self.rows[places[:1]], self.setting)
+        best = DesignMatrix.candidates(self.space, self.rows[places[:1]], self.setting)
         why = times.explain(best, default_case)[:_REASONS]
         reasons = tuple((name, exp(-sign * part)) for name, part in why)
         return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts, reasons)
@@ -166,7 +166,7 @@ class _View:
     def _values(self, places: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> list[Interval | None]:
         if self.times is None:
             return [None] * len(places)
-        told = self.times.estimate(Cases.candidates(self.space, self.rows[places], self.setting))
+        told = self.times.estimate(DesignMatrix.candidates(self.space, self.rows[places], self.setting))
         return [
             Interval(exp(middle), exp(middle - wide), exp(middle + wide))
             for middle, wide in zip(told.mean.tolist(), told.half.tolist(), strict=True)

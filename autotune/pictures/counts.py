@@ -11,14 +11,14 @@ from autotune.records.study import State, TrialRecord
 from objectives.base import FailureKind
 
 if TYPE_CHECKING:
-    from autotune.results.cost import Ledger
+    from autotune.results.cost import CostAccount
     from autotune.results.summary import Summary
 
 _LABEL = 34
 _MESSAGE = 200
 
 
-def ledger(found: "Ledger") -> Chart | None:
+def ledger(found: "CostAccount") -> Chart | None:
     """Draw the core-seconds by what they were spent on, and those that were not spent; None if nothing ran."""
     if found.spent <= 0.0:
         return None

@@ -19,7 +19,7 @@ from autotune.planning.prepare import StudySpaceError, space_of
 from autotune.records.study import REPLAY
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile, explain, suggestion
-from autotune.studyfile.paths import rooted
+from autotune.studyfile.paths import with_absolute_paths
 from autotune.tomlfiles.lines import lines_of
 from autotune.tomlfiles.problem import Problem, located
 from launchers import Job, LaunchError
@@ -37,7 +37,7 @@ RUN_FOLDER = "RUN-FOLDER"
 
 
 @dataclass
-class Checkup:
+class CheckReport:
     """What was found: `mistakes` are the study file's, `missing` is what this machine lacks.
 
     What could not be known for a mistake is None or empty.
@@ -64,9 +64,9 @@ class Checkup:
         return () if self.plan is None else self.plan.objective.metrics
 
 
-def check(path: Path, changes: Iterable[str], machine: Machine, launcher: LocalLauncher) -> Checkup:
+def check(path: Path, changes: Iterable[str], machine: Machine, launcher: LocalLauncher) -> CheckReport:
     """Check a study file, with changes as `key=value`, for the machine."""
-    found = Checkup()
+    found = CheckReport()
     try:
         text = path.read_text(encoding="utf-8")
         table = tomllib.loads(text)
@@ -76,7 +76,7 @@ def check(path: Path, changes: Iterable[str], machine: Machine, launcher: LocalL
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         found.mistakes.append(Problem(f"not a TOML file: {error}"))
         return found
-    table = {"name": path.stem, **rooted(table, path.parent)}
+    table = {"name": path.stem, **with_absolute_paths(table, path.parent)}
     constraints = _constraints(table)
     _Examination(found, machine, launcher, lines_of(text), constraints).examine(table, changes)
     found.mistakes.sort(key=lambda problem: problem.line or 0)
@@ -95,7 +95,7 @@ def _constraints(table: Mapping[str, Any]) -> dict[str, int]:
 class _Examination:
     """One checkup on its way; `places` are lines of the file by path, `constraints` places of constraints by name."""
 
-    found: Checkup
+    found: CheckReport
     machine: Machine
     launcher: LocalLauncher
     places: Mapping[str, int]

@@ -37,7 +37,7 @@ class Knob:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class CommandLineProposal:
     """A command line taken apart: the words and variables are templates, in which the knobs have their names."""
 
     argv: tuple[str, ...]
@@ -49,7 +49,7 @@ class Proposal:
         return next((knob for knob in self.knobs if knob.kind == kind), None)
 
 
-def proposal(words: Sequence[str]) -> Proposal:
+def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
     """Take a command line apart: `OMP_NUM_THREADS=2 mpirun -np 4 prog -n 100` has threads, ranks, and a number.
 
     Variables may stand in front, as in a shell, also after `env`.
@@ -63,7 +63,7 @@ def proposal(words: Sequence[str]) -> Proposal:
     if len(left) > 1 and Path(left[0]).name in _STARTERS:
         left = found.starter(left)
     found.program(left)
-    return Proposal(tuple(found.argv), tuple(found.environment), tuple(found.knobs))
+    return CommandLineProposal(tuple(found.argv), tuple(found.environment), tuple(found.knobs))
 
 
 class _Apart:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from autotune.planning.command_line import Knob, Proposal, proposal
+from autotune.planning.command_line import CommandLineProposal, Knob, propose_knobs
 
 
 def harmless() -> tuple[str, ...]:
@@ -25,7 +25,7 @@ _THREADS = Knob("threads", "1", "OMP_NUM_THREADS", "threads")
 
 def study_text(words: Sequence[str]) -> str:
     """Return a study file for a command line; it can be tuned as it is."""
-    found = proposal(words)
+    found = propose_knobs(words)
     active = [knob for knob in found.knobs if knob.kind]
     if not active and found.knobs:
         active = list(found.knobs)
@@ -47,7 +47,7 @@ def _head(words: Sequence[str]) -> Iterator[str]:
     yield 'description = ""                        # one line for people'
 
 
-def _options(found: Proposal, active: Sequence[Knob], left: Sequence[Knob]) -> Iterator[str]:
+def _options(found: CommandLineProposal, active: Sequence[Knob], left: Sequence[Knob]) -> Iterator[str]:
     values = {knob.name: int(knob.value) if knob.is_whole else knob.value for knob in left}
     yield ""
     yield "[options]"
@@ -70,7 +70,7 @@ def _options(found: Proposal, active: Sequence[Knob], left: Sequence[Knob]) -> I
     yield _MORE_OPTIONS
 
 
-def _environment(found: Proposal, values: dict[str, int | str]) -> Iterator[str]:
+def _environment(found: CommandLineProposal, values: dict[str, int | str]) -> Iterator[str]:
     yield "# Variables; a run sees few others of yours. With {name}, too."
     if found.environment:
         pairs = ", ".join(f"{name} = {_text(_partly(value, values))}" for name, value in found.environment)

@@ -17,7 +17,7 @@ _TAIL_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
-class Reading:
+class NumberRead:
     """A number that was looked for: its value, or why it is not there."""
 
     name: str
@@ -27,7 +27,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class FirstRun:
+class TrialRun:
     """One run: `failure` says why it is no good, None if it is; `tail` is the end of what it printed, if it is not.
 
     `steps` counts the signs of progress, `last_step` is the last one.
@@ -35,17 +35,17 @@ class FirstRun:
 
     usage: Usage
     exit_code: int | None
-    metrics: tuple[Reading, ...] = ()
-    answer: Reading | None = None
+    metrics: tuple[NumberRead, ...] = ()
+    answer: NumberRead | None = None
     steps: int = 0
     last_step: int | None = None
     failure: str | None = None
     tail: tuple[str, ...] = ()
 
 
-def first_run(
+def trial_run(
     objective: Objective, default: Configuration, machine: Machine, launcher: Launcher, limit_s: float | None
-) -> FirstRun:
+) -> TrialRun:
     """Run the default configuration once, in a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="autotune-check-") as scratch:
         folder = Path(scratch)
@@ -63,11 +63,11 @@ def first_run(
         try:
             output = run_job(job, launcher, follow)
         except LaunchError as error:
-            return FirstRun(Usage(), None, failure=str(error))
+            return TrialRun(Usage(), None, failure=str(error))
         return replace(_read(objective, output), steps=len(seen), last_step=seen[-1] if seen else None)
 
 
-def _read(objective: Objective, output: Output) -> FirstRun:
+def _read(objective: Objective, output: Output) -> TrialRun:
     failure, metrics, answer = None, {}, None
     try:
         measurement = objective.measure(output)
@@ -80,13 +80,13 @@ def _read(objective: Objective, output: Output) -> FirstRun:
     readings = tuple(
         _reading(looked_for[metric.name], metric.unit, output)
         if metric.name in looked_for
-        else Reading(metric.name, metric.unit, metrics.get(metric.name))
+        else NumberRead(metric.name, metric.unit, metrics.get(metric.name))
         for metric in objective.metrics
     )
-    checked = None if answer is None else Reading(answer.name, answer.unit, answer.value)
+    checked = None if answer is None else NumberRead(answer.name, answer.unit, answer.value)
     if checked is None and isinstance(objective, CommandObjective) and objective.options.answer is not None:
         checked = _reading(objective.options.answer.figure, objective.options.answer.unit, output)
-    return FirstRun(
+    return TrialRun(
         output.status.usage,
         output.status.exit_code,
         readings,
@@ -102,11 +102,11 @@ def _figures(objective: Objective) -> dict[str, Figure]:
     return {metric.name: metric.figure for metric in objective.options.metrics}
 
 
-def _reading(figure: Figure, unit: str, output: Output) -> Reading:
+def _reading(figure: Figure, unit: str, output: Output) -> NumberRead:
     try:
-        return Reading(figure.name, unit, figure.value(output))
+        return NumberRead(figure.name, unit, figure.value(output))
     except RunFailure as error:
-        return Reading(figure.name, unit, None, str(error))
+        return NumberRead(figure.name, unit, None, str(error))
 
 
 def _tail(output: Output) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ _WHOLE = 99.95
 
 
 @dataclass(frozen=True)
-class Ledger:
+class CostAccount:
     """Core-seconds, by what they were spent on; a job's cores count for as long as it ran.
 
     `saved_by_caps` is what capped runs would have cost on, as far as their own pace told; `spared_by_racing` is what
@@ -89,7 +89,7 @@ class Ledger:
         return asdict(self) | {"spent": self.spent, "pays_after": self.pays_after}
 
 
-def ledger(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | None, max_runs: int) -> Ledger:
+def cost_account(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | None, max_runs: int) -> CostAccount:
     """Add up the runs of a study whose first trial is the default configuration's.
 
     `winner` is the trial that won; None while none did.
@@ -101,7 +101,7 @@ def ledger(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int | Non
         spent[_entry(run, default, seen)] += run.core_s
         if not run.series:
             seen.add(run.trial)
-    return Ledger(
+    return CostAccount(
         **spent,
         gpu_s=sum(run.job.get("resources", {}).get("gpus", 0) * run.outcome.usage.elapsed_s for run in runs),
         saved_by_caps=sum(_saved(run) for run in runs),

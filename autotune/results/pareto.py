@@ -9,7 +9,7 @@ from objectives.base import Metric
 
 
 @dataclass(frozen=True)
-class Place:
+class ParetoPoint:
     """A trial on the front, with the medians of both metrics."""
 
     trial: int
@@ -25,10 +25,10 @@ def second_metric(definition: Definition) -> Metric | None:
     return next(metric for metric in definition.metrics if metric.name == tradeoff["metric"])
 
 
-def front(trials: Iterable[TrialRecord], first: Metric, second: Metric) -> list[Place]:
+def pareto_front(trials: Iterable[TrialRecord], first: Metric, second: Metric) -> list[ParetoPoint]:
     """Return the front, the best by the first metric first; of equals the earlier trial."""
     places = [
-        Place(trial.number, median(trial.measured(first.name)), median(trial.measured(second.name)))
+        ParetoPoint(trial.number, median(trial.measured(first.name)), median(trial.measured(second.name)))
         for trial in trials
         if trial.complete and trial.measured(first.name) and trial.measured(second.name)
     ]
@@ -36,7 +36,7 @@ def front(trials: Iterable[TrialRecord], first: Metric, second: Metric) -> list[
     return sorted(found, key=lambda place: (first.cost(place.first), place.trial))
 
 
-def _beats(one: Place, other: Place, first: Metric, second: Metric) -> bool:
+def _beats(one: ParetoPoint, other: ParetoPoint, first: Metric, second: Metric) -> bool:
     mine, its = ((first.cost(place.first), second.cost(place.second)) for place in (one, other))
     if mine[0] > its[0] or mine[1] > its[1]:
         return False

@@ -7,14 +7,14 @@ from typing import Any
 from autotune.comparison.ablation import Ablation
 from autotune.comparison.confirm import changes, is_about, stored_verdict
 from autotune.comparison.other_workloads import SERIES as WORKLOAD
-from autotune.comparison.other_workloads import Carried, stored_carried
+from autotune.comparison.other_workloads import WorkloadComparison, stored_workload_comparisons
 from autotune.display.console import quantity, shown
 from autotune.execution.segments import curve_of
 from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
-from autotune.results.cost import Ledger, ledger
-from autotune.results.pareto import Place, front, second_metric
-from autotune.scheduling.stopping import Outlook, stored_outlook
+from autotune.results.cost import CostAccount, cost_account
+from autotune.results.pareto import ParetoPoint, pareto_front, second_metric
+from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import ABLATION, StudyStore
@@ -30,21 +30,21 @@ class Summary:
     name: str
     definition: Definition
     standings: Standings
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: CostAccount = field(default_factory=CostAccount)
     verdict: Verdict | None = None
     ablation: Ablation | None = None
-    all_carried: tuple[Carried, ...] = ()
-    last_outlook: Outlook | None = None
+    all_carried: tuple[WorkloadComparison, ...] = ()
+    last_outlook: StoppingForecast | None = None
     warm: WarmStart | None = None
 
     @property
-    def outlook(self) -> Outlook | None:
+    def outlook(self) -> StoppingForecast | None:
         """What more search would gain; None where that is not known, or there were more trials since."""
         found = self.last_outlook
         return found if found is not None and found.after == len(self.trials) else None
 
     @property
-    def carried(self) -> tuple[Carried, ...]:
+    def carried(self) -> tuple[WorkloadComparison, ...]:
         """What is known of the winner on other workloads."""
         verdict = self.present_verdict
         return tuple(one for one in self.all_carried if verdict is not None and one.verdict.winner == verdict.winner)
@@ -101,10 +101,10 @@ class Summary:
         return made, whole
 
     @property
-    def front(self) -> list[Place] | None:
+    def front(self) -> list[ParetoPoint] | None:
         """The trials of a trade-off that no other beats in both metrics; None for other studies."""
         second = second_metric(self.definition)
-        return None if second is None else front(self.trials, self.standings.metric, second)
+        return None if second is None else pareto_front(self.trials, self.standings.metric, second)
 
     def verdict_sentence(self) -> str | None:
         """The verdict on the present winner in one sentence; None while there is none."""
@@ -154,7 +154,7 @@ class Summary:
             lines.append(f"simplified: {shown(self.simplified.simplified or {})}  (as good without {dropped})")
         return "\n".join(lines)
 
-    def _front_text(self, places: list[Place]) -> str:
+    def _front_text(self, places: list[ParetoPoint]) -> str:
         first, second = self.standings.metric, second_metric(self.definition)
         assert second is not None
         if not places:
@@ -260,11 +260,11 @@ def _described(verdict: Verdict | None, metric: Metric) -> dict[str, Any] | None
     return found
 
 
-def _expected(outlook: Outlook | None) -> dict[str, Any] | None:
+def _expected(outlook: StoppingForecast | None) -> dict[str, Any] | None:
     return None if outlook is None else outlook.to_dict() | {"sentence": outlook.sentence()}
 
 
-def _carried(found: Carried, metric: Metric) -> dict[str, Any]:
+def _carried(found: WorkloadComparison, metric: Metric) -> dict[str, Any]:
     described = _described(found.verdict, metric) or {}
     return described | {"sentence": found.sentence(metric), "facts": dict(found.facts)}
 
@@ -280,13 +280,13 @@ def summarise(store: StudyStore) -> Summary:
         Standings.of(store.trials(), definition.target, repeats.statistic),
         verdict=stored_verdict(store),
         ablation=Ablation.from_dict(stored) if stored else None,
-        all_carried=stored_carried(store),
-        last_outlook=stored_outlook(store),
+        all_carried=stored_workload_comparisons(store),
+        last_outlook=stored_stopping_forecast(store),
         warm=stored_warm_start(store),
     )
     # A better model saves nothing at each run.
     winner = found.best.number if found.best and not definition.target.is_quality else None
-    return replace(found, ledger=ledger(store.runs(), found.trials, winner, repeats.max_runs))
+    return replace(found, ledger=cost_account(store.runs(), found.trials, winner, repeats.max_runs))
 
 
 def run_to_use(store: StudyStore, summary: Summary) -> Run | None:

@@ -14,7 +14,7 @@ from spaces import Configuration
 _INERT_AFTER = 2
 
 
-class Sameness:
+class Equivalence:
     """What is known of configurations that are the same in effect; `alike` is the objective's word, if it has one."""
 
     def __init__(self, alike: Alike | None) -> None:
@@ -29,7 +29,7 @@ class Sameness:
         self._places: dict[frozenset[tuple[str, Any]], list[int]] = {}
 
     @classmethod
-    def of(cls, trials: Iterable[TrialRecord], alike: Alike | None) -> "Sameness":
+    def of(cls, trials: Iterable[TrialRecord], alike: Alike | None) -> "Equivalence":
         """Learn from what ran."""
         found = cls(alike)
         for trial in trials:

@@ -13,7 +13,7 @@ from statistics import median
 from typing import ClassVar
 
 from autotune.execution.capping import Cap, Pace, cap
-from autotune.execution.segments import Leg
+from autotune.execution.segments import Segment
 from autotune.records.study import RECORDED_CAP, State, TrialRecord
 from autotune.statistics.racing import RaceRules, Standing, losing_value, standing
 from autotune.statistics.standings import Standings
@@ -32,11 +32,11 @@ class Step:
 
     trial: TrialRecord
     series: str = ""
-    leg: Leg | None = None
+    segment: Segment | None = None
 
 
 @dataclass
-class Agenda:
+class RepeatScheduler:
     """What a session has to run.
 
     `second` is the other metric of a trade-off; `block` the number of the present block of time.

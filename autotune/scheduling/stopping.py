@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any, Self
 
-from autotune.search.expected_gain import AHEAD, Prospect
+from autotune.search.expected_gain import AHEAD, ExpectedGain
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import OUTLOOK, StudyStore
@@ -26,7 +26,7 @@ _CHEAP = 0.1
 
 
 @dataclass(frozen=True)
-class Outlook:
+class StoppingForecast:
     """What was expected of more search when there were `after` trials, and whether that `stopped` the study.
 
     `matters` is the least relative gain that would have made it go on; `due` are the trials and the gain at the newest
@@ -34,7 +34,7 @@ class Outlook:
     """
 
     after: int
-    prospect: Prospect
+    prospect: ExpectedGain
     matters: float
     stopped: bool = False
     due: tuple[int, float] | None = None
@@ -43,7 +43,7 @@ class Outlook:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Read the JSON-able form."""
         due = stored["due"]
-        parts = {"prospect": Prospect(**stored["prospect"]), "due": (int(due[0]), float(due[1])) if due else None}
+        parts = {"prospect": ExpectedGain(**stored["prospect"]), "due": (int(due[0]), float(due[1])) if due else None}
         return cls(**{**stored, **parts})
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Outlook:
         there = study.budget.auto and self.stopped and self.after == len(standings.trials)
         return there and self.prospect.gain <= matters(standings, study)
 
-    def calm_after(self, before: "Outlook | None") -> bool:
+    def calm_after(self, before: "StoppingForecast | None") -> bool:
         """Whether too little was to be gained at this look, and at the rule's one just `before`."""
         if before is None or before.due is None:
             return False
@@ -75,14 +75,14 @@ class Outlook:
 
 def look_ahead(
     store: StudyStore, seen: Mapping[int, Observation], standings: Standings, study: StudyFile, *, due: bool
-) -> Outlook | None:
+) -> StoppingForecast | None:
     """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `StudyStore.ask`.
 
     Only a look that is `due` may stop a study: how often its sessions end must not matter.
     """
     if study.stopping is not None or study.tradeoff is not None:
         return None
-    before = stored_outlook(store)
+    before = stored_stopping_forecast(store)
     there = before is not None and before.stopped and before.after == len(standings.trials)
     if before is not None and there and (not study.budget.auto or before.holds(standings, study)):
         return before
@@ -90,7 +90,7 @@ def look_ahead(
     if prospect is None:
         return None
     least = matters(standings, study)
-    found = Outlook(len(standings.trials), prospect, least, due=before.due if before else None)
+    found = StoppingForecast(len(standings.trials), prospect, least, due=before.due if before else None)
     if due:
         stopped = study.budget.auto and found.calm_after(before)
         found = replace(found, stopped=stopped, due=(found.after, prospect.gain))
@@ -98,10 +98,10 @@ def look_ahead(
     return found
 
 
-def stored_outlook(store: StudyStore) -> Outlook | None:
+def stored_stopping_forecast(store: StudyStore) -> StoppingForecast | None:
     """Return what was expected when one looked last; None if nobody did."""
     stored = store.attribute(OUTLOOK)
-    return Outlook.from_dict(stored) if stored else None
+    return StoppingForecast.from_dict(stored) if stored else None
 
 
 def can_tell(trials: int, size: Count) -> bool:

@@ -11,7 +11,7 @@ from statistics import median
 from typing import ClassVar
 
 from autotune.execution.capping import Cap
-from autotune.execution.segments import Leg, best_until, curve_of
+from autotune.execution.segments import Segment, best_until, curve_of
 from autotune.records.study import ENDED, State, TrialRecord
 from autotune.scheduling.hyperband import Bracket, Entry, Race, halving, planned
 from autotune.scheduling.repeats import Step, observation
@@ -40,7 +40,7 @@ def extended(known: Sequence[Bracket], trials: int, rules: StoppingSection) -> t
 
 
 @dataclass
-class Staging:
+class SuccessiveHalvingScheduler:
     """What a session has to run, for a study whose trials work in steps. `brackets` are those of the whole study."""
 
     rules: StoppingSection
@@ -56,7 +56,7 @@ class Staging:
         """Return the next leg; None when a new trial may start, or the running ones have to end first."""
         default = standings.default
         if default is not None and not self.ready(standings):
-            return None if default.number in busy else Step(default, leg=self._leg(self.rules.max_steps))
+            return None if default.number in busy else Step(default, segment=self._leg(self.rules.max_steps))
         return self._unstarted(standings, busy) or self._promoted(standings, busy, idle=False)
 
     def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
@@ -121,22 +121,22 @@ class Staging:
         for race, members in zip(self.brackets, self._members(standings), strict=True):
             for trial in members:
                 if not trial.runs and not trial.settled and self._may_run(trial, busy):
-                    return Step(trial, leg=self._leg(race.steps[0], standings))
+                    return Step(trial, segment=self._leg(race.steps[0], standings))
         return None
 
     def _promoted(self, standings: Standings, busy: Collection[int], *, idle: bool) -> Step | None:
         for race in self._races(standings, busy):
             entry = race.promoted(idle=idle)
             if entry is not None and self._may_run(standings.trials[entry.number], busy):
-                return Step(standings.trials[entry.number], leg=self._leg(race.bracket.steps[entry.level]))
+                return Step(standings.trials[entry.number], segment=self._leg(race.bracket.steps[entry.level]))
         return None
 
     def _may_run(self, trial: TrialRecord, busy: Collection[int]) -> bool:
         return trial.number not in busy and trial.number not in self._left_alone
 
-    def _leg(self, steps: int, standings: Standings | None = None) -> Leg:
+    def _leg(self, steps: int, standings: Standings | None = None) -> Segment:
         floors = self._floors(standings) if standings is not None and self.rules.rule == "median" else {}
-        return Leg(steps, self.rules.max_steps, self.metric, floors)
+        return Segment(steps, self.rules.max_steps, self.metric, floors)
 
     def _floors(self, standings: Standings) -> Mapping[int, float]:
         """Return the median over other trials of the best value up to each step (Golovin et al., "Vizier", 2017)."""

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from autotune.search.base import Rows
 from autotune.search.feasibility import chance_to_work
-from autotune.search.gaussian_process import Array, Surrogate, fit_censored, log_expected_improvement
-from autotune.search.prior_mean import UNGUIDED, Guide, Leaning
-from autotune.search.training_data import Evidence
+from autotune.search.gaussian_process import Array, GaussianProcess, fit_censored, log_expected_improvement
+from autotune.search.prior_mean import UNGUIDED, PriorMean, PriorWeights
+from autotune.search.training_data import TrainingData
 from spaces import Space
 
 LEAST_VALUES = 2
@@ -20,15 +20,15 @@ _REMEMBERED = 300
 
 
 @dataclass(frozen=True)
-class Model:
+class Posterior:
     """What is believed of a space: the mean function, and the process of what it leaves unsaid; the best mean so far.
 
     Where runs work is known from what was `tried`, traits (n, d), and `worked`, (n,).
     """
 
     space: Space
-    leaning: Leaning
-    surrogate: Surrogate
+    leaning: PriorWeights
+    surrogate: GaussianProcess
     tried: Array
     worked: Array
     best: float
@@ -50,8 +50,8 @@ class Model:
 class Weighed:
     """What a model, by the `evidence`, expects of candidates: value indexes, (m, p), and their promise, (m,)."""
 
-    model: Model
-    evidence: Evidence
+    model: Posterior
+    evidence: TrainingData
     candidates: Rows
     promise: Array
 
@@ -62,8 +62,8 @@ class Weighed:
 
 
 def model_of(
-    space: Space, seen: Rows, evidence: Evidence, guide: Guide = UNGUIDED, *, believing: bool = True
-) -> Model | None:
+    space: Space, seen: Rows, evidence: TrainingData, guide: PriorMean = UNGUIDED, *, believing: bool = True
+) -> Posterior | None:
     """Return what `evidence` of the configurations `seen`, (n, p), makes one believe; None while that is nothing.
 
     `believing`: running trials are taken to be worth what the model expects of them.
@@ -71,7 +71,7 @@ def model_of(
     valued = evidence.valued
     if valued.sum() < LEAST_VALUES:
         return None
-    leaning = Leaning.fitted(guide, seen[valued], evidence.values[valued])
+    leaning = PriorWeights.fitted(guide, seen[valued], evidence.values[valued])
     leant = leaning.of(seen)
     values = evidence.beyond(leant).filled
     x = space.traits_of(seen)
@@ -83,7 +83,7 @@ def model_of(
     if believing and evidence.pending.any():
         surrogate = surrogate.believing(x[evidence.pending])
     told = ~evidence.pending
-    return Model(space, leaning, surrogate, x[told], evidence.measured[told].astype(float), best)
+    return Posterior(space, leaning, surrogate, x[told], evidence.measured[told].astype(float), best)
 
 
 def remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from optuna.trial import FrozenTrial, TrialState
 from threadpoolctl import ThreadpoolController
 
 from autotune.search.distributions import distributions_of
-from autotune.search.prior_mean import Guide
+from autotune.search.prior_mean import PriorMean
 from autotune.storage.observation import ABANDONED, Observation, observed
 from spaces import Configuration, Space
 
@@ -112,7 +112,7 @@ class Proposer(BaseSampler):
         """
         self._predicted = self.space.indices(predicted)
 
-    def guide_by(self, guide: Guide | None) -> None:
+    def guide_by(self, guide: PriorMean | None) -> None:
         """Heed what other settings say of configurations; a sampler that cannot, as this one, ignores it."""
         del guide
 

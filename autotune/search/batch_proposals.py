@@ -27,7 +27,7 @@ _LEAST_VARIANCE = 1e-12
 _JITTER = 1e-6
 
 
-class Plan:
+class BatchProposals:
     """The candidates of one model, as they look when those that were proposed since are running."""
 
     def __init__(self, weighed: Weighed, rows: Rows, rng: np.random.Generator, waiting: int = 0) -> None:

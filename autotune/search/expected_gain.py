@@ -14,7 +14,7 @@ import numpy as np
 
 from autotune.search.acquisition import Weighed, remembered
 from autotune.search.base import History, Rows
-from autotune.search.gaussian_process import Array, Surrogate, above_bound, log_expected_improvement
+from autotune.search.gaussian_process import Array, GaussianProcess, above_bound, log_expected_improvement
 from autotune.search.gp_sampler import ValidSetSampler
 
 AHEAD = 20
@@ -40,7 +40,7 @@ _LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Prospect:
+class ExpectedGain:
     """The next `trials` gain at most `gain`, relatively (0.01: 1.01 times as good), with that `probability`."""
 
     trials: int
@@ -97,9 +97,9 @@ class Beliefs:
         return found
 
 
-def prospect_of(
+def expected_gain_of(
     sampler: ValidSetSampler, history: History, noise: float = 0.0, doubt: float = DOUBT
-) -> Prospect | None:
+) -> ExpectedGain | None:
     """Return what the next trials of a search gain; None while there are few values, or where they are no ratios.
 
     `noise` is the relative standard deviation of runs of one configuration: no gain is expected of that.
@@ -122,14 +122,14 @@ def prospect_of(
         return None
     trials = min(AHEAD, len(weighed.candidates))
     gains = _beliefs(weighed, process, log1p(noise), rng).gains(trials, _DRAWS, rng, doubt)
-    return Prospect(trials, expm1(float(np.quantile(gains, PROBABILITY))))
+    return ExpectedGain(trials, expm1(float(np.quantile(gains, PROBABILITY))))
 
 
 @dataclass(frozen=True)
 class _Process:
     """The process of what the mean function leaves unsaid; `leant`, (n,), is what that function says of its points."""
 
-    surrogate: Surrogate
+    surrogate: GaussianProcess
     leant: Array
 
 
@@ -150,7 +150,7 @@ def _process(rows: Rows, weighed: Weighed) -> _Process | None:
     x = model.space.traits_of(rows)
     censored, known = (chosen[evidence.censored[chosen] == capped] for capped in (True, False))
     kernel = model.surrogate.kernel
-    process = Surrogate.of(kernel, x[known], values[known], evidence.runs[known])
+    process = GaussianProcess.of(kernel, x[known], values[known], evidence.runs[known])
     if not len(censored):
         return _Process(process, leant[known])
     mean, deviation = process.predict(x[censored])

@@ -48,7 +48,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Surrogate:
+class GaussianProcess:
     """A process that knows `y`, (n,), of as many `runs`, (n,), at `x`, (n, d).
 
     `factor` is the (n, n) Cholesky factor, `weights` are (n,).
@@ -64,7 +64,7 @@ class Surrogate:
     scale: float
 
     @classmethod
-    def of(cls, kernel: Kernel, x: Array, y: Array, runs: Array) -> "Surrogate":
+    def of(cls, kernel: Kernel, x: Array, y: Array, runs: Array) -> "GaussianProcess":
         """Return the process with this kernel."""
         mean, scale = _standard(y)
         covariance = kernel.between(x, x) + np.diag(kernel.noise / runs + _JITTER)
@@ -85,25 +85,25 @@ class Surrogate:
         covariance: Array = self.scale**2 * (self.kernel.between(x, x) - half.T @ half)
         return covariance
 
-    def believing(self, x: Array) -> "Surrogate":
+    def believing(self, x: Array) -> "GaussianProcess":
         """Return the process that takes its own mean at `x`, (m, d), for one run's value there (kriging believer)."""
         believed, _ = self.predict(x)
         return self.knowing(x, believed, np.ones(len(x)))
 
-    def knowing(self, x: Array, y: Array, runs: Array) -> "Surrogate":
+    def knowing(self, x: Array, y: Array, runs: Array) -> "GaussianProcess":
         """Return the process that also knows `y`, (m,), at `x`, (m, d)."""
         joined = ((self.x, x), (self.y, y), (self.runs, runs))
-        return Surrogate.of(self.kernel, *(np.concatenate(pair) for pair in joined))
+        return GaussianProcess.of(self.kernel, *(np.concatenate(pair) for pair in joined))
 
 
-def fit(x: Array, y: Array, runs: Array | None = None) -> Surrogate:
+def fit(x: Array, y: Array, runs: Array | None = None) -> GaussianProcess:
     """Fit to values `y`, (n,), at traits `x`, (n, d); each is the mean of as many `runs`, (n,)."""
     runs = np.ones(len(x)) if runs is None else runs
     chosen = _telling(y)
-    return Surrogate.of(_learnt(x[chosen], y[chosen], runs[chosen]), x, y, runs)
+    return GaussianProcess.of(_learnt(x[chosen], y[chosen], runs[chosen]), x, y, runs)
 
 
-def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_]) -> Surrogate:
+def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_]) -> GaussianProcess:
     """Fit to values of which the `censored` ones, (n,), are lower bounds.
 
     Those enter as the mean of the normal distribution above the bound that the process predicts without them (Hutter,

@@ -17,12 +17,12 @@ from operator import attrgetter
 import numpy as np
 
 from autotune.search import initial_design
-from autotune.search.acquisition import LEAST_VALUES, Model, Weighed, model_of
+from autotune.search.acquisition import LEAST_VALUES, Posterior, Weighed, model_of
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, unseen
-from autotune.search.batch_proposals import CROWD, Plan
+from autotune.search.batch_proposals import CROWD, BatchProposals
 from autotune.search.gaussian_process import Array
-from autotune.search.prior_mean import UNGUIDED, Guide
-from autotune.search.training_data import Evidence, are_ratios, evidence_of
+from autotune.search.prior_mean import UNGUIDED, PriorMean
+from autotune.search.training_data import TrainingData, are_ratios, evidence_of
 from spaces import Space
 
 # All of a valid set up to this size is scored; of a larger one a sample of this size.
@@ -44,15 +44,15 @@ class ValidSetSampler(Proposer):
         super().__init__(space, seed=seed)
         self._startup = startup
         self._model = model
-        self._guide: Guide = UNGUIDED
-        self._plan: Plan | None = None
+        self._guide: PriorMean = UNGUIDED
+        self._plan: BatchProposals | None = None
 
     @property
     def blind(self) -> int | None:
         """How many trials after the default do not depend on measurements."""
         return self._startup if self._model else None
 
-    def guide_by(self, guide: Guide | None) -> None:
+    def guide_by(self, guide: PriorMean | None) -> None:
         """Heed what other settings say of configurations, where values are compared by ratio: without a trade-off."""
         self._guide = guide or UNGUIDED
         self._plan = None
@@ -84,7 +84,7 @@ class ValidSetSampler(Proposer):
         weighed = self.weighed(history, rng, believing=False)
         if weighed is None:
             return self.drawn(rng, seen)
-        self._plan = Plan(weighed, seen, rng, self.waiting())
+        self._plan = BatchProposals(weighed, seen, rng, self.waiting())
         return self._plan.best(seen, PASSED_OVER)
 
     def weighed(self, history: History, rng: np.random.Generator, *, believing: bool = True) -> Weighed | None:
@@ -97,7 +97,7 @@ class ValidSetSampler(Proposer):
         model = model_of(self.space, history.rows, evidence, self._guide_of(history), believing=believing)
         return Weighed(model, evidence, *self._scored(model, history.rows, evidence, rng)) if model else None
 
-    def _guide_of(self, history: History) -> Guide:
+    def _guide_of(self, history: History) -> PriorMean:
         return self._guide if are_ratios(history.observations) else UNGUIDED
 
     def _is_led(self, history: History) -> bool:
@@ -111,7 +111,9 @@ class ValidSetSampler(Proposer):
         chosen: Rows = candidates[order[:PASSED_OVER]]
         return chosen
 
-    def _scored(self, model: Model, seen: Rows, evidence: Evidence, rng: np.random.Generator) -> tuple[Rows, Array]:
+    def _scored(
+        self, model: Posterior, seen: Rows, evidence: TrainingData, rng: np.random.Generator
+    ) -> tuple[Rows, Array]:
         """Return candidates, (m, p), and their promise, (m,)."""
         if self.space.listable and self.space.size.value <= _SCORED:
             candidates = unseen(rng.permutation(self.space.all_indices()), seen)

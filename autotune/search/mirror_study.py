@@ -30,7 +30,7 @@ class _Study(optuna.Study):
 
 
 @dataclass(frozen=True)
-class Inner:
+class InnerSampler:
     """How to make an Optuna sampler from a seed, and what is special about it.
 
     It `remembers` its own proposals by notes in the study; is `numeric`: knows no categorical distributions; or is
@@ -53,10 +53,10 @@ class _Entry:
         return self.value is not None
 
 
-class Shadow:
+class MirrorStudy:
     """Asks an inner sampler; its n-th proposal depends on the seed and what is told of n trials alone."""
 
-    def __init__(self, codec: Codec, inner: Inner, seed: int) -> None:
+    def __init__(self, codec: Codec, inner: InnerSampler, seed: int) -> None:
         self._codec = codec
         self._inner = inner
         self._seed = seed

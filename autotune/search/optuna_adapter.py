@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, unseen
 from autotune.search.codec import Codec
-from autotune.search.mirror_study import Inner, Shadow
-from autotune.search.training_data import Evidence, evidence_of
+from autotune.search.mirror_study import InnerSampler, MirrorStudy
+from autotune.search.training_data import TrainingData, evidence_of
 from spaces import Space
 from spaces.space import FloatArray
 
@@ -32,10 +32,10 @@ class AdaptedSampler(Proposer):
     proposals begins by itself.
     """
 
-    def __init__(self, space: Space, inner: Inner, *, seed: int = 0, startup: int = 8) -> None:
+    def __init__(self, space: Space, inner: InnerSampler, *, seed: int = 0, startup: int = 8) -> None:
         super().__init__(space, seed=seed)
         self._startup = 0 if inner.remembers else startup
-        self._shadow = Shadow(Codec(space, numeric=inner.numeric), inner, seed)
+        self._shadow = MirrorStudy(Codec(space, numeric=inner.numeric), inner, seed)
 
     @property
     def blind(self) -> int | None:
@@ -70,7 +70,7 @@ class AdaptedSampler(Proposer):
         return rows, self.space.encode_indices(rows)
 
 
-def told(evidence: Evidence) -> NDArray[np.float64]:
+def told(evidence: TrainingData) -> NDArray[np.float64]:
     """Return what an inner sampler is told to minimise, (n,): a number for each trial that ended, NaN for others."""
     measured = evidence.measured
     if not measured.any():

@@ -19,7 +19,7 @@ _NOISE = 0.1
 _WORST = float(np.log(20.0))
 
 
-class Guide(Protocol):
+class PriorMean(Protocol):
     """What m other settings say of a space's configurations."""
 
     def fields(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -30,7 +30,7 @@ class Guide(Protocol):
         """
 
 
-class Unguided:
+class NoPrior:
     """Nothing is known of other settings."""
 
     def fields(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -38,18 +38,18 @@ class Unguided:
         return np.empty((len(rows), 0))
 
 
-UNGUIDED = Unguided()
+UNGUIDED = NoPrior()
 
 
 @dataclass(frozen=True)
-class Leaning:
+class PriorWeights:
     """How far a guide is followed: `weights`, (m,), none of them negative, of its fields."""
 
-    guide: Guide
+    guide: PriorMean
     weights: NDArray[np.float64]
 
     @classmethod
-    def fitted(cls, guide: Guide, rows: NDArray[np.int32], values: NDArray[np.float64]) -> Self:
+    def fitted(cls, guide: PriorMean, rows: NDArray[np.int32], values: NDArray[np.float64]) -> Self:
         """Fit to the study's own `values`, (n,), logarithms that are minimised, of value indexes `rows`, (n, p).
 
         Bayesian linear regression (Rasmussen & Williams 2006, section 2.1.1): with the prior N(w0, s^2 I), w0 = 1/m,

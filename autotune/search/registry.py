@@ -14,7 +14,7 @@ from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.search.base import Proposer
 from autotune.search.exhaustive_sampler import ExhaustiveSampler
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.mirror_study import Inner
+from autotune.search.mirror_study import InnerSampler
 from autotune.search.options import argument_errors, arguments_of
 from autotune.search.optuna_adapter import AdaptedSampler
 from autotune.studyfile import SamplerSection, suggestion
@@ -50,7 +50,7 @@ def sampler_of(space: Space, settings: SamplerSection) -> Proposer:
         raise StudyFileError(msg) from None
 
 
-def check_sampler(settings: SamplerSection) -> Inner | None:
+def check_sampler(settings: SamplerSection) -> InnerSampler | None:
     """Return the Optuna sampler that is behind a name, None behind our own, before anything is run.
 
     Raises:
@@ -66,7 +66,7 @@ def check_sampler(settings: SamplerSection) -> Inner | None:
         return _from_hub(settings)
     made = _optuna_class(_OPTUNA.get(settings.name) or settings.name.removeprefix("optuna:"))
     _check_installed(settings.name, _NEEDED.get(made.__name__, ()))
-    return Inner(
+    return InnerSampler(
         _builder(made, settings),
         remembers=made.__name__ not in _FORGETFUL,
         numeric=made.__name__ == "CmaEsSampler",
@@ -99,7 +99,7 @@ def _check_installed(name: str, packages: tuple[str, ...]) -> None:
         raise CannotRunHereError(msg)
 
 
-def _from_hub(settings: SamplerSection) -> Inner:
+def _from_hub(settings: SamplerSection) -> InnerSampler:
     _check_installed(settings.name, ("optunahub",))
     package, _, name = settings.name.removeprefix(_HUB).partition(":")
     try:
@@ -112,7 +112,7 @@ def _from_hub(settings: SamplerSection) -> Inner:
         )
         raise CannotRunHereError(msg) from error
     made = _hub_class(module, package, name)
-    return Inner(_builder(made, settings), remembers=package not in _FORGETFUL_PACKAGES)
+    return InnerSampler(_builder(made, settings), remembers=package not in _FORGETFUL_PACKAGES)
 
 
 def _hub_class(module: Any, package: str, name: str) -> type[BaseSampler]:  # noqa: ANN401  a module of others

@@ -11,7 +11,7 @@ from autotune.storage.observation import Observation
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TrainingData:
     """Observations as arrays, all (n,): values to minimise, +inf for a failed trial, NaN for a pending one."""
 
     values: NDArray[np.float64]
@@ -39,12 +39,14 @@ class Evidence:
         """Which trials are running."""
         return np.isnan(self.values)
 
-    def beyond(self, expected: NDArray[np.float64]) -> "Evidence":
+    def beyond(self, expected: NDArray[np.float64]) -> "TrainingData":
         """Return the evidence of how much greater the values are than was `expected`, (n,)."""
         return replace(self, values=self.values - expected)
 
 
-def evidence_of(observations: Sequence[Observation], direction: StudyDirection, rng: np.random.Generator) -> Evidence:
+def evidence_of(
+    observations: Sequence[Observation], direction: StudyDirection, rng: np.random.Generator
+) -> TrainingData:
     """Return observations as arrays.
 
     Times and rates are compared by ratio, so positive values enter the model by their logarithm. Of a trade-off both
@@ -62,7 +64,7 @@ def evidence_of(observations: Sequence[Observation], direction: StudyDirection, 
         values[both] = _weighted(values[both], second[both], float(rng.uniform()))
         # Who has one of the two values only cannot be weighed: it is no candidate, as one that failed.
         values[measured & ~both] = np.inf
-    return Evidence(
+    return TrainingData(
         values,
         np.array([float(observation.runs) for observation in observations]),
         np.array([observation.bound is not None for observation in observations]) & np.isfinite(values),

@@ -23,7 +23,7 @@ _LEAST_ROOM = 64
 
 
 @dataclass
-class Roster:
+class TrialIndex:
     """The trials of a study: the storage's `ids` of all, by number, and who is in the search."""
 
     space: Space

@@ -86,7 +86,7 @@ class Buckets:
         return bucket.take(now)
 
 
-class Guard:
+class AccessControl:
     """Lets in who may: this user from this host, and who shows a token; no page of another site on their behalf."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from autotune import __version__
-from autotune.service.access import Guard, Limiter
-from autotune.service.asktell_studies import OpenStudies
+from autotune.service.access import AccessControl, Limiter
+from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import Hub
 from autotune.service.models import Health
@@ -19,9 +19,9 @@ from autotune.service.problems import Problem, handle_problems
 from autotune.service.routes import asking, found, live, page, pictures, predicting, studies
 from autotune.service.settings import Settings
 from autotune.service.studies import Studies
-from autotune.service.summaries import Reading
-from autotune.storage.studies import Shelf
-from autotune.supervision import Supervisor
+from autotune.service.summaries import StudySummaries
+from autotune.storage.studies import StoredStudies
+from autotune.supervision import StudySupervisor
 
 _TICK_S = 1.0
 _log = logging.getLogger(__name__)
@@ -36,9 +36,9 @@ def create_app(settings: Settings) -> FastAPI:
         StorageError: the storage, or the service's folder, cannot be used.
         BusyError: another service has the folder.
     """
-    catalogue, reading = Catalogue(settings.catalogue), Reading(Shelf(settings.url))
-    supervisor = Supervisor(settings.folder, settings.url)
-    opened = OpenStudies(settings.folder, settings.url)
+    catalogue, reading = Catalogue(settings.catalogue), StudySummaries(StoredStudies(settings.url))
+    supervisor = StudySupervisor(settings.folder, settings.url)
+    opened = AskTellStudies(settings.folder, settings.url)
     all_studies = Studies(catalogue, reading, supervisor, opened)
     hub = Hub(all_studies.news)
 
@@ -74,7 +74,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(found.routes(all_studies))
     app.include_router(live.routes(all_studies, hub))
     app.include_router(pictures.routes(all_studies))
-    app.include_router(predicting.routes(predicting.Oracle(catalogue, settings.url, reading.shelf)))
+    app.include_router(predicting.routes(predicting.Predictor(catalogue, settings.url, reading.shelf)))
     app.include_router(asking.routes(opened))
     app.include_router(page.routes())
 
@@ -85,11 +85,11 @@ def create_app(settings: Settings) -> FastAPI:
 
     handle_problems(app)
     app.add_middleware(Limiter, limits=settings.limits)
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(AccessControl, settings=settings)
     return app
 
 
-async def _supervise(supervisor: Supervisor, opened: OpenStudies) -> None:
+async def _supervise(supervisor: StudySupervisor, opened: AskTellStudies) -> None:
     """Carry out what is wanted, once a second."""
     trouble = ""
     while True:

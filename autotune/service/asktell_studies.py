@@ -17,7 +17,7 @@ from autotune.asktell import AskTell, FinishedError
 from autotune.display.status_file import running_row
 from autotune.errors import AutotuneError, BusyError, StorageError
 from autotune.service.problems import ProblemError
-from autotune.supervision import NotAllowedError, Order, StateName, StudyState, Wish
+from autotune.supervision import DesiredState, NotAllowedError, Order, StateName, StudyState
 
 _AGAIN_S = 10.0
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class _Opened:
     again_at: float = 0.0
 
 
-class OpenStudies:
+class AskTellStudies:
     """The studies of a service that others ask for configurations. Their orders are files, and outlive the service."""
 
     def __init__(self, folder: Path, url: str) -> None:
@@ -94,18 +94,18 @@ class OpenStudies:
 
     def pause(self, name: str, by: str) -> None:
         """Hand nothing out any more; what is out can be told."""
-        self._wish(name, Wish.PAUSE, "pause", by)
+        self._wish(name, DesiredState.PAUSE, "pause", by)
 
     def stop(self, name: str, by: str) -> None:
         """Close a study; what is out can be told when it is open again, or is measured again."""
         with self._lock:
-            self._wish(name, Wish.STOP, "stop", by)
+            self._wish(name, DesiredState.STOP, "stop", by)
             self._leave(self._known[name])
 
     def resume(self, name: str, by: str) -> None:
         """Go on with a study."""
         with self._lock:
-            self._wish(name, Wish.RUN, "resume", by)
+            self._wish(name, DesiredState.RUN, "resume", by)
             one = self._known[name]
             if one.session is not None and one.session.ended is not None:
                 self._leave(one)
@@ -151,7 +151,7 @@ class OpenStudies:
                 if one.session is not None and isinstance(one.session.ended, StorageError):
                     one.failure, one.away = str(one.session.ended), True
                     self._leave(one)
-                if one.order.wish is not Wish.STOP and one.session is None and monotonic() >= one.again_at:
+                if one.order.wish is not DesiredState.STOP and one.session is None and monotonic() >= one.again_at:
                     with suppress(AutotuneError):
                         self._enter(one)
 
@@ -171,7 +171,7 @@ class OpenStudies:
             one.session.close()
             one.session = None
 
-    def _wish(self, name: str, wish: Wish, verb: str, by: str) -> None:
+    def _wish(self, name: str, wish: DesiredState, verb: str, by: str) -> None:
         with self._lock:
             one = self._checked(name, verb)
             one.order = one.order.model_copy(update={"wish": wish, "by": by})
@@ -202,13 +202,13 @@ class OpenStudies:
 def _state(one: _Opened) -> StudyState:
     name, order = one.order.name, one.order
     ended = one.session.ended if one.session is not None else None
-    if order.wish is Wish.STOP:
+    if order.wish is DesiredState.STOP:
         return StudyState(name, StateName.STOPPED, order=order)
     if isinstance(ended, FinishedError):
         return StudyState(name, StateName.FINISHED, order=order)
     if ended is not None or one.failure:
         return StudyState(name, StateName.FAILED, str(ended or one.failure), order)
-    return StudyState(name, StateName.PAUSED if order.wish is Wish.PAUSE else StateName.OPEN, order=order)
+    return StudyState(name, StateName.PAUSED if order.wish is DesiredState.PAUSE else StateName.OPEN, order=order)
 
 
 def _orders(folder: Path) -> list[Order]:

@@ -11,7 +11,7 @@ from autotune.studyfile import StudyFile
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueStudy:
     """A study that may be started: its file, and what it says."""
 
     name: str
@@ -44,21 +44,21 @@ class Catalogue:
                 wrong.append(str(error))
         return wrong
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CatalogueStudy]:
         """Return the studies without errors, by name."""
         found = []
         for name, file in sorted(self._files().items()):
             try:
-                found.append(Entry(name, file, studyfile.load(file)))
+                found.append(CatalogueStudy(name, file, studyfile.load(file)))
             except StudyFileError:
                 continue  # `check` tells the operator
         return found
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> CatalogueStudy | None:
         """Return the study of that name; None if there is none, or it has errors."""
         file = self._files().get(name)
         try:
-            return None if file is None else Entry(name, file, studyfile.load(file))
+            return None if file is None else CatalogueStudy(name, file, studyfile.load(file))
         except StudyFileError:
             return None
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from autotune.coordination.coordinators import Company, new_holder, shown
+from autotune.coordination.coordinators import Coordinators, new_coordinator_id, shown
 from autotune.errors import BusyError
 from autotune.storage.address import lock_path, sqlite_path
 from autotune.storage.study_lock import StudyLock
@@ -25,10 +25,10 @@ def held(url: str, name: str) -> Iterator[None]:
         finally:
             lock.release()
         return
-    holder = new_holder()
-    company = Company(StudyStore.read(url, name, read_only=False).leases(holder), holder, alone=False)
-    company.look()
-    if company.others:
-        who = ", ".join(sorted(map(shown, company.others)))
+    holder = new_coordinator_id()
+    coordinators = Coordinators(StudyStore.read(url, name, read_only=False).leases(holder), holder, alone=False)
+    coordinators.look()
+    if coordinators.others:
+        who = ", ".join(sorted(map(shown, coordinators.others)))
         raise BusyError(f"study {name!r} is being worked on by {who}: stop that first")
     yield

@@ -10,22 +10,22 @@ from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, BusyError, StorageError, StudyFileError
 from autotune.pictures import Chart
 from autotune.results.summary import Summary
-from autotune.service.asktell_studies import OpenStudies
-from autotune.service.catalogue import Catalogue, Entry
+from autotune.service.asktell_studies import AskTellStudies
+from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.exclusive import held
 from autotune.service.hub import LIST, News
 from autotune.service.models import NewStudy, RunningRun, StudyBrief, StudyDetail
 from autotune.service.problems import ProblemError
 from autotune.service.redact import scrubbed, without_paths
-from autotune.service.summaries import Reading, detail_of
+from autotune.service.summaries import StudySummaries, detail_of
 from autotune.storage.study_store import StudyStore
-from autotune.supervision import ALLOWED, NameTakenError, NotAllowedError, Order, StateName, StudyState, Supervisor
+from autotune.supervision import ALLOWED, NameTakenError, NotAllowedError, Order, StateName, StudyState, StudySupervisor
 
 _RESUMABLE_IDLE = "the catalogue has no study of which it could be gone on with"
 
 
 @dataclass(frozen=True)
-class Look:
+class StudiesSnapshot:
     """What is known of all studies at one moment.
 
     `versions` are those in storage, `ordered` those that run as processes of their own, `open` those whose runs an
@@ -49,16 +49,18 @@ class Look:
 class Studies:
     """What the routes need of studies."""
 
-    def __init__(self, catalogue: Catalogue, reading: Reading, supervisor: Supervisor, opened: OpenStudies) -> None:
+    def __init__(
+        self, catalogue: Catalogue, reading: StudySummaries, supervisor: StudySupervisor, opened: AskTellStudies
+    ) -> None:
         """Put together what is kept where."""
         self._catalogue = catalogue
         self._reading = reading
         self._supervisor = supervisor
         self._opened = opened
 
-    def look(self) -> Look:
+    def look(self) -> StudiesSnapshot:
         """Return what is known of all studies now."""
-        return Look(self._reading.versions(), self._supervisor.states(), self._opened.states())
+        return StudiesSnapshot(self._reading.versions(), self._supervisor.states(), self._opened.states())
 
     def briefs(self) -> list[StudyBrief]:
         """Return all studies in short, by name."""
@@ -177,7 +179,7 @@ class Studies:
                 found[topic] = News(newest, "gone", {"name": topic})
         return found
 
-    def _stamp(self, look: Look, topic: str) -> str:
+    def _stamp(self, look: StudiesSnapshot, topic: str) -> str:
         """Return a word that is another when there is news on a topic."""
         names = look.names if topic == LIST else [topic]
         parts = [
@@ -187,13 +189,13 @@ class Studies:
             parts.append(str(self._supervisor.status(topic).get("written")))
         return blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()
 
-    def _found(self, name: str) -> Look:
+    def _found(self, name: str) -> StudiesSnapshot:
         look = self.look()
         if name not in look.names:
             raise ProblemError(404, f"there is no study {name!r}")
         return look
 
-    def _manager(self, name: str, verb: str) -> Supervisor | OpenStudies:
+    def _manager(self, name: str, verb: str) -> StudySupervisor | AskTellStudies:
         look = self._found(name)
         if name in look.open:
             return self._opened
@@ -201,13 +203,13 @@ class Studies:
             return self._supervisor
         raise ProblemError(409, f"study {name!r} is idle: {verb} needs one that was started here")
 
-    def _origin(self, name: str) -> Entry | None:
+    def _origin(self, name: str) -> CatalogueStudy | None:
         """Return the study of the catalogue that one in storage was made from."""
         summary = self._reading.get(name)
         own = summary.definition.study.get("name") if summary is not None else None
         return self._catalogue.find(own) if isinstance(own, str) else None
 
-    def _check_same(self, name: str, entry: Entry) -> None:
+    def _check_same(self, name: str, entry: CatalogueStudy) -> None:
         summary = self._reading.get(name)
         if summary is not None and summary.definition.objective != entry.study.objective:
             there = summary.definition.objective
@@ -215,10 +217,10 @@ class Studies:
                 f"there is a study {name!r} of objective {there!r}, not {entry.study.objective!r}: choose another name"
             )
 
-    def _brief(self, look: Look, name: str) -> StudyBrief:
+    def _brief(self, look: StudiesSnapshot, name: str) -> StudyBrief:
         return StudyBrief(**self._brief_fields(look, name))
 
-    def _brief_fields(self, look: Look, name: str) -> dict[str, Any]:
+    def _brief_fields(self, look: StudiesSnapshot, name: str) -> dict[str, Any]:
         state = look.state(name)
         version = look.versions.get(name)
         entry = self._entry(state.order) if version is None else None
@@ -247,14 +249,14 @@ class Studies:
             "ask_tell": name in look.open,
         }
 
-    def _entry(self, order: Order | None) -> Entry | None:
+    def _entry(self, order: Order | None) -> CatalogueStudy | None:
         """Return what was ordered, if the catalogue still has it: it may be gone while the study goes on."""
         try:
             return self._catalogue.find(order.study) if order is not None else None
         except StudyFileError:
             return None
 
-    def _detail(self, look: Look, name: str) -> StudyDetail:
+    def _detail(self, look: StudiesSnapshot, name: str) -> StudyDetail:
         fields = self._brief_fields(look, name)
         version = look.versions.get(name)
         if version is None:
@@ -272,13 +274,13 @@ class Studies:
             running=[RunningRun(**scrubbed(run)) for run in status.get("running", ())],
         )
 
-    def _status(self, look: Look, name: str) -> Mapping[str, Any]:
+    def _status(self, look: StudiesSnapshot, name: str) -> Mapping[str, Any]:
         if name in look.open:
             return self._opened.status(name)
         return self._supervisor.status(name) if name in look.ordered else {}
 
 
-def _order(entry: Entry, new: NewStudy, by: str) -> Order:
+def _order(entry: CatalogueStudy, new: NewStudy, by: str) -> Order:
     try:
         timeout_s = None if new.timeout is None else parse_duration_s(new.timeout)
     except ValueError as error:

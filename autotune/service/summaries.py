@@ -16,7 +16,7 @@ from autotune.scheduling.stored_brackets import stored_brackets
 from autotune.service.models import MetricModel, Trial, TrialRow
 from autotune.service.redact import scrubbed, without_paths
 from autotune.statistics.standings import Standings
-from autotune.storage.studies import Shelf
+from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection
 
@@ -42,10 +42,10 @@ class _Kept:
     until: float = 0.0
 
 
-class Reading:
+class StudySummaries:
     """The studies of a storage as they stand."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: StoredStudies) -> None:
         """Read from `shelf`."""
         self.shelf = shelf
         self._kept: OrderedDict[str, _Kept] = OrderedDict()

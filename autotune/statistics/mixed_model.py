@@ -42,7 +42,7 @@ _DRIFT_EVIDENCE = 4.0
 
 
 @dataclass(frozen=True)
-class Sample:
+class MeasuredRun:
     """One run: which configuration, in which block, and the logarithm of its value (lower is better)."""
 
     configuration: int
@@ -71,10 +71,10 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Effects:
+class MixedModel:
     """What was estimated: the `runs` of configurations, the `centers` of their values, and how far to trust these."""
 
-    runs: Mapping[int, Sequence[Sample]]
+    runs: Mapping[int, Sequence[MeasuredRun]]
     centers: Mapping[int, float]
     statistic: Statistic
     spread: Spread
@@ -165,16 +165,16 @@ def center(values: Sequence[float], statistic: Statistic) -> float:
     return median(values) if statistic == "median" else fmean(values)
 
 
-def fit(samples: Sequence[Sample], statistic: Statistic = "median") -> Effects:
+def fit(samples: Sequence[MeasuredRun], statistic: Statistic = "median") -> MixedModel:
     """Estimate effects and noise from runs."""
-    runs: dict[int, list[Sample]] = defaultdict(list)
+    runs: dict[int, list[MeasuredRun]] = defaultdict(list)
     for sample in samples:
         runs[sample.configuration].append(sample)
     centers = {configuration: center([one.value for one in of], statistic) for configuration, of in runs.items()}
-    return Effects(runs, centers, statistic, spread_of([one for one in samples if len(runs[one.configuration]) > 1]))
+    return MixedModel(runs, centers, statistic, spread_of([one for one in samples if len(runs[one.configuration]) > 1]))
 
 
-def spread_of(repeated: Sequence[Sample]) -> Spread:
+def spread_of(repeated: Sequence[MeasuredRun]) -> Spread:
     """Estimate how runs differ; configurations that ran once say nothing about that, and are to be left out."""
     if not repeated:
         return Spread(_PRIOR_NOISE, _PRIOR_DEGREES)
@@ -206,7 +206,7 @@ class _Solution:
 class _Design:
     """The mixed model of one set of repeated runs, ready to be solved for several sets of values."""
 
-    def __init__(self, samples: Sequence[Sample], blocks: Sequence[int]) -> None:
+    def __init__(self, samples: Sequence[MeasuredRun], blocks: Sequence[int]) -> None:
         columns = {block: column for column, block in enumerate(blocks)}
         _, self._group = np.unique([sample.configuration for sample in samples], return_inverse=True)
         self._sizes = np.bincount(self._group).astype(float)

@@ -16,7 +16,7 @@ from math import inf, log, sqrt
 
 from scipy.special import stdtr, stdtrit
 
-from autotune.statistics.mixed_model import Contrast, Effects, center
+from autotune.statistics.mixed_model import Contrast, MixedModel, center
 
 
 class Standing(Enum):
@@ -41,7 +41,7 @@ class RaceRules:
     min_gain: float = 0.01
 
 
-def standing(effects: Effects, challenger: int, incumbent: int, rules: RaceRules) -> Standing:
+def standing(effects: MixedModel, challenger: int, incumbent: int, rules: RaceRules) -> Standing:
     """Judge a configuration that has runs by its difference to the incumbent, which has some, too."""
     contrast = effects.contrast(challenger, incumbent)
     behind = contrast.difference + log(1.0 + rules.min_gain)
@@ -57,7 +57,7 @@ def standing(effects: Effects, challenger: int, incumbent: int, rules: RaceRules
     return Standing.WON if chance > 1.0 - rules.error_rate else Standing.OPEN
 
 
-def losing_value(effects: Effects, challenger: int, incumbent: int, block: int, rules: RaceRules) -> float:
+def losing_value(effects: MixedModel, challenger: int, incumbent: int, block: int, rules: RaceRules) -> float:
     """Return the value (a logarithm) from which on one more run makes the challenger lose; inf if none does."""
     before = effects.values(challenger)
     if len(before) + 1 < rules.min_runs:
@@ -74,7 +74,7 @@ def losing_value(effects: Effects, challenger: int, incumbent: int, block: int, 
     return needed
 
 
-def _still_open(effects: Effects, contrast: Contrast, incumbent: int, rules: RaceRules) -> float:
+def _still_open(effects: MixedModel, contrast: Contrast, incumbent: int, rules: RaceRules) -> float:
     """Return the standard deviation of what the remaining runs may add to the difference."""
     last = effects.variance(rules.max_runs) + effects.variance(max(rules.max_runs, effects.count(incumbent)))
     return sqrt(max(0.0, contrast.standard_error**2 - last))

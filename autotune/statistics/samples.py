@@ -7,7 +7,7 @@ estimated again when there are others of those.
 from bisect import insort
 from collections.abc import Sequence
 
-from autotune.statistics.mixed_model import Effects, Sample, Spread, Statistic, center, spread_of
+from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Spread, Statistic, center, spread_of
 
 
 class Samples:
@@ -16,23 +16,23 @@ class Samples:
     def __init__(self, statistic: Statistic) -> None:
         """Start without any; `statistic` makes one value of several."""
         self._statistic = statistic
-        self._runs: dict[int, Sequence[Sample]] = {}
+        self._runs: dict[int, Sequence[MeasuredRun]] = {}
         self._centers: dict[int, float] = {}
         self._repeated: list[int] = []
         self._spread: Spread | None = None
 
     @property
-    def effects(self) -> Effects:
+    def effects(self) -> MixedModel:
         """The effects of configurations and blocks."""
         if self._spread is None:
             self._spread = spread_of([sample for number in self._repeated for sample in self._runs[number]])
-        return Effects(self._runs, self._centers, self._statistic, self._spread)
+        return MixedModel(self._runs, self._centers, self._statistic, self._spread)
 
     def center(self, configuration: int) -> float:
         """Return the estimate of a configuration's value (a logarithm)."""
         return self._centers[configuration]
 
-    def put(self, configuration: int, runs: Sequence[Sample]) -> None:
+    def put(self, configuration: int, runs: Sequence[MeasuredRun]) -> None:
         """Let these be the runs of a configuration, in place of those that were known of it."""
         before = self._runs.pop(configuration, ())
         self._centers.pop(configuration, None)

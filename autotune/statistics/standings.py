@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from autotune.records.outcome import Outcome
 from autotune.records.study import State, TrialRecord, speed_up
-from autotune.statistics.mixed_model import Effects, Sample, Statistic, center
+from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, center
 from autotune.statistics.samples import Samples
 from objectives.base import Metric
 
@@ -81,7 +81,7 @@ class Standings:
                 if outcome.timeline:
                     self._ends[outcome.timeline[-1][0]] += by
 
-    def _samples_of(self, trial: TrialRecord) -> list[Sample]:
+    def _samples_of(self, trial: TrialRecord) -> list[MeasuredRun]:
         """Return the runs that count for the value of a trial.
 
         A run that was capped before its trial was given another chance counts with its bound: leaving it out would
@@ -90,7 +90,7 @@ class Standings:
         if not trial.complete:
             return []
         return [
-            Sample(trial.number, run.block, self.to_log(self._known(run.outcome)))
+            MeasuredRun(trial.number, run.block, self.to_log(self._known(run.outcome)))
             for run in trial.runs
             if run.outcome.failure is None
         ]
@@ -104,7 +104,7 @@ class Standings:
         return self._trials
 
     @property
-    def effects(self) -> Effects:
+    def effects(self) -> MixedModel:
         """The effects of configurations and blocks, from the runs of complete trials, by the trials' numbers."""
         return self._samples.effects
 

@@ -65,7 +65,7 @@ class SourceRow:
     rows: int
 
 
-class Library:
+class MeasurementStore:
     """The imported measurements of one storage."""
 
     def __init__(self, url: str, engine: Engine) -> None:

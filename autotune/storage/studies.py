@@ -25,7 +25,7 @@ _LEASES = table("autotune_leases", column("study"))
 _VERSION_BYTES = 6
 
 
-class Shelf:
+class StoredStudies:
     """The studies of one storage, which is made if it is not there."""
 
     def __init__(self, url: str) -> None:

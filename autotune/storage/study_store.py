@@ -19,16 +19,16 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.search.base import Proposer, SpaceExhaustedError
-from autotune.search.expected_gain import Prospect, prospect_of
+from autotune.search.expected_gain import ExpectedGain, expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.prior_mean import Guide
-from autotune.search.trial_index import Roster
+from autotune.search.prior_mean import PriorMean
+from autotune.search.trial_index import TrialIndex
 from autotune.storage.address import shown
 from autotune.storage.connection import connect, held_alone, log_engine, storage_errors
 from autotune.storage.leases import LeaseBook
 from autotune.storage.observation import ABANDONED, Observation
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog
-from autotune.storage.trial_table import Told, TrialTable, trial_table
+from autotune.storage.trial_table import TrialEnding, TrialTable, trial_table
 from autotune.storage.upgrade import opened
 from spaces import Configuration, Space
 
@@ -56,7 +56,7 @@ class StudyStore:
         self._log = log
         self._holder = holder
         self._sampler: Proposer | None = None
-        self._roster: Roster | None = None
+        self._roster: TrialIndex | None = None
         self._runs = 0
 
     @classmethod
@@ -218,7 +218,7 @@ class StudyStore:
         if self._sampler is not None:
             self._sampler.start_with(predicted)
 
-    def guide_by(self, guide: Guide | None) -> None:
+    def guide_by(self, guide: PriorMean | None) -> None:
         """Let the sampler heed what other settings say of configurations, if it can."""
         if self._sampler is not None:
             self._sampler.guide_by(guide)
@@ -251,13 +251,13 @@ class StudyStore:
             roster.add(number, trial_id, configuration)
             return TrialRecord(number, configuration)
 
-    def _known(self, sampler: Proposer, space: Space) -> Roster:
+    def _known(self, sampler: Proposer, space: Space) -> TrialIndex:
         if self._roster is None:
             trials = self._study.get_trials(deepcopy=False)
-            self._roster = Roster.of(space, self._study.direction, trials, sampler.counted(trials))
+            self._roster = TrialIndex.of(space, self._study.direction, trials, sampler.counted(trials))
         return self._roster
 
-    def prospect(self, seen: Mapping[int, Observation], noise: float) -> Prospect | None:
+    def prospect(self, seen: Mapping[int, Observation], noise: float) -> ExpectedGain | None:
         """Return what the next trials would gain, for `seen` as for `ask`; None where the sampler does not know.
 
         `noise` is the relative standard deviation of runs of one configuration.
@@ -267,7 +267,7 @@ class StudyStore:
         self._sampler.learn(seen)
         with storage_errors(self._url):
             try:
-                return prospect_of(self._sampler, self._sampler.history(self._study), noise)
+                return expected_gain_of(self._sampler, self._sampler.history(self._study), noise)
             except SpaceExhaustedError:
                 return None
 
@@ -313,7 +313,7 @@ class StudyStore:
         can.
         """
         with storage_errors(self._url):
-            self._table.tell({self._id(number): Told.of(one) for number, one in observations.items()})
+            self._table.tell({self._id(number): TrialEnding.of(one) for number, one in observations.items()})
 
     def recover(self, space: Space) -> None:
         """Set aside trials that nobody can run: another program made them, or was killed while it did."""

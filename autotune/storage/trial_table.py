@@ -71,7 +71,7 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class Told:
+class TrialEnding:
     """How a trial ended for Optuna: with a finite `value`, or as one that was pruned at a `bound`, or with nothing."""
 
     state: TrialState
@@ -79,7 +79,7 @@ class Told:
     bound: float | None = None
 
     @classmethod
-    def of(cls, observation: Observation) -> "Told":
+    def of(cls, observation: Observation) -> "TrialEnding":
         """Return what Optuna is told of an observation: one that is not whole is no value for it."""
         bound = observation.value if observation.partial else observation.bound
         if bound is not None:
@@ -100,7 +100,7 @@ class TrialTable(Protocol):
     ) -> tuple[int, int]:
         """Store a new trial that runs, whole or not at all; return its number and its id."""
 
-    def tell(self, told: Mapping[int, Told]) -> None:
+    def tell(self, told: Mapping[int, TrialEnding]) -> None:
         """Store how trials ended, by their ids; of one that has ended before, the first word stands."""
 
     def count(self) -> int:
@@ -155,7 +155,7 @@ class SqlTrialTable:
             _insert(connection, _ATTRIBUTES, [_attribute(trial_id, *one) for one in attributes.items()])
         return number, trial_id
 
-    def tell(self, told: Mapping[int, Told]) -> None:
+    def tell(self, told: Mapping[int, TrialEnding]) -> None:
         """Store how trials ended, all of them or none."""
         ids = list(told)
         if not ids:
@@ -170,7 +170,7 @@ class SqlTrialTable:
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)
 
-    def _tell(self, connection: sa.Connection, told: Mapping[int, Told], ids: Sequence[int]) -> None:
+    def _tell(self, connection: sa.Connection, told: Mapping[int, TrialEnding], ids: Sequence[int]) -> None:
         wanted = sa.select(_TRIALS.c.trial_id).where(_TRIALS.c.trial_id.in_(ids), _TRIALS.c.state.in_(_OPEN))
         found = {trial_id: told[trial_id] for trial_id in connection.scalars(wanted.with_for_update())}
         for state in {one.state for one in found.values()}:
@@ -237,7 +237,7 @@ class AnyTrialTable:
         trial_id = self._storage.create_new_trial(self._study, template)
         return self._storage.get_trial_number_from_id(trial_id), trial_id
 
-    def tell(self, told: Mapping[int, Told]) -> None:
+    def tell(self, told: Mapping[int, TrialEnding]) -> None:
         """Store how trials ended."""
         for trial_id, one in told.items():
             if self._storage.get_trial(trial_id).state.is_finished():

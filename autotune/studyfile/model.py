@@ -14,7 +14,7 @@ from autotune.errors import StudyFileError
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.racing import RaceRules
 from autotune.statistics.signed_rank import least_pairs
-from autotune.studyfile.paths import rooted
+from autotune.studyfile.paths import with_absolute_paths
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """What a study may be called: the name becomes that of files and of jobs."""
@@ -279,7 +279,7 @@ def load(path: Path, overrides: Iterable[str] = ()) -> StudyFile:
     """
     table = read(path)
     table.setdefault("name", path.stem)
-    return changed(rooted(table, path.parent), overrides, str(path))
+    return changed(with_absolute_paths(table, path.parent), overrides, str(path))
 
 
 def read(path: Path) -> dict[str, Any]:

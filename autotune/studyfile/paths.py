@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 
-def rooted(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def with_absolute_paths(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a study's table whose templates of input files have full paths; `folder` is that of the study file.
 
     What is not of the form that it must have stays as it is: the check of the study says so.

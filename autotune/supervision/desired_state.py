@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 from autotune.studyfile import NAME
 
 
-class Wish(StrEnum):
+class DesiredState(StrEnum):
     """What a study is to do."""
 
     RUN = "run"
@@ -35,7 +35,7 @@ class Order(BaseModel):
     timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     workers: Annotated[int, Field(ge=1)] | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
-    wish: Wish = Wish.RUN
+    wish: DesiredState = DesiredState.RUN
     since: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     by: str = ""
     serial: Annotated[int, Field(ge=1)] = 1
@@ -48,7 +48,7 @@ class Order(BaseModel):
             raise ValueError(msg)
         return file
 
-    def wishing(self, wish: Wish, by: str) -> "Order":
+    def wishing(self, wish: DesiredState, by: str) -> "Order":
         """Return the order with another wish, of now."""
         return self.model_copy(update={"wish": wish, "by": by, "since": datetime.now(UTC)})
 

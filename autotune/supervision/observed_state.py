@@ -7,9 +7,9 @@ from math import inf
 from typing import Any
 
 from autotune.display.status_file import WAITING
-from autotune.supervision.desired_state import Order, Wish
+from autotune.supervision.desired_state import DesiredState, Order
 from autotune.supervision.messages import in_words
-from autotune.supervision.reconcile import Action, Decision, Reality, StateName, decide
+from autotune.supervision.reconcile import Action, Decision, ObservedState, StateName, decide
 from autotune.supervision.study_folder import Process, StudyFolder
 
 LET_GO_S = 120.0
@@ -20,14 +20,14 @@ _LAST_WORDS = 5
 
 
 @dataclass
-class Memory:
+class SupervisorMemory:
     """What a supervisor remembers of a study: of the start `token`, what it was asked and when it was seen to be over.
 
     `trouble` is why the last attempt to start it did not work, `later` when to try again.
     """
 
     token: str = ""
-    asked: Wish | None = None
+    asked: DesiredState | None = None
     over_at: float | None = None
     trouble: str = ""
     later: float = 0.0
@@ -49,17 +49,17 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class View:
+class StudyView:
     """What is wanted of a study, what is the case, and what follows."""
 
     order: Order
     process: Process | None
-    reality: Reality
+    reality: ObservedState
     decision: Decision
     status: Mapping[str, Any] = field(default_factory=dict)
 
 
-def look(found: StudyFolder, memory: Memory, now: float, pause_s: float) -> View:
+def look(found: StudyFolder, memory: SupervisorMemory, now: float, pause_s: float) -> StudyView:
     """Look at a study.
 
     Raises:
@@ -67,7 +67,7 @@ def look(found: StudyFolder, memory: Memory, now: float, pause_s: float) -> View
     """
     order, process = found.order(), found.process()
     if process is None:
-        reality, status = Reality(), {}
+        reality, status = ObservedState(), {}
     elif process.target is not None:
         status = found.status()
         reality = _alive(order, process, memory, status)
@@ -79,11 +79,11 @@ def look(found: StudyFolder, memory: Memory, now: float, pause_s: float) -> View
         died = current and (ended is None or ended.lets_go_on)
         deaths = _deaths(process, status) if died else 0
         too_soon = died and now < memory.next_start(process, deaths, pause_s)
-        reality = Reality(current=current, ended=ended, deaths=deaths, too_soon=too_soon)
-    return View(order, process, reality, decide(order.wish, reality), status)
+        reality = ObservedState(current=current, ended=ended, deaths=deaths, too_soon=too_soon)
+    return StudyView(order, process, reality, decide(order.wish, reality), status)
 
 
-def state_and_message(view: View, memory: Memory, found: StudyFolder) -> tuple[StateName, str]:
+def state_and_message(view: StudyView, memory: SupervisorMemory, found: StudyFolder) -> tuple[StateName, str]:
     """Return how a study stands, and what is not plain from that."""
     state, reality = view.decision.state, view.reality
     if reality.alive:
@@ -96,18 +96,18 @@ def state_and_message(view: View, memory: Memory, found: StudyFolder) -> tuple[S
     if state is StateName.FAILED:
         many = f", {reality.deaths} times in a row without a finished trial" if reality.deaths else ""
         return state, "\n".join([f"{how}{many}", *found.last_words(_LAST_WORDS)])
-    if view.order.wish is not Wish.RUN:
+    if view.order.wish is not DesiredState.RUN:
         return state, ""
     return state, how if state in {StateName.PAUSED, StateName.STOPPED} else f"{how}; it is started again"
 
 
-def _alive(order: Order, process: Process, memory: Memory, status: Mapping[str, Any]) -> Reality:
+def _alive(order: Order, process: Process, memory: SupervisorMemory, status: Mapping[str, Any]) -> ObservedState:
     wished_s = (datetime.now(UTC) - order.since).total_seconds()
-    return Reality(
+    return ObservedState(
         alive=True,
         waiting=_is_of(status, process) and status.get("phase") == WAITING,
         asked=memory.asked if memory.token == process.token else None,
-        overdue=order.wish is Wish.STOP and wished_s > LET_GO_S,
+        overdue=order.wish is DesiredState.STOP and wished_s > LET_GO_S,
         current=process.serial >= order.serial,
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from autotune.errors import ExitCode
-from autotune.supervision.desired_state import Wish
+from autotune.supervision.desired_state import DesiredState
 
 
 class StateName(StrEnum):
@@ -33,7 +33,7 @@ class Action(Enum):
     KILL = "kill"
 
 
-class Fate(Enum):
+class ExitClass(Enum):
     """What the end of a process means for its study."""
 
     FINISHED = "it is done"
@@ -44,23 +44,23 @@ class Fate(Enum):
     AWAY = "it can go on when its storage is back"
 
 
-GIVEN_UP_AFTER: Mapping[Fate, int] = {Fate.DIED: 5, Fate.AWAY: 30}
+GIVEN_UP_AFTER: Mapping[ExitClass, int] = {ExitClass.DIED: 5, ExitClass.AWAY: 30}
 """So many processes of a study in a row that ended so without a finished trial: another one would end as well.
 
 A database server that is brought to a newer version is back within half an hour.
 """
 
 
-_FATES: Mapping[int | None, Fate] = {
-    ExitCode.OK: Fate.FINISHED,
-    ExitCode.USAGE: Fate.FAILED,
-    ExitCode.CANNOT_RUN_HERE: Fate.FAILED,
-    ExitCode.NOTHING_WORKED: Fate.FAILED,
-    ExitCode.STORAGE: Fate.AWAY,
-    ExitCode.BUSY: Fate.FAILED,
-    ExitCode.UNFINISHED: Fate.OUT_OF_TIME,
-    ExitCode.PAUSED: Fate.PAUSED,
-    ExitCode.INTERRUPTED: Fate.DIED,
+_FATES: Mapping[int | None, ExitClass] = {
+    ExitCode.OK: ExitClass.FINISHED,
+    ExitCode.USAGE: ExitClass.FAILED,
+    ExitCode.CANNOT_RUN_HERE: ExitClass.FAILED,
+    ExitCode.NOTHING_WORKED: ExitClass.FAILED,
+    ExitCode.STORAGE: ExitClass.AWAY,
+    ExitCode.BUSY: ExitClass.FAILED,
+    ExitCode.UNFINISHED: ExitClass.OUT_OF_TIME,
+    ExitCode.PAUSED: ExitClass.PAUSED,
+    ExitCode.INTERRUPTED: ExitClass.DIED,
 }
 
 
@@ -73,9 +73,9 @@ class Ended:
     error: str = ""
 
     @property
-    def fate(self) -> Fate:
+    def fate(self) -> ExitClass:
         """What that means. A process that was interrupted, by nobody here, died: the host was shut down, say."""
-        return Fate.FAILED if self.error else _FATES.get(self.code, Fate.DIED)
+        return ExitClass.FAILED if self.error else _FATES.get(self.code, ExitClass.DIED)
 
     @property
     def lets_go_on(self) -> bool:
@@ -84,7 +84,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Reality:
+class ObservedState:
     """What is the case of a study.
 
     A process of it is `alive`, and may be `waiting` for its turn; it was `asked` something, and may be `overdue` to
@@ -95,7 +95,7 @@ class Reality:
 
     alive: bool = False
     waiting: bool = False
-    asked: Wish | None = None
+    asked: DesiredState | None = None
     overdue: bool = False
     current: bool = False
     ended: Ended | None = None
@@ -111,34 +111,34 @@ class Decision:
     action: Action = Action.NOTHING
 
 
-def decide(wish: Wish, reality: Reality) -> Decision:
+def decide(wish: DesiredState, reality: ObservedState) -> Decision:
     """Return what follows."""
     return _of_living(wish, reality) if reality.alive else _of_ended(wish, reality)
 
 
-def _of_living(wish: Wish, reality: Reality) -> Decision:
+def _of_living(wish: DesiredState, reality: ObservedState) -> Decision:
     match wish:
-        case Wish.RUN:
+        case DesiredState.RUN:
             return Decision(StateName.WAITING if reality.waiting else StateName.RUNNING)
-        case Wish.PAUSE:
+        case DesiredState.PAUSE:
             return Decision(StateName.PAUSING, Action.NOTHING if reality.asked is wish else Action.PAUSE)
-        case Wish.STOP if reality.overdue:
+        case DesiredState.STOP if reality.overdue:
             return Decision(StateName.STOPPING, Action.KILL)
-        case Wish.STOP:
+        case DesiredState.STOP:
             return Decision(StateName.STOPPING, Action.NOTHING if reality.asked is wish else Action.STOP)
 
 
-def _of_ended(wish: Wish, reality: Reality) -> Decision:
-    fate = (reality.ended.fate if reality.ended else Fate.DIED) if reality.current else None
-    if fate is Fate.FINISHED:
+def _of_ended(wish: DesiredState, reality: ObservedState) -> Decision:
+    fate = (reality.ended.fate if reality.ended else ExitClass.DIED) if reality.current else None
+    if fate is ExitClass.FINISHED:
         return Decision(StateName.FINISHED)
     limit = GIVEN_UP_AFTER.get(fate) if fate is not None else None
     given_up = limit is not None and reality.deaths >= limit
-    if fate is Fate.FAILED or (given_up and wish is Wish.RUN):
+    if fate is ExitClass.FAILED or (given_up and wish is DesiredState.RUN):
         return Decision(StateName.FAILED)
-    if wish is Wish.PAUSE or fate is Fate.PAUSED:
-        return Decision(StateName.STOPPED if wish is Wish.STOP else StateName.PAUSED)
-    if wish is Wish.STOP or fate is Fate.OUT_OF_TIME:
+    if wish is DesiredState.PAUSE or fate is ExitClass.PAUSED:
+        return Decision(StateName.STOPPED if wish is DesiredState.STOP else StateName.PAUSED)
+    if wish is DesiredState.STOP or fate is ExitClass.OUT_OF_TIME:
         return Decision(StateName.STOPPED)
     if limit is not None and reality.too_soon:
         return Decision(StateName.WAITING)

@@ -103,7 +103,7 @@ def _copy(source: str, target: str) -> None:
         shutil.copyfileobj(reading, writing)
 
 
-class Warden:
+class Shim:
     """One process of a study, from its start to its end."""
 
     def __init__(self, folder: str, spec: dict[str, Any]) -> None:
@@ -208,7 +208,7 @@ def _now() -> str:
 
 def _watch(folder: str, spec: dict[str, Any], tell: int) -> NoReturn:
     """Be the warden, in the background; what keeps it from beginning is told, or that nothing does."""
-    warden = Warden(folder, spec)
+    warden = Shim(folder, spec)
     try:
         warden.claim()
     except OSError as error:

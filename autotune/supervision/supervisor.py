@@ -15,9 +15,9 @@ from typing import Any, Self
 
 from autotune.errors import StorageError
 from autotune.studyfile import NAME
-from autotune.supervision.desired_state import Order, Wish
+from autotune.supervision.desired_state import DesiredState, Order
 from autotune.supervision.folder_lock import hold, prepared
-from autotune.supervision.observed_state import Memory, View, look, state_and_message
+from autotune.supervision.observed_state import StudyView, SupervisorMemory, look, state_and_message
 from autotune.supervision.problems import BrokenOrderError, NameTakenError, NotAllowedError, UnknownStudyError
 from autotune.supervision.reconcile import Action, StateName
 from autotune.supervision.shim import bound_log, lives
@@ -49,7 +49,7 @@ class StudyState:
 
 
 @dataclass(frozen=True)
-class Habits:
+class SupervisorSettings:
     """How a supervisor goes about it.
 
     A study that died is started again after `pause_s`, doubled with every death, a minute at most, by a `clock` that
@@ -61,13 +61,15 @@ class Habits:
     clock: Callable[[], float] = time.monotonic
 
 
-class Supervisor:
+class StudySupervisor:
     """Looks after the studies of one service folder. Safe to be used by several threads.
 
     The methods that change something also act at once; `tick` finds what is left to do.
     """
 
-    def __init__(self, folder: Path, url: str, *, cwd: Path | None = None, habits: Habits | None = None) -> None:
+    def __init__(
+        self, folder: Path, url: str, *, cwd: Path | None = None, habits: SupervisorSettings | None = None
+    ) -> None:
         """Take the folder, which is made if it is not there; `url` is the storage of its studies.
 
         Studies run in the folder `cwd`, by default the present one: that is where the state of those is kept whose
@@ -77,11 +79,11 @@ class Supervisor:
             BusyError: another supervisor has the folder; says which.
             StorageError: the folder cannot be used.
         """
-        self._habits = habits or Habits()
+        self._habits = habits or SupervisorSettings()
         self._folder = prepared(folder)
         self._descriptor: int | None = hold(self._folder)
         self._starter = Starter(url, (cwd or Path.cwd()).resolve(), self._habits.log_bytes)
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[str, SupervisorMemory] = {}
         self._lock = threading.RLock()
 
     def close(self) -> None:
@@ -131,15 +133,15 @@ class Supervisor:
             NotAllowedError: its state does not allow that.
             StorageError: the wish cannot be stored.
         """
-        return self._wish(name, "pause", Wish.PAUSE, by)
+        return self._wish(name, "pause", DesiredState.PAUSE, by)
 
     def resume(self, name: str, by: str = "") -> StudyState:
         """Go on with a study that was paused or stopped, or has failed. Raises what `pause` does."""
-        return self._wish(name, "resume", Wish.RUN, by)
+        return self._wish(name, "resume", DesiredState.RUN, by)
 
     def stop(self, name: str, by: str = "") -> StudyState:
         """End a study, and its runs in flight at once. Raises what `pause` does."""
-        return self._wish(name, "stop", Wish.STOP, by)
+        return self._wish(name, "stop", DesiredState.STOP, by)
 
     def forget(self, name: str) -> None:
         """Remove what is known of a study here, of which nothing runs; storage keeps it.
@@ -170,7 +172,7 @@ class Supervisor:
         Raises:
             UnknownStudyError: nobody ordered it here.
         """
-        found, memory = self._find(name), self._memories.get(name) or Memory()
+        found, memory = self._find(name), self._memories.get(name) or SupervisorMemory()
         try:
             view = look(found, memory, self._habits.clock(), self._habits.pause_s)
         except BrokenOrderError as error:
@@ -235,18 +237,18 @@ class Supervisor:
             raise UnknownStudyError(name)
         return StudyFolder(self._folder / "studies" / name)
 
-    def _wish(self, name: str, verb: str, wish: Wish, by: str) -> StudyState:
+    def _wish(self, name: str, verb: str, wish: DesiredState, by: str) -> StudyState:
         with self._lock:
             found = self._find(name)
             order, now = found.order(), self.state(name)
             if now.state not in ALLOWED[verb]:
                 raise NotAllowedError(name, verb, now.state, ALLOWED[verb])
-            if order.wish is wish is not Wish.RUN:
+            if order.wish is wish is not DesiredState.RUN:
                 return now
             return self._order(found, order.wishing(wish, by), order)
 
     def _order(self, found: StudyFolder, order: Order, before: Order | None) -> StudyState:
-        if order.wish is Wish.RUN:
+        if order.wish is DesiredState.RUN:
             process = found.process()
             newest = max(before.serial if before else 0, process.serial if process else 0)
             order = order.model_copy(update={"serial": newest + 1})
@@ -257,7 +259,7 @@ class Supervisor:
     def _reconcile(self, found: StudyFolder) -> list[str]:
         """Do what follows for one study; return what was done, in words."""
         name, now = found.path.name, self._habits.clock()
-        memory = self._memories.setdefault(name, Memory())
+        memory = self._memories.setdefault(name, SupervisorMemory())
         memory.note(found.process(), now)
         view = look(found, memory, now, self._habits.pause_s)
         action, process = view.decision.action, view.process
@@ -271,7 +273,7 @@ class Supervisor:
         memory.asked = view.order.wish
         return [f"study {name!r}: {action.value}"]
 
-    def _start(self, found: StudyFolder, view: View, memory: Memory) -> list[str]:
+    def _start(self, found: StudyFolder, view: StudyView, memory: SupervisorMemory) -> list[str]:
         name = found.path.name
         try:
             self._starter.start(found.path, view.order, view.reality.deaths)

@@ -20,7 +20,7 @@ from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection, StudyFile
-from autotune.tuning.tuner import StudyRunner
+from autotune.tuning.tuner import TuningLoop
 from objectives.base import Metric
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.table import RecordedTable
@@ -30,7 +30,7 @@ _S_PER_H = 3600.0
 
 
 @dataclass(frozen=True)
-class Found:
+class BudgetOutcome:
     """What one seed had found with one budget: how much worse than the best recorded, as a ratio from 1 up.
 
     `ratio` is None where nothing that works had been found. `core_s` are the simulated core-seconds until then.
@@ -90,7 +90,7 @@ def table_of(prepared: Prepared) -> RecordedTable:
     return objective.table
 
 
-class Silent:
+class SilentDisplay:
     """A display that shows nothing: hundreds of replayed trials are no news."""
 
     def line(self, text: str) -> None:
@@ -108,15 +108,15 @@ class Silent:
 
 def _replayed(
     study: StudyFile, prepared: Prepared, budgets: Sequence[int], seed: int, display: Display
-) -> Iterator[Found]:
+) -> Iterator[BudgetOutcome]:
     table, plan = table_of(prepared), prepared.plan
     assert plan.recorded is not None
     sampler = study.sampler.model_copy(update={"seed": seed})
     seeded = study.model_copy(update={"sampler": sampler, "budget": BudgetSection(trials=budgets[-1])})
     store = StudyStore.in_memory(prepared.definition)
     store.use(sampler_of(prepared.space, sampler))
-    with simulated_bench(plan.objective, plan.recorded, seeded, Silent()) as bench:
-        StudyRunner(store, prepared.space, bench, seeded).tune()
+    with simulated_bench(plan.objective, plan.recorded, seeded, SilentDisplay()) as bench:
+        TuningLoop(store, prepared.space, bench, seeded).tune()
     display.line(f"seed {seed}: {len(store.trials())} trials replayed")
     runs = store.runs()
     for budget in budgets:
@@ -134,7 +134,7 @@ def known_within(runs: Sequence[Run], budget: int) -> list[Run]:
     return list(runs)
 
 
-def _found(runs: Sequence[Run], budget: int, metric: Metric, table: RecordedTable, study: StudyFile) -> Found:
+def _found(runs: Sequence[Run], budget: int, metric: Metric, table: RecordedTable, study: StudyFile) -> BudgetOutcome:
     counted = [run for run in runs if run.trial is not None and not run.series]
     numbers = list(dict.fromkeys(run.trial for run in counted if run.trial is not None))
     trials = [
@@ -144,7 +144,7 @@ def _found(runs: Sequence[Run], budget: int, metric: Metric, table: RecordedTabl
     ]
     best = Standings.of(trials, metric, study.repeats.statistic).incumbent
     truth = table.true_value(best.configuration) if best is not None else None
-    return Found(budget, len(trials), _ratio(truth, table.best, metric), sum(run.core_s for run in runs))
+    return BudgetOutcome(budget, len(trials), _ratio(truth, table.best, metric), sum(run.core_s for run in runs))
 
 
 def _ratio(value: float | None, best: float | None, metric: Metric) -> float | None:
@@ -154,7 +154,7 @@ def _ratio(value: float | None, best: float | None, metric: Metric) -> float | N
     return best / value if metric.direction == "maximize" else value / best
 
 
-def _row(found: Sequence[Found]) -> BudgetRow:
+def _row(found: Sequence[BudgetOutcome]) -> BudgetRow:
     ratios = [one.ratio for one in found if one.ratio is not None]
     lower, middle, upper = (float(x) for x in np.quantile(ratios, (0.25, 0.5, 0.75))) if ratios else (None,) * 3
     return BudgetRow(

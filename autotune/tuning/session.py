@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from autotune.comparison.ablation import Ablation, ablate
 from autotune.comparison.blocks import FAILED_OFTEN
 from autotune.comparison.confirm import confirm, pairs_wanted
-from autotune.comparison.other_workloads import carry
-from autotune.comparison.scaling import Point, scale
-from autotune.coordination.resources import company_of, crew, held
+from autotune.comparison.other_workloads import compare_on_workloads
+from autotune.comparison.scaling import ScalingPoint, scale
+from autotune.coordination.resources import coordinators_of, held, session_resources
 from autotune.coordination.run_manager import Bench
-from autotune.coordination.session_settings import Place
+from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, PausedError, StorageError, StudyFileError, UnfinishedError
-from autotune.execution.segments import Leg
+from autotune.execution.segments import Segment
 from autotune.execution.simulated_executor import simulated_bench
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
@@ -27,7 +27,7 @@ from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
-from autotune.tuning.tuner import Ending, StudyRunner
+from autotune.tuning.tuner import Ending, TuningLoop
 from launchers.local import sweep
 from objectives.base import Metric
 
@@ -37,7 +37,7 @@ class _Opened:
     """A study that is held, and made ready for the place where it runs."""
 
     study: StudyFile
-    place: Place
+    settings: SessionSettings
     store: StudyStore
     prepared: Prepared
     facts: SessionFacts
@@ -56,18 +56,18 @@ _NOT_EXTERNAL = (
 _JUDGE = "verdict"
 
 
-def run_study(study: StudyFile, place: Place, display: Display) -> Summary:
+def run_study(study: StudyFile, settings: SessionSettings, display: Display) -> Summary:
     """Tune until the budget is used, then confirm the winner; everything that ended is in storage whatever happens.
 
     Raises:
         AutotuneError: the study is busy, cannot run here, nothing worked, or its time is over before it is done.
     """
     check_sampler(study.sampler)
-    with _opened(study, place, display) as opened:
+    with _opened(study, settings, display) as opened:
         store, prepared = opened.store, opened.prepared
         sampler = sampler_of(prepared.space, study.sampler)
-        if place.desk is not None:
-            sampler.waiting = place.desk.waiting
+        if settings.desk is not None:
+            sampler.waiting = settings.desk.waiting
         store.use(sampler)
         if not _is_done(store, study, prepared):
             _warm_up(opened)
@@ -109,7 +109,7 @@ def _warm_up(opened: _Opened) -> None:
         return
     setting = setting_of(store.name, prepared.definition)
     try:
-        told = measurements([opened.place.url], setting.program)
+        told = measurements([opened.settings.url], setting.program)
     except StorageError as error:
         display.line(f"no warm start: {error}")
         return
@@ -123,38 +123,38 @@ def _warm_up(opened: _Opened) -> None:
     store.guide_by(guide(prepared.space, setting, known))
 
 
-def confirm_study(study: StudyFile, place: Place, display: Display) -> Summary:
+def confirm_study(study: StudyFile, settings: SessionSettings, display: Display) -> Summary:
     """Compare the best trials of a study with its baseline, or go on comparing them.
 
     Raises:
         AutotuneError: the study is busy or cannot run here, or has no single winner.
     """
     _check_winner(study)
-    with _opened(study, place, display) as opened:
+    with _opened(study, settings, display) as opened:
         if not _is_judged(summarise(opened.store), study, opened.prepared):
             with _bench(opened) as bench:
                 _judge(opened.store, bench, study, opened.prepared)
         return summarise(opened.store)
 
 
-def ablate_study(study: StudyFile, place: Place, display: Display, rounds: int) -> Ablation | None:
+def ablate_study(study: StudyFile, settings: SessionSettings, display: Display, rounds: int) -> Ablation | None:
     """Take the winner of a study apart; None if nothing beat the default.
 
     Raises:
         AutotuneError: the study is busy or cannot run here, or has no single winner.
     """
     _check_winner(study)
-    with _opened(study, place, display) as opened, _bench(opened) as bench:
+    with _opened(study, settings, display) as opened, _bench(opened) as bench:
         return ablate(opened.store, bench, opened.prepared.space, study, rounds)
 
 
-def scale_study(study: StudyFile, place: Place, display: Display, rounds: int) -> list[Point]:
+def scale_study(study: StudyFile, settings: SessionSettings, display: Display, rounds: int) -> list[ScalingPoint]:
     """Run the configuration to use with one process, two, and so on.
 
     Raises:
         AutotuneError: the study is busy, cannot run here, or does not say what counts processes.
     """
-    with _opened(study, place, display) as opened, _bench(opened) as bench:
+    with _opened(study, settings, display) as opened, _bench(opened) as bench:
         return scale(opened.store, bench, opened.prepared.space, study, rounds)
 
 
@@ -172,62 +172,65 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 
 @contextmanager
-def _opened(study: StudyFile, asked: Place, display: Display) -> Iterator[_Opened]:
+def _opened(study: StudyFile, asked: SessionSettings, display: Display) -> Iterator[_Opened]:
     replay, desk = study.objective == REPLAY, asked.desk
     if (study.objective == EXTERNAL) is (desk is None):
         raise StudyFileError(_EXTERNAL.format(name=study.name) if desk is None else _NOT_EXTERNAL.format(study=study))
-    with held(asked, display, claim=not replay) as place:
-        if not place.shared:
-            sweep(place.runs)
-        display.line(REPLAY_NOTICE if replay else f"machine: {place.machine}")
-        facts = session_facts(place.machine, place.launcher.flavour, place.file, here=place.queue is None)
-        prepared = prepare(study, place.machine, place.launcher, place.plan, facts.identity, place.facts)
-        for note in (*(() if replay or desk is not None else place.launcher.notes()), *prepared.plan.notes):
+    with held(asked, display, claim=not replay) as settings:
+        if not settings.shared:
+            sweep(settings.runs)
+        display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
+        facts = session_facts(settings.machine, settings.launcher.flavour, settings.file, here=settings.queue is None)
+        prepared = prepare(study, settings.machine, settings.launcher, settings.plan, facts.identity, settings.facts)
+        for note in (*(() if replay or desk is not None else settings.launcher.notes()), *prepared.plan.notes):
             display.line(note)
         size = prepared.space.size
         about = "" if size.exact else "about "
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
-        store = StudyStore.create(place.url, place.name, prepared.definition)
+        store = StudyStore.create(settings.url, settings.name, prepared.definition)
         if desk is not None:
             standings = Standings.of(store.trials(), prepared.definition.target, study.repeats.statistic)
             desk.recall(store.runs(), standings)
         with store.mirrored() if replay else nullcontext(store) as used:
-            yield _Opened(study, place, used, prepared, facts, display)
+            yield _Opened(study, settings, used, prepared, facts, display)
 
 
 @contextmanager
 def _bench(opened: _Opened) -> Iterator[Bench]:
-    plan, place, study, display = opened.prepared.plan, opened.place, opened.study, opened.display
+    plan, settings, study, display = opened.prepared.plan, opened.settings, opened.study, opened.display
     if plan.recorded is not None:
         with simulated_bench(plan.objective, plan.recorded, study, display) as bench:
-            bench.pause = place.pause
+            bench.pause = settings.pause
             yield bench
         return
-    with company_of(place, opened.store) as company, crew(place, company, display, study.budget.workers) as found:
+    with (
+        coordinators_of(settings, opened.store) as coordinators,
+        session_resources(settings, coordinators, display, study.budget.workers) as found,
+    ):
         bench = Bench(
             objective=plan.objective,
             executor=found.executor,
             pool=found.pool,
-            runs=place.runs / company.folder if company is not None and place.shared else place.runs,
+            runs=settings.runs / coordinators.folder if coordinators is not None and settings.shared else settings.runs,
             display=display,
-            flavour=place.launcher.flavour,
+            flavour=settings.launcher.flavour,
             run_time_limit_s=study.budget.run_time_limit_s,
             retries=study.budget.infrastructure_retries,
             session=opened.facts.to_dict(),
             alike=plan.alike,
             whole=_whole(study, opened.prepared),
             width=found.width,
-            deadline=place.deadline,
-            pause=place.pause,
+            deadline=settings.deadline,
+            pause=settings.pause,
             slowest_s=_slowest_s(opened.store),
-            company=company,
-            scheduler=place.queue.site.scheduler if place.queue is not None else "",
+            coordinators=coordinators,
+            scheduler=settings.queue.site.scheduler if settings.queue is not None else "",
             stored=opened.store.count_runs,
-            find_job=place.queue.submitted if place.queue is not None else lambda _: None,
-            end_jobs=place.queue.end if place.queue is not None else lambda _: None,
+            find_job=settings.queue.submitted if settings.queue is not None else lambda _: None,
+            end_jobs=settings.queue.end if settings.queue is not None else lambda _: None,
         )
-        if place.desk is not None:
-            place.desk.serve(bench)
+        if settings.desk is not None:
+            settings.desk.serve(bench)
         bench.inherit(opened.store.runs())
         yield bench
         bench.end_left_over()
@@ -239,13 +242,13 @@ def _check_winner(study: StudyFile) -> None:
         raise StudyFileError(msg)
 
 
-def _whole(study: StudyFile, prepared: Prepared) -> Leg | None:
+def _whole(study: StudyFile, prepared: Prepared) -> Segment | None:
     most = study.stopping.max_steps if study.stopping else None
-    return Leg(most, most, prepared.definition.target) if most else None
+    return Segment(most, most, prepared.definition.target) if most else None
 
 
 def _tune(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared) -> None:
-    runner = StudyRunner(store, prepared.space, bench, study)
+    runner = TuningLoop(store, prepared.space, bench, study)
     ending = runner.tune()
     bench.display.line(f"tuning ended: {ending.value}")
     if ending is not Ending.PAYS_NO_MORE:
@@ -256,14 +259,14 @@ def _tune(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared)
 def _judge(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared) -> None:
     if study.tradeoff is not None:
         return
-    other = bench.company.play(_JUDGE) if bench.company is not None else None
+    other = bench.coordinators.play(_JUDGE) if bench.coordinators is not None else None
     if other is not None:
         bench.display.line(f"the best are compared with the default by {other}: `autotune show` says what it finds")
         return
     confirm(store, bench, study)
-    carry(store, bench, study, prepared.workloads)
-    if bench.company is not None:
-        bench.company.rest(_JUDGE)
+    compare_on_workloads(store, bench, study, prepared.workloads)
+    if bench.coordinators is not None:
+        bench.coordinators.rest(_JUDGE)
 
 
 def _is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:

@@ -6,19 +6,19 @@ from enum import Enum
 
 from autotune.coordination.run_manager import Bench, TakenError
 from autotune.display.console import Status
-from autotune.display.messages import Telling, why_nothing_worked
+from autotune.display.messages import Messages, why_nothing_worked
 from autotune.errors import CannotRunHereError, NothingWorkedError
-from autotune.execution.segments import Curve, Leg, best_until, continued, curve_of
+from autotune.execution.segments import Curve, Segment, best_until, continued, curve_of
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.records.study import Purpose, Run, State, TrialRecord
 from autotune.results.pareto import second_metric
 from autotune.scheduling.checkpoints import Checkpoints
-from autotune.scheduling.equivalence import Sameness
-from autotune.scheduling.repeats import WARM_UP, WARM_UP_LIMIT_S, Agenda, Step
-from autotune.scheduling.stopping import Outlook, can_tell, is_due, look_ahead, stored_outlook
+from autotune.scheduling.equivalence import Equivalence
+from autotune.scheduling.repeats import WARM_UP, WARM_UP_LIMIT_S, RepeatScheduler, Step
+from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, look_ahead, stored_stopping_forecast
 from autotune.scheduling.stored_brackets import brackets_of
-from autotune.scheduling.successive_halving import Staging
+from autotune.scheduling.successive_halving import SuccessiveHalvingScheduler
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
@@ -41,7 +41,7 @@ class Ending(Enum):
     TIMEOUT = "the time given is over"
 
 
-class StudyRunner:
+class TuningLoop:
     """Runs the trials of one study until its budget is used."""
 
     def __init__(
@@ -62,12 +62,16 @@ class StudyRunner:
         self._metric = store.definition.target
         self._checkpoints = Checkpoints(bench.runs, store.mark)
         repeats = study.repeats if study.tradeoff is None else study.repeats.without_races
-        self._agenda: Agenda | Staging = Agenda(repeats, second_metric(store.definition))
+        self._agenda: RepeatScheduler | SuccessiveHalvingScheduler = RepeatScheduler(
+            repeats, second_metric(store.definition)
+        )
         if study.stopping is not None:
-            self._agenda = Staging(study.stopping, self._metric, brackets_of(store, study, study.stopping))
+            self._agenda = SuccessiveHalvingScheduler(
+                study.stopping, self._metric, brackets_of(store, study, study.stopping)
+            )
         self._standings = Standings({}, self._metric, study.repeats.statistic)
-        self._telling = Telling(self._standings)
-        self._sameness = Sameness(None)
+        self._telling = Messages(self._standings)
+        self._sameness = Equivalence(None)
         # What is known of the trials by the sampler, and the trials of which there is more to know.
         self._observed: dict[int, Observation] = {}
         self._unobserved: set[int] = set()
@@ -77,7 +81,7 @@ class StudyRunner:
         self._machine_faults = 0
         self._ends_at = float("inf")
         self._ending = Ending.BUDGET
-        self._outlook: Outlook | None = None
+        self._outlook: StoppingForecast | None = None
 
     def tune(self) -> Ending:
         """Run trials until there are as many as the budget says, and until every race is over.
@@ -87,10 +91,10 @@ class StudyRunner:
             CannotRunHereError: runs fail for reasons that are not the configurations'.
         """
         self._store.recover(self._space)
-        self._sameness = Sameness(self._bench.alike)
+        self._sameness = Equivalence(self._bench.alike)
         self.merge(self._store.trials())
         self._agenda.block = 1 + max((run.block for trial in self._trials.values() for run in trial.runs), default=-1)
-        known = stored_outlook(self._store)
+        known = stored_stopping_forecast(self._store)
         if known is not None and known.holds(self._standings, self._study):
             self._outlook, self._ending = known, Ending.PAYS_NO_MORE
         self._store_settled()
@@ -120,7 +124,7 @@ class StudyRunner:
     @property
     def _elsewhere(self) -> Set[int]:
         """The trials of which another coordinator has a run in flight, after which more may follow."""
-        return self._bench.company.busy if self._bench.company is not None else frozenset()
+        return self._bench.coordinators.busy if self._bench.coordinators is not None else frozenset()
 
     @property
     def _busy(self) -> Set[int]:
@@ -161,9 +165,9 @@ class StudyRunner:
 
     def _meet(self, *, now: bool = False) -> None:
         """See what other coordinators have done."""
-        company = self._bench.company
-        if company is not None and company.look(when_due=not now):
-            self._read_anew(surely=bool(company.others))
+        coordinators = self._bench.coordinators
+        if coordinators is not None and coordinators.look(when_due=not now):
+            self._read_anew(surely=bool(coordinators.others))
             self._go_on()
             self._store_settled()
 
@@ -181,12 +185,14 @@ class StudyRunner:
             if trial is None:
                 continue
             self._bench.display.line(f"trial {trial.number}: goes on with a job of a session that has ended")
-            leg = Leg(purpose.steps, purpose.of, self._metric) if purpose.steps and purpose.of else None
-            step = Step(trial, leg=leg)
-            lost = self._checkpoints.lost(trial.number, leased.name) if leg else ()
+            segment = Segment(purpose.steps, purpose.of, self._metric) if purpose.steps and purpose.of else None
+            step = Step(trial, segment=segment)
+            lost = self._checkpoints.lost(trial.number, leased.name) if segment else ()
             self._agenda.starts(step, self._standings)
-            answer, leg = self._reference(), leg and self._from_checkpoint(trial, leg, lost)
-            task = self._bench.prepare(trial.number, trial.configuration, leased.name, reference=answer, leg=leg)
+            answer, segment = self._reference(), segment and self._from_checkpoint(trial, segment, lost)
+            task = self._bench.prepare(
+                trial.number, trial.configuration, leased.name, reference=answer, segment=segment
+            )
             self._flights.wait(Ready(step, task, purpose, lost), first=True)
             self._launch_next()
 
@@ -210,15 +216,15 @@ class StudyRunner:
         """Whether no further trial is to be proposed."""
         return len(self._trials) >= self._budget.most or (self._outlook is not None and self._outlook.stopped)
 
-    def look_ahead(self, *, due: bool = False) -> Outlook | None:
+    def look_ahead(self, *, due: bool = False) -> StoppingForecast | None:
         """Return what more search would gain, and store it; None where nobody knows. A `due` look may end tuning."""
         if can_tell(len(self._trials), self._space.size):
             self._outlook = look_ahead(self._store, self._observations(), self._standings, self._study, due=due)
         return self._outlook
 
     def _propose(self) -> bool:
-        company = self._bench.company
-        if company is None or company.alone:
+        coordinators = self._bench.coordinators
+        if coordinators is None or coordinators.alone:
             return self._proposed()
         with self._store.alone():
             # What others have proposed meanwhile is not proposed again.
@@ -253,16 +259,16 @@ class StudyRunner:
     def _prepare(self, step: Step) -> Ready:
         trial, counts = step.trial, not step.series
         self._agenda.starts(step, self._standings)
-        again = step.leg.steps if step.leg else len(trial.runs)
+        again = step.segment.steps if step.segment else len(trial.runs)
         place = f"{trial.number:05d}" + (f"-{again}" if again else "")
-        leg, lost = self._leg(step, place) if step.leg else (None, ())
+        segment, lost = self._leg(step, place) if step.segment else (None, ())
         task = self._bench.prepare(
             trial.number,
             trial.configuration,
             place if counts else self._bench.own(step.series),
             reference=self._reference(),
             cap=self._agenda.cap(trial, self._standings) if counts else None,
-            leg=leg,
+            segment=segment,
         )
         if step.series == WARM_UP:
             limit = min(WARM_UP_LIMIT_S, task.job.time_limit_s or WARM_UP_LIMIT_S)
@@ -270,20 +276,20 @@ class StudyRunner:
         elif trial.state is State.CAPPED:
             self._note(replace(trial, settled=False))
         block = self._agenda.block
-        until = (leg.steps, leg.of) if leg else (None, None)
+        until = (segment.steps, segment.of) if segment else (None, None)
         return Ready(step, task, Purpose(trial.configuration, trial.number, step.series, 0, block, *until), lost)
 
-    def _leg(self, step: Step, place: str) -> tuple[Leg, Curve]:
+    def _leg(self, step: Step, place: str) -> tuple[Segment, Curve]:
         """Return the leg of a step with what it goes on from, and the curve of its runs that were killed."""
-        assert step.leg is not None
-        number, metric = step.trial.number, step.leg.metric
+        assert step.segment is not None
+        number, metric = step.trial.number, step.segment.metric
         lost = self._checkpoints.started(number, place, self._bench.objective, metric)
-        return self._from_checkpoint(step.trial, step.leg, lost), lost
+        return self._from_checkpoint(step.trial, step.segment, lost), lost
 
-    def _from_checkpoint(self, trial: TrialRecord, leg: Leg, lost: Curve = ()) -> Leg:
+    def _from_checkpoint(self, trial: TrialRecord, segment: Segment, lost: Curve = ()) -> Segment:
         before = curve_of(trial.runs[-1].outcome) if trial.runs else ()
-        best = best_until((*before, *lost), leg.steps, leg.metric)
-        return replace(leg, checkpoint=self._checkpoints.folder(trial.number), best=best)
+        best = best_until((*before, *lost), segment.steps, segment.metric)
+        return replace(segment, checkpoint=self._checkpoints.folder(trial.number), best=best)
 
     def _reference(self) -> Answer | None:
         """Return the answer that others must agree with: the baseline's, or the first that there is."""
@@ -308,9 +314,9 @@ class StudyRunner:
 
     def _landed(self, flight: Flight, outcome: Outcome) -> tuple[Flight, Run]:
         step = flight.step
-        if step.leg is not None:
+        if step.segment is not None:
             before = self._trials[step.trial.number].runs
-            outcome = continued(before[-1].outcome if before else None, outcome, step.leg, flight.lost)
+            outcome = continued(before[-1].outcome if before else None, outcome, step.segment, flight.lost)
         return flight, self._bench.ended(flight.launched, outcome)
 
     def _count(self, step: Step, run: Run) -> None:
@@ -350,8 +356,8 @@ class StudyRunner:
     def _retry(self, flight: Flight, outcome: Outcome) -> None:
         """Run again; or leave the trial open, as one that was interrupted: its configuration has shown nothing."""
         number, task, lost = flight.step.trial.number, flight.launched.task, flight.lost
-        if task.leg is not None:
-            lost = self._checkpoints.started(number, task.job.name, self._bench.objective, task.leg.metric)
+        if task.segment is not None:
+            lost = self._checkpoints.started(number, task.job.name, self._bench.objective, task.segment.metric)
         again = self._bench.again(flight.launched, outcome)
         if again is not None:
             self._bench.display.line(f"trial {number}: {outcome.message}; tried again")

@@ -56,8 +56,8 @@ API = {
     "autotune.studyfile": ("load", "find", "parse"),
     "autotune.performance.predict": ("question", "target_of", "predict"),
     "autotune.performance.measurements.dataset": ("measurements",),
-    "autotune.client": ("Client", "Leased", "ServiceError"),
-    "autotune.asktell": ("AskTell", "Asked", "Told", "Answer"),
+    "autotune.client": ("Client", "LeasedRun", "ServiceError"),
+    "autotune.asktell": ("AskTell", "LeasedRun", "RunReport", "Reply"),
     "autotune.search.suggest": ("suggest", "ask"),
     "spaces": ("Space", "space_from_tables", "parameters_from_tables", "constraints_from_tables"),
 }

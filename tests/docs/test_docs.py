@@ -16,7 +16,7 @@ from autotune.cli.app import app
 from autotune.machines.description import load, sections
 from autotune.machines.facts import fact_name
 from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection
-from autotune.storage.measurement_store import Library
+from autotune.storage.measurement_store import MeasurementStore
 from spaces.expressions.functions import FUNCTIONS
 
 pytestmark = pytest.mark.cores
@@ -198,7 +198,7 @@ def test_a_command_that_predicts(tmp_path, command):
 @pytest.mark.real
 def test_the_python_of_the_document_on_prediction(tmp_path):
     (example,) = re.findall(r"```python\n(.*?)```", PREDICTION, re.DOTALL)
-    Library.create(f"sqlite:///{tmp_path / 'autotune.db'}")
+    MeasurementStore.create(f"sqlite:///{tmp_path / 'autotune.db'}")
     ended = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("{'np': ")

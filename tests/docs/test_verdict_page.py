@@ -7,11 +7,11 @@ import textwrap
 
 import pytest
 
-from autotune.comparison.other_workloads import Carried
+from autotune.comparison.other_workloads import WorkloadComparison
 from autotune.performance.warm_start import WarmStart
-from autotune.results.cost import Ledger
+from autotune.results.cost import CostAccount
 from autotune.results.summary import Summary
-from autotune.scheduling.stopping import Outlook
+from autotune.scheduling.stopping import StoppingForecast
 from autotune.statistics.verdict import Verdict
 from tests.docs.page import Page
 
@@ -25,9 +25,9 @@ SPEAKERS = (
     Summary._value,
     Summary._steps_text,
     Summary.text,
-    Outlook.sentence,
-    Carried.sentence,
-    Ledger.text,
+    StoppingForecast.sentence,
+    WorkloadComparison.sentence,
+    CostAccount.text,
     WarmStart.sentence,
 )
 TOLD = " ".join(Page.read("docs/how-to/verdict.md").text.split())

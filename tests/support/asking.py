@@ -1,6 +1,6 @@
 """Studies to ask and tell, and clients of them."""
 
-from autotune.asktell import Asked, AskTell, FinishedError, Told
+from autotune.asktell import AskTell, FinishedError, LeasedRun, RunReport
 from autotune.studyfile import StudyFile
 
 ONCE = {"max_runs": 1, "baseline_runs": 1, "baseline_every": 0}
@@ -34,15 +34,15 @@ def seconds(configuration) -> float:
     return 10.0 + (configuration["x"] - 4) ** 2 + (configuration["y"] - 4) ** 2
 
 
-def work(study: AskTell, most: int = 10**6, who: str = "") -> list[Asked]:
+def work(study: AskTell, most: int = 10**6, who: str = "") -> list[LeasedRun]:
     """Ask, run and tell until there is nothing more, or `most` runs were made; return them."""
-    made: list[Asked] = []
+    made: list[LeasedRun] = []
     while len(made) < most:
         try:
             asked = study.ask(wait_s=5.0, who=who)
         except FinishedError:
             break
         if asked is not None:
-            study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+            study.tell(asked.lease, RunReport(value=seconds(asked.configuration)))
             made.append(asked)
     return made

@@ -21,7 +21,7 @@ from autotune.search.registry import sampler_of
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StudyFile, VerdictSection
-from autotune.tuning.tuner import Ending, StudyRunner
+from autotune.tuning.tuner import Ending, TuningLoop
 from objectives.base import RecordedRun
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.table import RecordedTable
@@ -79,7 +79,7 @@ class Simulation:
         budget = self.study.budget if trials is None else BudgetSection(trials=trials)
         study = self.study.model_copy(update={"budget": budget})
         with TemporaryDirectory() as folder:
-            return StudyRunner(self.store, self.space, self._bench(folder), study).tune()
+            return TuningLoop(self.store, self.space, self._bench(folder), study).tune()
 
     def confirm(self) -> Verdict | None:
         with TemporaryDirectory() as folder:

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 
 from autotune.coordination.run_manager import Bench
 from autotune.execution.core_pool import CorePool
-from autotune.execution.segments import CURVE, Leg, LegWatch
+from autotune.execution.segments import CURVE, Segment, SegmentWatch
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from autotune.tuning.tuner import StudyRunner
+from autotune.tuning.tuner import TuningLoop
 from launchers import Job, Usage
 from objectives.base import Context, FailureKind, Metric, Progress
 from spaces import Configuration, Float, Integer, Space
@@ -57,14 +57,14 @@ class TrainingExecutor:
     def submit(self, task: Task) -> None:
         if len(self.trained) >= self._at_most:
             raise KeyboardInterrupt
-        assert task.leg is not None
+        assert task.segment is not None
         configuration = json.loads(task.job.argv[1])
-        self._ended.append((task, self._outcome(task.key, task.leg, configuration)))
+        self._ended.append((task, self._outcome(task.key, task.segment, configuration)))
 
-    def _outcome(self, key: int, leg: Leg, configuration: Configuration) -> Outcome:
-        file = leg.checkpoint / "step" if leg.checkpoint else None
+    def _outcome(self, key: int, segment: Segment, configuration: Configuration) -> Outcome:
+        file = segment.checkpoint / "step" if segment.checkpoint else None
         first = int(file.read_text()) if file and file.exists() else 0
-        watch, curve, last = LegWatch(leg), [], min(leg.steps, self._ends(configuration))
+        watch, curve, last = SegmentWatch(segment), [], min(segment.steps, self._ends(configuration))
         for step in range(first + 1, last + 1):
             if self._fails(configuration, step):
                 self.trained.append((key, first, step))
@@ -105,7 +105,7 @@ def training_session(folder, executor, study, *, seed=0, workers=1, model=True, 
     store.use(ValidSetSampler(SPACE, seed=seed, model=model))
     most = study.stopping.max_steps
     bench = Bench(
-        PaperTraining(), executor, CorePool(range(8)), folder / "runs", ListDisplay(), whole=Leg(most, most, SCORE)
+        PaperTraining(), executor, CorePool(range(8)), folder / "runs", ListDisplay(), whole=Segment(most, most, SCORE)
     )
     study = study.model_copy(update={"budget": study.budget.model_copy(update={"workers": workers})})
-    return store, bench, StudyRunner(store, SPACE, bench, study)
+    return store, bench, TuningLoop(store, SPACE, bench, study)

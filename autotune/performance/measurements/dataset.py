@@ -90,10 +90,10 @@ def setting_of(name: str, definition: Definition) -> Setting:
 
 def _stored(url: str) -> Iterator[Measured]:
     """Yield what one storage holds."""
-    from autotune.storage.measurement_store import Library  # noqa: PLC0415  importing Optuna takes a while
+    from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415  importing Optuna takes a while
     from autotune.storage.study_store import StudyStore, study_names  # noqa: PLC0415
 
-    library = Library.read(url)
+    library = MeasurementStore.read(url)
     for name in study_names(url) if library.has_studies() else ():
         store = StudyStore.read_if_ours(url, name)
         if store is not None and not store.definition.replay:

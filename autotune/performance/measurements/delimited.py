@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
-from autotune.performance.measurements.found import Found, Place, counted
+from autotune.performance.measurements.found import ImportedMeasurements, Place, counted
 from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection, wrong
-from autotune.performance.measurements.repeats import Sample, aggregate
+from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Measured, Setting
 from objectives.replay.delimited import read_lines, typed, wrong_lines
 from spaces import Value
@@ -24,7 +24,7 @@ _SHOWN = 10  # lines with errors that are listed
 
 
 @dataclass(frozen=True)
-class Table:
+class DelimitedTable:
     """Rows with the columns of `header`; the first row is that of line `first` of a file."""
 
     header: Sequence[str]
@@ -37,7 +37,7 @@ class Table:
         return f"{self.noun} {place + self.first}"
 
 
-def csv_table(text: str, path: str) -> Table:
+def csv_table(text: str, path: str) -> DelimitedTable:
     """Return the table of a CSV file, every column of the narrowest type that all of its cells have.
 
     Raises:
@@ -53,17 +53,17 @@ def csv_table(text: str, path: str) -> Table:
     if errors:
         raise wrong(path, errors)
     columns = [_whole(typed([line[name].strip() for line in lines])) for name in header]
-    return Table(header, [dict(zip(header, cells, strict=True)) for cells in zip(*columns, strict=True)])
+    return DelimitedTable(header, [dict(zip(header, cells, strict=True)) for cells in zip(*columns, strict=True)])
 
 
-def row_table(rows: Sequence[Row]) -> Table:
+def row_table(rows: Sequence[Row]) -> DelimitedTable:
     """Return the table of rows that a mapping holds itself; what a row does not have is unset."""
     header = list(dict.fromkeys(name for row in rows for name in row))
     filled = [{name: None if row.get(name) == "" else row.get(name) for name in header} for row in rows]
-    return Table(header, filled, first=0, noun="row")
+    return DelimitedTable(header, filled, first=0, noun="row")
 
 
-def read_table(table: Table, mapping: MappingFile, place: Place, path: str) -> Found:
+def read_table(table: DelimitedTable, mapping: MappingFile, place: Place, path: str) -> ImportedMeasurements:
     """Return the measurements of a table; `path` names it in errors.
 
     Raises:
@@ -82,7 +82,7 @@ def read_table(table: Table, mapping: MappingFile, place: Place, path: str) -> F
         reading.take(row, table.name(number))
     if reading.errors:
         raise wrong(path, reading.errors, most=_SHOWN)
-    return Found("table", tuple(reading.measured()), counted(reading.left_out))
+    return ImportedMeasurements("table", tuple(reading.measured()), counted(reading.left_out))
 
 
 @dataclass
@@ -94,7 +94,7 @@ class _Reading:
     errors: list[str] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     _settings: dict[tuple[str, str, str, str], Setting] = field(default_factory=dict)
-    _samples: dict[tuple[object, ...], list[Sample]] = field(default_factory=dict)
+    _samples: dict[tuple[object, ...], list[RepeatedMeasurement]] = field(default_factory=dict)
     _of: dict[tuple[object, ...], tuple[Setting, dict[str, Value]]] = field(default_factory=dict)
 
     def take(self, row: Row, name: str) -> None:
@@ -117,22 +117,22 @@ class _Reading:
             found.append(Measured(setting, configuration, said.value, said.bound, said.runs, said.failure))
         return found
 
-    def _told(self, row: Row) -> list[tuple[MetricSection, Sample]]:
+    def _told(self, row: Row) -> list[tuple[MetricSection, RepeatedMeasurement]]:
         runs = _count(row, self.mapping.runs, 1)
         why = "" if self.mapping.failure is None else _words(row[self.mapping.failure])
         if why.lower() not in _NO_FAILURE:
             sections = {metric.name: metric for metric in self.mapping.metrics}
-            return [(metric, Sample(runs=runs, failure=why)) for metric in sections.values()]
+            return [(metric, RepeatedMeasurement(runs=runs, failure=why)) for metric in sections.values()]
         found = []
         for metric in self.mapping.metrics:
             value, bound = _figure(row, metric, metric.cell), _figure(row, metric, metric.bound)
             if value is not None:
-                found.append((metric, Sample(value, runs=runs)))
+                found.append((metric, RepeatedMeasurement(value, runs=runs)))
             elif bound is not None:
-                found.append((metric, Sample(bound=bound, runs=runs)))
+                found.append((metric, RepeatedMeasurement(bound=bound, runs=runs)))
         return found
 
-    def _add(self, row: Row, metric: MetricSection, sample: Sample) -> None:
+    def _add(self, row: Row, metric: MetricSection, sample: RepeatedMeasurement) -> None:
         setting = self._setting(row, metric)
         cells = {name: row[column] for name, column in self.mapping.parameters.items()}
         configuration = {name: value for name, value in cells.items() if value is not None}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autotune.errors import ImportFileError
 from autotune.performance.measurements.delimited import csv_table, read_table, row_table
-from autotune.performance.measurements.found import Found, Place
+from autotune.performance.measurements.found import ImportedMeasurements, Place
 from autotune.performance.measurements.kernel_tuner import read_tuned
 from autotune.performance.measurements.mapping import read_mapping
 from autotune.performance.measurements.pwscf import SIGN, OutputFile, read_outputs
@@ -19,7 +19,7 @@ _MOST_BYTES = 2**28
 _BESIDE = (".err", ".stderr")
 
 
-def read_any(path: Path, mapping: Path | None, given: Mapping[str, str | None], place: Place) -> Found:
+def read_any(path: Path, mapping: Path | None, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
     """Read a file or a folder of any kind that is known.
 
     Raises:
@@ -42,7 +42,7 @@ def read_any(path: Path, mapping: Path | None, given: Mapping[str, str | None], 
     raise ImportFileError(msg)
 
 
-def _read_mapped(path: Path, csv: Path | None, given: Mapping[str, str | None], place: Place) -> Found:
+def _read_mapped(path: Path, csv: Path | None, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
     mapping = read_mapping(path, given, csv.absolute() if csv is not None else None)
     if mapping.csv is None:
         return read_table(row_table(mapping.rows), mapping, place, str(path))
@@ -50,7 +50,7 @@ def _read_mapped(path: Path, csv: Path | None, given: Mapping[str, str | None], 
     return read_table(csv_table(_text(beside), str(beside)), mapping, place, str(path))
 
 
-def _read_outputs(path: Path, given: Mapping[str, str | None], place: Place) -> Found:
+def _read_outputs(path: Path, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
     if not given.get("machine"):
         msg = f"outputs of pw.x do not say on what machine they were made; say where with --machine NAME: {path}"
         raise ImportFileError(msg)
@@ -60,7 +60,7 @@ def _read_outputs(path: Path, given: Mapping[str, str | None], place: Place) -> 
     if not found.measured and not found.left_out and not unreadable:
         msg = f"there is no output of pw.x in {path}: none of its files has {SIGN!r} near its beginning"
         raise ImportFileError(msg)
-    return Found(found.kind, found.measured, (*found.left_out, *unreadable))
+    return ImportedMeasurements(found.kind, found.measured, (*found.left_out, *unreadable))
 
 
 def _outputs(path: Path, unreadable: list[str]) -> Iterator[OutputFile]:

@@ -15,7 +15,7 @@ _SHOWN = 12  # settings in the words for a terminal
 
 
 @dataclass(frozen=True)
-class Found:
+class ImportedMeasurements:
     """The measurements of a file or a folder; `left_out` has a sentence for each reason, with how often it applied."""
 
     kind: str

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autotune.errors import ImportFileError
-from autotune.performance.measurements.found import Found, Place
+from autotune.performance.measurements.found import ImportedMeasurements, Place
 from autotune.performance.measurements.mapping import wrong
-from autotune.performance.measurements.repeats import Sample, aggregate
+from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Facts, Measured, Setting
 from objectives.base import Metric, PlanError
 from objectives.replay.options import ReplayOptions
@@ -17,7 +17,7 @@ from objectives.replay.table import Recording
 from spaces import Value
 
 
-def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Place) -> Found:
+def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
     """Return the measurements of a cache or of T4 results, with failed configurations as failures.
 
     What was `given` on the command line (program, machine, workload, source) goes before what the file says of itself:
@@ -50,11 +50,11 @@ def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Pla
         measured.append(
             Measured(setting, table.configuration(key), said.value, said.bound, said.runs, said.failure),
         )
-    return Found("Kernel Tuner cache" if "cache" in document else "T4 results", tuple(measured))
+    return ImportedMeasurements("Kernel Tuner cache" if "cache" in document else "T4 results", tuple(measured))
 
 
-def _together(recording: Recording, metric: Metric) -> Sample:
-    samples = [Sample(run.value, run.bound, failure=run.message) for run in recording.runs]
+def _together(recording: Recording, metric: Metric) -> RepeatedMeasurement:
+    samples = [RepeatedMeasurement(run.value, run.bound, failure=run.message) for run in recording.runs]
     return aggregate(samples, metric)
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from autotune.performance.measurements.found import Found, Place, counted
-from autotune.performance.measurements.repeats import Sample, aggregate
+from autotune.performance.measurements.found import ImportedMeasurements, Place, counted
+from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Measured, Setting
 from launchers import EndReason, JobState, JobStatus
 from objectives.base import FailureKind, Metric, Output
@@ -54,7 +54,7 @@ class _Run:
     cores: int
     nodes: int | None
     facts: Mapping[str, Value]
-    samples: Mapping[str, Sample]
+    samples: Mapping[str, RepeatedMeasurement]
     iterations: int = 0
 
     @property
@@ -63,7 +63,7 @@ class _Run:
         return all(sample.failed for sample in self.samples.values())
 
 
-def read_outputs(files: Iterable[OutputFile], given: Mapping[str, str | None], place: Place) -> Found:
+def read_outputs(files: Iterable[OutputFile], given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
     """Return the measurements of outputs of pw.x; a file may hold several, one after another.
 
     `given` names the `machine` and the `source`; its `workload` goes before the name that is made from the sizes of the
@@ -111,22 +111,22 @@ def _run(file: OutputFile) -> _Run | str:
     )
 
 
-def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, Sample] | str:
+def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, RepeatedMeasurement] | str:
     failure = failure_of(Output(file.stdout, file.stderr, _ENDED, Path()), parsed)
     total = parsed.total
     if failure is None:
         if total is None or total.wall_s <= 0:
             return "its time is too short for pw.x's clock"
-        return {WALL.name: Sample(total.wall_s), CPU.name: Sample(total.cpu_s)}
+        return {WALL.name: RepeatedMeasurement(total.wall_s), CPU.name: RepeatedMeasurement(total.cpu_s)}
     if failure.kind is FailureKind.TIMED_OUT and total is not None:
-        return {WALL.name: Sample(bound=total.wall_s), CPU.name: Sample(bound=total.cpu_s)}
+        return {WALL.name: RepeatedMeasurement(bound=total.wall_s), CPU.name: RepeatedMeasurement(bound=total.cpu_s)}
     if failure.code == "qe.incomplete":
         whole = "it ended well, but is no self-consistent calculation with an energy"
         return whole if parsed.job_done else "it breaks off, and does not say why"
     if failure.kind is FailureKind.INFRASTRUCTURE_ERROR:
         return f"the machine's fault ({failure.code})"
     words = f"{failure.kind.value}: {failure}"
-    return {WALL.name: Sample(failure=words), CPU.name: Sample(failure=words)}
+    return {WALL.name: RepeatedMeasurement(failure=words), CPU.name: RepeatedMeasurement(failure=words)}
 
 
 def _configuration(parsed: PwOutput, *, serial: bool) -> dict[str, Value]:
@@ -171,9 +171,9 @@ class _Gathering:
     _workloads: dict[str, dict[str, Value]] = field(default_factory=dict)
     _needed: dict[str, int] = field(default_factory=dict)
 
-    def found(self, runs: Iterable[_Run]) -> Found:
+    def found(self, runs: Iterable[_Run]) -> ImportedMeasurements:
         """Return what all runs say together."""
-        samples: dict[tuple[object, ...], list[Sample]] = {}
+        samples: dict[tuple[object, ...], list[RepeatedMeasurement]] = {}
         about: dict[tuple[object, ...], tuple[str, int, Mapping[str, Value]]] = {}
         # Those that ran say which workloads there are: one that failed early does not say its size in full.
         for run in sorted(runs, key=lambda run: run.failed):
@@ -195,7 +195,7 @@ class _Gathering:
             setting = self._setting(WALL if key[0] == WALL.name else CPU, workload, nodes)
             said = aggregate(told, setting.metric)
             measured.append(Measured(setting, configuration, said.value, said.bound, said.runs, said.failure))
-        return Found("outputs of pw.x", tuple(measured), counted(self.left_out))
+        return ImportedMeasurements("outputs of pw.x", tuple(measured), counted(self.left_out))
 
     def _workload(self, run: _Run) -> str | None:
         """Return the name of a run's workload; that of the only one which a failed run may have been about."""

@@ -8,7 +8,7 @@ from objectives.base import Metric
 
 
 @dataclass(frozen=True)
-class Sample:
+class RepeatedMeasurement:
     """A value, a bound that the value was not better than, or, with neither, a failure; `runs` of them alike."""
 
     value: float | None = None
@@ -22,7 +22,7 @@ class Sample:
         return self.value is None and self.bound is None
 
 
-def aggregate(samples: Sequence[Sample], metric: Metric) -> Sample:
+def aggregate(samples: Sequence[RepeatedMeasurement], metric: Metric) -> RepeatedMeasurement:
     """Return what samples of one configuration say together: a failure if half of the runs failed, or more.
 
     Otherwise the median of the values. A bound stands for any value from there on: if the median depends on which one
@@ -37,14 +37,14 @@ def aggregate(samples: Sequence[Sample], metric: Metric) -> Sample:
     runs = sum(sample.runs for sample in samples)
     failed = [sample for sample in samples if sample.failed]
     if failed and 2 * sum(sample.runs for sample in failed) >= runs:
-        return Sample(runs=runs, failure=failed[-1].failure)
+        return RepeatedMeasurement(runs=runs, failure=failed[-1].failure)
     known = [sample for sample in samples if not sample.failed]
     runs = sum(sample.runs for sample in known)
     least = weighted_median((_cost(sample, metric, metric.cost), sample.runs) for sample in known)
     most = weighted_median((_cost(sample, metric, lambda _: math.inf), sample.runs) for sample in known)
     # A cost is its own inverse: the sign is changed or not.
     value = metric.cost(least)
-    return Sample(value, runs=runs) if least == most else Sample(bound=value, runs=runs)
+    return RepeatedMeasurement(value, runs=runs) if least == most else RepeatedMeasurement(bound=value, runs=runs)
 
 
 def weighted_median(weighted: Iterable[tuple[float, int]]) -> float:
@@ -65,7 +65,7 @@ def _at(ordered: Sequence[tuple[float, int]], place: int) -> float:
     raise ValueError(msg)
 
 
-def _cost(sample: Sample, metric: Metric, of_bound: Callable[[float], float]) -> float:
+def _cost(sample: RepeatedMeasurement, metric: Metric, of_bound: Callable[[float], float]) -> float:
     if sample.value is not None:
         return metric.cost(sample.value)
     assert sample.bound is not None

@@ -12,7 +12,7 @@ from spaces.valid_set.valid_set import Indices
 
 
 @dataclass(frozen=True)
-class Cases:
+class DesignMatrix:
     """Columns, (n,) each: of parameters, and of the facts of the workload and of the machine, by name."""
 
     configuration: Columns
@@ -20,7 +20,7 @@ class Cases:
     machine: Columns
 
     @classmethod
-    def measured(cls, rows: Sequence[Measured]) -> "Cases":
+    def measured(cls, rows: Sequence[Measured]) -> "DesignMatrix":
         """Return the cases of what was measured, in its order."""
         return cls(
             _columns([row.configuration for row in rows]),
@@ -29,7 +29,7 @@ class Cases:
         )
 
     @classmethod
-    def candidates(cls, space: Space, rows: Indices, setting: Setting) -> "Cases":
+    def candidates(cls, space: Space, rows: Indices, setting: Setting) -> "DesignMatrix":
         """Return the cases of value indexes (n, p) of `space` in a setting."""
         count = len(rows)
         return cls(

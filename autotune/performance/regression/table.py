@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray, taken
 from objectives import registry
 from spaces.expressions.quantities import Columns, column_of, quantities
@@ -69,7 +69,7 @@ class Reader:
     program: str
     rules: tuple[str, ...]
 
-    def read(self, cases: Cases, names: Columns) -> Table:
+    def read(self, cases: DesignMatrix, names: Columns) -> Table:
         """Return the table of cases; `names` are columns of words, which facts of these names hide."""
         columns = {**names, **cases.named}
         found = {name: column for name, column in columns.items() if column.dtype != object}

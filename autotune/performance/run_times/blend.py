@@ -11,7 +11,7 @@ from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
 from autotune.performance.regression.table import Words
 from autotune.performance.run_times.ensemble_member import Kind
-from autotune.performance.run_times.sample import LeftOut, Sample
+from autotune.performance.run_times.sample import LeftOut, TrainingSample
 
 _HUBER = 0.2
 _PARTS = 4  # weights are quarters: finer ones would be noise
@@ -69,7 +69,7 @@ def filled(said: FloatArray) -> FloatArray:
     return np.where(missing, np.nansum(said, axis=1, keepdims=True) / counts, said)
 
 
-def blended(sample: Sample, kinds: Sequence[Kind], found: LeftOut) -> Blend:
+def blended(sample: TrainingSample, kinds: Sequence[Kind], found: LeftOut) -> Blend:
     """Return the blend that is least off for rows that were hidden: by Huber's loss, weights on a grid of quarters."""
     judged = found.judged
     y, weights = sample.y[judged], sample.weighted[judged]
@@ -91,7 +91,9 @@ def blended(sample: Sample, kinds: Sequence[Kind], found: LeftOut) -> Blend:
     return min(blends, key=lambda one: _loss(one.picked(said) @ one.weights - y, weights))
 
 
-def own_width(sample: Sample, kinds: Sequence[Kind], found: LeftOut, blend: Blend, rng: np.random.Generator) -> Width:
+def own_width(
+    sample: TrainingSample, kinds: Sequence[Kind], found: LeftOut, blend: Blend, rng: np.random.Generator
+) -> Width:
     """Return how wide intervals are for a setting of which something is known.
 
     Hiding a fifth of its own rows at a time tells how far off the model is there; how much the rest may still be off,
@@ -123,7 +125,7 @@ def own_width(sample: Sample, kinds: Sequence[Kind], found: LeftOut, blend: Blen
 
 
 def _own_errors(
-    sample: Sample, kinds: Sequence[Kind], blend: Blend, width: Width, rng: np.random.Generator
+    sample: TrainingSample, kinds: Sequence[Kind], blend: Blend, width: Width, rng: np.random.Generator
 ) -> FloatArray:
     chosen = [kinds[kind] for kind, _ in blend.picks]
     errors = []
@@ -142,7 +144,7 @@ def _own_errors(
 
 
 def ratio_width(
-    sample: Sample, found: LeftOut, blend: Blend, settings: Words, rng: np.random.Generator
+    sample: TrainingSample, found: LeftOut, blend: Blend, settings: Words, rng: np.random.Generator
 ) -> Width | None:
     """Return how wide intervals of ratios within a setting are, by pairs of rows that were hidden together.
 

@@ -56,7 +56,7 @@ def kinds(table: Table, products: bool) -> tuple[Kind, ...]:
 
 
 @dataclass(frozen=True)
-class Member:
+class EnsembleMember:
     """A base and the trees on its residuals: both know the columns called `names`, and the words of `context`."""
 
     base: Base
@@ -75,7 +75,7 @@ class Member:
         names: frozenset[str],
         start: Base | None = None,
         most: int = max(ROUNDS),
-    ) -> "Member | None":
+    ) -> "EnsembleMember | None":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None where the base cannot be.
 
         At `most` so many trees may be asked for.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.similarity import squared_distances
 from autotune.performance.run_times.novelty import INSTALLATION, limits
 from autotune.records.measurement import Facts, Measured, Setting
@@ -19,7 +19,7 @@ def doubts(rows: Sequence[Measured], setting: Setting, unseen: Sequence[str], in
     return (*_machine(settings, setting, unseen, instead), *_workload(settings, setting))
 
 
-def doubts_of(known: Columns, cases: Cases) -> tuple[str, ...]:
+def doubts_of(known: Columns, cases: DesignMatrix) -> tuple[str, ...]:
     """Return the doubts about configurations, beside the parameters that are `known`, (n,) each."""
     found = []
     for name, column in cases.configuration.items():

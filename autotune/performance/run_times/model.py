@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autotune.performance.regression.boosting import ROUNDS
-from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Reader, Table, repeated, telling
 from autotune.performance.run_times.blend import Blend, Width, blended, filled, own_width, ratio_width
 from autotune.performance.run_times.context import Context
-from autotune.performance.run_times.ensemble_member import Kind, Member, kinds
+from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind, kinds
 from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_like_nothing
 from autotune.performance.run_times.novelty import INSTALLATION, by_setting, installation, novelty
-from autotune.performance.run_times.sample import LeftOut, Sample, left_out
+from autotune.performance.run_times.sample import LeftOut, TrainingSample, left_out
 from autotune.records.measurement import Measured, Setting
 from autotune.search.gaussian_process import above_bound
 from spaces.expressions.quantities import Columns
@@ -58,7 +58,7 @@ class RunTimes:
     names: frozenset[str]
     group: str
     known: Columns
-    members: tuple[Member, ...]
+    members: tuple[EnsembleMember, ...]
     blend: Blend
     width: Width
     ratio_width: Width | None
@@ -87,12 +87,12 @@ class RunTimes:
             name for name, column in self.known.items() if len({str(value) for value in column.tolist()}) > 1
         )
 
-    def estimate(self, cases: Cases) -> Estimate:
+    def estimate(self, cases: DesignMatrix) -> Estimate:
         """Return the logarithms of the metric that are expected at cases of the setting, (n,)."""
         said = self._said(cases)
         return Estimate(said @ self.blend.weights, self.width.half(said.std(axis=1)))
 
-    def ratio(self, cases: Cases, reference: Cases) -> Estimate:
+    def ratio(self, cases: DesignMatrix, reference: DesignMatrix) -> Estimate:
         """Return the logarithms, (n,), of the value at each case over that of the reference, one case of the setting.
 
         What is not known of the setting as a whole cancels, so the intervals are narrower than those of both values.
@@ -105,11 +105,11 @@ class RunTimes:
         mean = said @ self.blend.weights
         return Estimate(mean, np.where(said.any(axis=1), half, 0.0))
 
-    def doubts_of(self, cases: Cases) -> tuple[str, ...]:
+    def doubts_of(self, cases: DesignMatrix) -> tuple[str, ...]:
         """Return in words how parameters of cases lie outside of what was measured."""
         return doubts_of(self.known, cases)
 
-    def explain(self, case: Cases, reference: Cases) -> list[tuple[str, float]]:
+    def explain(self, case: DesignMatrix, reference: DesignMatrix) -> list[tuple[str, float]]:
         """Return what each feature adds to the logarithm of the ratio of two cases, the largest first.
 
         They add up to it. Of trees these are SHAP values, of sums of costs each term's part by logarithmic means.
@@ -121,13 +121,13 @@ class RunTimes:
                 found[name] = found.get(name, 0.0) + float(weight) * part
         return sorted(((name, part) for name, part in found.items() if part), key=lambda item: -abs(item[1]))
 
-    def _said(self, cases: Cases) -> FloatArray:
+    def _said(self, cases: DesignMatrix) -> FloatArray:
         """Return what each member expects, (n, k)."""
         table = self._read(cases)
         blocks = [_members_say(self.members, self.blend, table.at(block)) for block in _blocks(len(table))]
         return np.concatenate(blocks) if blocks else np.zeros((0, len(self.members)))
 
-    def _read(self, cases: Cases) -> Table:
+    def _read(self, cases: DesignMatrix) -> Table:
         count = len(cases)
         names = {
             "machine": repeated([self.setting.machine], count),
@@ -142,10 +142,10 @@ class _Fit:
     """A fit on its way: the rows with values, and what was found by hiding some of them."""
 
     rows: list[Measured]
-    cases: Cases
+    cases: DesignMatrix
     reader: Reader
     setting: Setting
-    sample: Sample
+    sample: TrainingSample
     names: frozenset[str]
     kinds: tuple[Kind, ...]
     unseen: tuple[str, ...]
@@ -153,7 +153,7 @@ class _Fit:
 
     @classmethod
     def of(cls, rows: list[Measured], reader: Reader, setting: Setting) -> "_Fit":
-        cases = Cases.measured(rows)
+        cases = DesignMatrix.measured(rows)
         whole = _read(reader, rows, cases)
         words = _context_words(whole, cases)
         asked = tuple(_word_of(setting, name) for name in words)
@@ -164,7 +164,7 @@ class _Fit:
         if _are_told_apart(rows):
             names -= {"workload"}
         # All words of the context stay in the table: the nearest are those that share most.
-        sample = Sample(
+        sample = TrainingSample(
             table=whole.only(names | set(words)),
             y=np.log([row.value or np.nan for row in rows]),
             weights=np.array([row.runs / (row.runs + 1.0) for row in rows]),
@@ -213,7 +213,7 @@ class _Fit:
         bounds = [row for row in bounds if (row.bound or 0.0) > 0.0]
         if not bounds:
             return model
-        table = _read(self.reader, bounds, Cases.measured(bounds)).only(self.names)
+        table = _read(self.reader, bounds, DesignMatrix.measured(bounds)).only(self.names)
         if model.group:
             table = table.with_word(_GROUP, np.array(["" for _ in bounds], dtype=object))
         said = _members_say(model.members, model.blend, table)
@@ -235,7 +235,7 @@ class _Fit:
         more = f"; {len(wrong)} of {len(bounds)} bounds were above what it predicted without them, and count"
         return replace(model, members=tuple(members), grounds=model.grounds + more)
 
-    def _width(self, part: Sample, hidden: LeftOut, blend: Blend, rng: np.random.Generator) -> Width:
+    def _width(self, part: TrainingSample, hidden: LeftOut, blend: Blend, rng: np.random.Generator) -> Width:
         if part.is_known_a_little and (hidden.fold < 0).any():
             return own_width(part, self.kinds, hidden, blend, rng)
         judged = hidden.judged
@@ -251,7 +251,7 @@ class _Fit:
         others = rng.permutation(np.setdiff1d(np.arange(n), own))[: _HIDDEN_FROM - len(own)]
         return np.union1d(own, others)
 
-    def _part(self, rng: np.random.Generator) -> Sample:
+    def _part(self, rng: np.random.Generator) -> TrainingSample:
         places = self._places(rng)
         return self.sample if len(places) == len(self.rows) else self.sample.at(places)
 
@@ -278,7 +278,7 @@ def _is_of(row: Measured, setting: Setting) -> bool:
     return is_same and not row.failed and (row.value is None or row.value > 0.0)
 
 
-def _read(reader: Reader, rows: Sequence[Measured], cases: Cases) -> Table:
+def _read(reader: Reader, rows: Sequence[Measured], cases: DesignMatrix) -> Table:
     names = {
         "machine": repeated([row.setting.machine for row in rows]),
         "workload": repeated([row.setting.workload for row in rows]),
@@ -286,7 +286,7 @@ def _read(reader: Reader, rows: Sequence[Measured], cases: Cases) -> Table:
     return reader.read(cases, names)
 
 
-def _context_words(table: Table, cases: Cases) -> tuple[str, ...]:
+def _context_words(table: Table, cases: DesignMatrix) -> tuple[str, ...]:
     found = {"machine", *cases.machine, *(INSTALLATION & set(cases.workload))} - set(cases.configuration)
     return tuple(name for name in table.words if name in found)
 
@@ -309,7 +309,7 @@ def _told(names: tuple[str, ...], nearest: tuple[tuple[object, ...], ...]) -> st
     return " or ".join(dict.fromkeys(texts))
 
 
-def _members_say(members: Sequence[Member], blend: Blend, table: Table) -> FloatArray:
+def _members_say(members: Sequence[EnsembleMember], blend: Blend, table: Table) -> FloatArray:
     columns = [
         member.predict(table, (ROUNDS[rounds],))[:, 0] for member, (_, rounds) in zip(members, blend.picks, strict=True)
     ]

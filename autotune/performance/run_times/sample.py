@@ -10,7 +10,7 @@ from autotune.performance.regression.boosting import ROUNDS
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table, Words
 from autotune.performance.run_times.context import Context
-from autotune.performance.run_times.ensemble_member import Base, Kind, Member
+from autotune.performance.run_times.ensemble_member import Base, EnsembleMember, Kind
 from autotune.performance.run_times.novelty import Novelty, folds, inside
 
 # From so many rows of its own on a setting counts more, and may differ from all others.
@@ -20,7 +20,7 @@ _LEAST_ROWS, _LEAST_SHARE = 6, 0.15
 
 
 @dataclass(frozen=True)
-class Sample:
+class TrainingSample:
     """Logarithms `y`, (n,), of values at the rows of a table, with weights, (n,), and what is new of the setting asked.
 
     `names` are those of the columns to learn from, `context` of the words of machines and installations. `numbers`,
@@ -52,7 +52,7 @@ class Sample:
         """The weights, (n,), with those of the setting's own rows raised."""
         return self.weights * np.where(self.novelty.own & self.is_known_a_little, _MORE, 1.0)
 
-    def at(self, places: Places) -> "Sample":
+    def at(self, places: Places) -> "TrainingSample":
         """Return the rows at `places`, (m,)."""
         return replace(
             self,
@@ -66,13 +66,13 @@ class Sample:
 
     def members(
         self, kinds: Sequence[Kind], weights: FloatArray, rounds: Sequence[int] | None = None
-    ) -> list[Member | None]:
+    ) -> list[EnsembleMember | None]:
         """Fit a member of each kind, with so many trees; of one family each starts from the one before."""
         context = Context.of(self.table, self.context)
-        found: list[Member | None] = []
+        found: list[EnsembleMember | None] = []
         start: Base | None = None
         for kind, most in zip(kinds, rounds or [max(ROUNDS)] * len(kinds), strict=True):
-            member = Member.fitted(kind, self.table, self.y, weights, context, self.names, start, most)
+            member = EnsembleMember.fitted(kind, self.table, self.y, weights, context, self.names, start, most)
             start = member.base if member is not None else start
             found.append(member)
         return found
@@ -101,7 +101,9 @@ class LeftOut:
         return found
 
 
-def left_out(sample: Sample, kinds: Sequence[Kind], rng: np.random.Generator, only_inside: bool = True) -> LeftOut:
+def left_out(
+    sample: TrainingSample, kinds: Sequence[Kind], rng: np.random.Generator, only_inside: bool = True
+) -> LeftOut:
     """Return what members say of hidden rows, which are as far from the others as the setting asked is from all.
 
     Each hidden label keeps as many rows as the setting has of its own, or half of its rows. With `only_inside`, rows

@@ -15,7 +15,7 @@ from autotune.performance.regression.prediction import Interval
 from autotune.performance.regression.similarity import squared_distances, vendors
 from autotune.performance.transfer.portfolio import portfolio
 from autotune.performance.transfer.sources import FLOOR, Source
-from autotune.performance.transfer.stacking import Evidence, Stack
+from autotune.performance.transfer.stacking import Stack, StackEvidence
 from autotune.records.measurement import Setting
 from spaces import Space
 from spaces.valid_set.valid_set import Indices
@@ -83,15 +83,15 @@ def transfer(space: Space, setting: Setting, found: Sequence[Source], rows: Indi
     return Transfer(rows, expected, surprises, proposals, gains, floored)
 
 
-def _evidence(space: Space, setting: Setting, found: Sequence[Source], rows: Indices) -> Evidence:
+def _evidence(space: Space, setting: Setting, found: Sequence[Source], rows: Indices) -> StackEvidence:
     known = np.array([one.measured_at(rows) for one in found])
     smooth = np.array([one.smooth_at(rows) for one in found])
     facts = [*(one.setting.machine_facts for one in found), setting.machine_facts]
     whole = np.where(np.isnan(known), smooth, known)
-    return Evidence(known, whole, smooth, squared_distances(facts), vendors(facts), space.traits_of(rows))
+    return StackEvidence(known, whole, smooth, squared_distances(facts), vendors(facts), space.traits_of(rows))
 
 
-def _judged(evidence: Evidence, learnt: Evidence) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _judged(evidence: StackEvidence, learnt: StackEvidence) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the efficiencies that are expected, (n,), the surprises of known machines, (m, n), and the gains there."""
     m = len(evidence.whole)
     true = np.exp(evidence.whole)
@@ -116,12 +116,12 @@ def _gains(true: FloatArray, guessed: FloatArray) -> FloatArray:
     return gains
 
 
-def _known(evidence: Evidence) -> npt.NDArray[np.bool_]:
+def _known(evidence: StackEvidence) -> npt.NDArray[np.bool_]:
     there: npt.NDArray[np.bool_] = np.any(~np.isnan(evidence.known), axis=0)
     return there
 
 
-def _worth_learning(evidence: Evidence, known: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _worth_learning(evidence: StackEvidence, known: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     if len(known) <= _LEARNT:
         return known
     logs = np.where(np.isnan(evidence.known), np.log(FLOOR), evidence.known)

@@ -31,7 +31,7 @@ _TIE_BREAK = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class StackEvidence:
     """What m machines say of n configurations, as logarithms of efficiency.
 
     `known`, (m, n), is NaN where nothing was measured; `whole`, (m, n), has there what is in `smooth`, (m, n). `near`,
@@ -46,9 +46,9 @@ class Evidence:
     vendors: tuple[str, ...]
     traits: FloatArray
 
-    def at(self, places: npt.NDArray[np.intp]) -> "Evidence":
+    def at(self, places: npt.NDArray[np.intp]) -> "StackEvidence":
         """Return the same of some of the configurations."""
-        return Evidence(
+        return StackEvidence(
             self.known[:, places],
             self.whole[:, places],
             self.smooth[:, places],
@@ -66,7 +66,7 @@ class Stack:
     boosters: tuple[xgboost.Booster, ...]
 
     @classmethod
-    def fitted(cls, evidence: Evidence, sources: Sequence[int]) -> "Stack":
+    def fitted(cls, evidence: StackEvidence, sources: Sequence[int]) -> "Stack":
         """Fit on at least two machines."""
         xs, ys, weights = [], [], []
         for source in sources:
@@ -86,7 +86,7 @@ class Stack:
         boosters = [xgboost.train({**settings, "seed": bag}, data, _ROUNDS) for bag in range(_BAGS)]
         return cls(tuple(sources), tuple(boosters))
 
-    def predict(self, evidence: Evidence, target: int) -> FloatArray:
+    def predict(self, evidence: StackEvidence, target: int) -> FloatArray:
         """Return the efficiency, (n,), that is expected on the machine at place `target`."""
         told = _statistics(evidence, self.sources, target)
         x = xgboost.DMatrix(np.column_stack([told, evidence.traits]))
@@ -95,7 +95,7 @@ class Stack:
         return efficiency
 
 
-def _statistics(evidence: Evidence, sources: Sequence[int], target: int) -> FloatArray:
+def _statistics(evidence: StackEvidence, sources: Sequence[int], target: int) -> FloatArray:
     """Return what machines say of each configuration, (n, 12): columns in which more is better."""
     whole, smooth = evidence.whole[list(sources)], evidence.smooth[list(sources)]
     weights = np.exp(-evidence.near[target, list(sources)] / 2.0)

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from autotune import asktell
 from autotune.asktell.errors import LaterError
-from autotune.service.asktell_studies import OpenStudies
+from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.models import Ask, Asked, Renew, Renewed, Tell, Told
 from autotune.service.problems import ProblemError, answers
 from autotune.service.routes.studies import StudyName, by
@@ -20,7 +20,7 @@ _NOTHING: dict[int | str, dict[str, Any]] = {
 }
 
 
-def routes(opened: OpenStudies) -> APIRouter:
+def routes(opened: AskTellStudies) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/studies/{name}", tags=["ask and tell"])
 
@@ -48,7 +48,7 @@ def routes(opened: OpenStudies) -> APIRouter:
         session = opened.session(name, asks=False)
         words = told.model_dump(exclude={"lease"}, exclude_none=True)
         with _problems():
-            found = await wrap_future(session.telling(told.lease, asktell.Told(**words)))
+            found = await wrap_future(session.telling(told.lease, asktell.RunReport(**words)))
         return Told(trial=found.trial, state=found.state, best=found.best)
 
     @router.post("/renew", responses=answers(404, 409, 410, 413, 415))

@@ -14,10 +14,10 @@ from autotune.machines.catalogue import THIS, machine_files
 from autotune.machines.description import MachineError, load
 from autotune.machines.facts import flat_facts
 from autotune.service import models
-from autotune.service.catalogue import Catalogue, Entry
+from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.problems import ProblemError, answers
 from autotune.service.redact import scrubbed, without_paths
-from autotune.storage.studies import Shelf
+from autotune.storage.studies import StoredStudies
 from autotune.studyfile import StudyFile
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ _KEPT = 256
 _SHOWN = 100
 
 
-class Oracle:
+class Predictor:
     """Predicts, one question at a time: fitting a model takes all there is of a core."""
 
-    def __init__(self, catalogue: Catalogue, url: str, shelf: Shelf) -> None:
+    def __init__(self, catalogue: Catalogue, url: str, shelf: StoredStudies) -> None:
         """Learn from the measurements in storage, and from those that ship."""
         self._catalogue = catalogue
         self._url = url
@@ -53,7 +53,7 @@ class Oracle:
                     self._answers.popitem(last=False)
             return self._answers[key]
 
-    def _predicted(self, question: models.Question, entry: Entry) -> models.Predicted:
+    def _predicted(self, question: models.Question, entry: CatalogueStudy) -> models.Predicted:
         # XGBoost takes a second to import.
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
         from autotune.performance.predict import predict, restricted  # noqa: PLC0415
@@ -75,7 +75,7 @@ class Oracle:
         return _answer(entry.name, target, found, here, notes)
 
 
-def routes(oracle: Oracle) -> APIRouter:
+def routes(oracle: Predictor) -> APIRouter:
     """Return the routes."""
     router = APIRouter(tags=["predictions"])
 

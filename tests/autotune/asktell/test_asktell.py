@@ -7,13 +7,13 @@ import math
 import pytest
 
 from autotune.asktell import (
-    Answer,
     AskTell,
     ClosedError,
     FinishedError,
     LeaseConflictError,
     LeaseGoneError,
-    Told,
+    Reply,
+    RunReport,
     ToldError,
 )
 from autotune.errors import BusyError, CannotRunHereError, NothingWorkedError, StorageError, StudyFileError
@@ -38,7 +38,7 @@ def study(sqlite, clock):
 
 def told(study, **what):
     asked = study.ask()
-    return asked, study.tell(asked.lease, Told(**what))
+    return asked, study.tell(asked.lease, RunReport(**what))
 
 
 def started(study):
@@ -69,7 +69,7 @@ def test_a_study_from_the_first_run_to_the_verdict(sqlite):
 def test_the_default_is_measured_alone_and_then_as_many_as_ask(study):
     first = study.ask()
     assert study.ask() is None
-    assert study.tell(first.lease, Told(value=80.0)) == Answer(0, "complete", best=True)
+    assert study.tell(first.lease, RunReport(value=80.0)) == Reply(0, "complete", best=True)
     others = [study.ask() for _ in range(5)]
     assert sorted(asked.trial for asked in others) == [1, 2, 3, 4, 5]
     assert len({asked.lease for asked in (first, *others)}) == 6
@@ -81,16 +81,16 @@ def test_the_lease_is_stored_before_the_ask_returns(study, sqlite):
     assert (lease.place, lease.job_id) == ("00000", asked.lease)
     ticket = lease.record["job"]["ticket"]
     assert (ticket["who"], ticket["asked_at"], ticket["expires_at"]) == ("node7", 1000.0, 1030.0)
-    study.tell(asked.lease, Told(value=80.0))
+    study.tell(asked.lease, RunReport(value=80.0))
     left = [lease.job_id for lease in StudyStore.read(sqlite, "mine").leases("nobody").all()]
     assert asked.lease not in left
 
 
 def test_what_is_told_again_is_answered_again_and_another_word_is_refused(study, sqlite):
     asked, answer = started(study)
-    assert study.tell(asked.lease, Told(value=80.0)) == answer
+    assert study.tell(asked.lease, RunReport(value=80.0)) == answer
     with pytest.raises(LeaseConflictError, match="told first stands"):
-        study.tell(asked.lease, Told(value=81.0))
+        study.tell(asked.lease, RunReport(value=81.0))
     assert len(StudyStore.read(sqlite, "mine").runs()) == 1
 
 
@@ -120,19 +120,19 @@ def test_what_is_not_valid_is_refused_and_the_lease_goes_on(study, sqlite, what,
     started(study)
     asked = study.ask()
     with pytest.raises(ToldError, match=words):
-        study.tell(asked.lease, Told(**what))
+        study.tell(asked.lease, RunReport(**what))
     assert len(StudyStore.read(sqlite, "mine").runs()) == 1
-    assert study.tell(asked.lease, Told(value=70.0)).state == "complete"
+    assert study.tell(asked.lease, RunReport(value=70.0)).state == "complete"
 
 
 def test_a_bound_is_a_capped_run_and_never_a_value(study, sqlite):
     default = study.ask()
     with pytest.raises(ToldError, match="a bound says nothing here"):
-        study.tell(default.lease, Told(bound=90.0))
-    study.tell(default.lease, Told(value=80.0))
+        study.tell(default.lease, RunReport(bound=90.0))
+    study.tell(default.lease, RunReport(value=80.0))
     asked = study.ask()
     assert asked.cap is not None
-    assert study.tell(asked.lease, Told(bound=asked.cap)) == Answer(1, "capped", best=False)
+    assert study.tell(asked.lease, RunReport(bound=asked.cap)) == Reply(1, "capped", best=False)
     trial = StudyStore.read(sqlite, "mine").trials()[1]
     assert (trial.state, trial.outcomes[0].bound, trial.outcomes[0].metrics) == (State.CAPPED, asked.cap, {})
 
@@ -148,7 +148,7 @@ def test_failures_are_typed(study, sqlite, kind):
 
 def test_what_a_run_took_is_kept(study, sqlite):
     asked = study.ask(who="node7")
-    study.tell(asked.lease, Told(metrics={"time_s": 4.0, "memory_bytes": 7}, elapsed_s=5.0, cores=16))
+    study.tell(asked.lease, RunReport(metrics={"time_s": 4.0, "memory_bytes": 7}, elapsed_s=5.0, cores=16))
     (run,) = StudyStore.read(sqlite, "mine").runs()
     assert (run.core_s, run.host, dict(run.outcome.metrics)) == (80.0, "node7", {"time_s": 4.0, "memory_bytes": 7.0})
 
@@ -160,9 +160,9 @@ def test_an_infrastructure_error_puts_the_run_back_a_few_times(sqlite):
         for attempt in range(3):
             asked = first if attempt == 0 else study.ask()
             assert (asked.trial, asked.configuration) == (first.trial, first.configuration)
-            answer = study.tell(asked.lease, Told(failure="infrastructure error", message="node died"))
+            answer = study.tell(asked.lease, RunReport(failure="infrastructure error", message="node died"))
             assert answer.state == "running"
-            assert study.tell(asked.lease, Told(failure="infrastructure error", message="node died")) == answer
+            assert study.tell(asked.lease, RunReport(failure="infrastructure error", message="node died")) == answer
         assert study.ask().trial != first.trial
     assert [run.trial for run in StudyStore.read(sqlite, "mine").runs()] == [0]
 
@@ -195,10 +195,10 @@ def test_a_lease_that_ran_out_is_for_the_next_who_asks(study, clock, sqlite):
     assert (second.trial, second.run, second.configuration) == (first.trial, first.run, first.configuration)
     assert second.lease != first.lease
     with pytest.raises(LeaseGoneError, match="somebody else has the run"):
-        study.tell(first.lease, Told(value=70.0))
+        study.tell(first.lease, RunReport(value=70.0))
     with pytest.raises(LeaseGoneError):
         study.renew(first.lease)
-    study.tell(second.lease, Told(value=71.0))
+    study.tell(second.lease, RunReport(value=71.0))
     assert [run.outcome.metrics["time_s"] for run in StudyStore.read(sqlite, "mine").runs()] == [80.0, 71.0]
 
 
@@ -206,7 +206,7 @@ def test_who_is_late_is_heard_as_long_as_nobody_else_has_the_run(study, clock):
     started(study)
     asked = study.ask(lease_s=10.0)
     clock[0] += 1000.0
-    assert study.tell(asked.lease, Told(value=70.0)).best
+    assert study.tell(asked.lease, RunReport(value=70.0)).best
 
 
 def test_a_lease_can_be_renewed(study, clock):
@@ -216,7 +216,7 @@ def test_a_lease_can_be_renewed(study, clock):
     assert study.renew(first.lease, 10.0) == clock[0] + 10.0
     clock[0] += 9.0
     assert study.ask().trial != first.trial
-    study.tell(first.lease, Told(value=70.0))
+    study.tell(first.lease, RunReport(value=70.0))
     with pytest.raises(LeaseConflictError, match="nothing to renew"):
         study.renew(first.lease)
     with pytest.raises(LeaseGoneError):
@@ -249,7 +249,7 @@ def test_who_has_gone_keeps_nothing(study):
     first = study.ask()
     futures = [study.asking(wait_s=60.0) for _ in range(2)]
     assert futures[0].cancel()
-    study.tell(first.lease, Told(value=80.0))
+    study.tell(first.lease, RunReport(value=80.0))
     assert futures[1].result(timeout=60.0).trial == 1
     assert study.ask().trial == 2
 
@@ -264,14 +264,14 @@ def test_when_the_storage_fails_nobody_waits_for_ever(study, monkeypatch):
     monkeypatch.setattr(StudyStore, "add_runs", refuse)
     waiting = study.asking(wait_s=600.0)
     with pytest.raises(StorageError, match="disk full"):
-        study.tell(asked.lease, Told(value=70.0))
+        study.tell(asked.lease, RunReport(value=70.0))
     with contextlib.suppress(StorageError):
         waiting.result(timeout=60.0)
     for _ in range(2):
         with pytest.raises(StorageError, match="disk full"):
             study.ask()
         with pytest.raises(StorageError, match="disk full"):
-            study.tell(asked.lease, Told(value=70.0))
+            study.tell(asked.lease, RunReport(value=70.0))
 
 
 def test_asked_in_vain_and_after_the_end(sqlite):
@@ -279,9 +279,9 @@ def test_asked_in_vain_and_after_the_end(sqlite):
         asked, answer = started(study)
         with pytest.raises(FinishedError, match="nothing more to ask for"):
             study.ask(wait_s=20.0)
-        assert study.tell(asked.lease, Told(value=80.0)) == answer
+        assert study.tell(asked.lease, RunReport(value=80.0)) == answer
         with pytest.raises(LeaseGoneError):
-            study.tell("guess", Told(value=80.0))
+            study.tell("guess", RunReport(value=80.0))
     with pytest.raises(ClosedError):
         study.ask()
     study.close()

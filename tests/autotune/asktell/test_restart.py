@@ -10,17 +10,17 @@ from collections import Counter
 
 import pytest
 
-from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, Told
+from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, RunReport
 from autotune.storage.study_store import StudyStore
 from tests.support.asking import ONCE, external, seconds, work
 
 ASKS = """
 import sys, time
-from autotune.asktell import AskTell, Told
+from autotune.asktell import AskTell, RunReport
 from tests.support.asking import external
 study = AskTell.open(external(), sys.argv[1])
 first = study.ask()
-study.tell(first.lease, Told(value=80.0))
+study.tell(first.lease, RunReport(value=80.0))
 asked = [study.ask(lease_s=3600.0) for _ in range(3)]
 print(first.lease, *(one.lease for one in asked), flush=True)
 time.sleep(600)
@@ -54,10 +54,14 @@ def test_what_was_out_when_the_process_was_killed_is_still_out(address):
     killed.stdout.close()
     with AskTell.open(external(), address) as study:
         # What the dead process has stored is known, too.
-        assert study.tell(first, Told(value=80.0)).trial == 0
+        assert study.tell(first, RunReport(value=80.0)).trial == 0
         with pytest.raises(LeaseConflictError):
-            study.tell(first, Told(value=81.0))
-        assert {study.tell(lease, Told(value=70.0 + place)).trial for place, lease in enumerate(leases)} == {1, 2, 3}
+            study.tell(first, RunReport(value=81.0))
+        assert {study.tell(lease, RunReport(value=70.0 + place)).trial for place, lease in enumerate(leases)} == {
+            1,
+            2,
+            3,
+        }
         work(study)
     runs = stored(address)
     assert Counter(run.outcome.details["lease"] for run in runs).most_common(1)[0][1] == 1
@@ -69,27 +73,27 @@ def test_what_was_out_when_the_process_was_killed_is_still_out(address):
 def test_what_was_out_is_out_in_the_comparison_at_the_end_as_well(sqlite):
     with AskTell.open(external(), sqlite) as study:
         while not (asked := study.ask(wait_s=5.0)).series:
-            study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+            study.tell(asked.lease, RunReport(value=seconds(asked.configuration)))
     with AskTell.open(external(), sqlite) as study:
-        answer = study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+        answer = study.tell(asked.lease, RunReport(value=seconds(asked.configuration)))
         assert (answer.trial, answer.state) == (asked.trial, "complete")
         work(study)
     with AskTell.open(external(), sqlite) as study:
-        again = study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+        again = study.tell(asked.lease, RunReport(value=seconds(asked.configuration)))
         assert (again.trial, again.state) == (asked.trial, "complete")
         with pytest.raises(FinishedError):
             study.ask()
         with pytest.raises(LeaseGoneError):
-            study.tell("guess", Told(value=1.0))
+            study.tell("guess", RunReport(value=1.0))
     assert StudyStore.read(sqlite, "mine").attribute("verdict") is not None
 
 
 def test_a_run_that_had_lost_may_be_told_to_the_next_process(sqlite):
     with AskTell.open(external(), sqlite) as study:
-        study.tell(study.ask().lease, Told(value=80.0))
+        study.tell(study.ask().lease, RunReport(value=80.0))
         asked = study.ask()
     with AskTell.open(external(), sqlite) as study:
-        assert study.tell(asked.lease, Told(bound=asked.cap)).state == "capped"
+        assert study.tell(asked.lease, RunReport(bound=asked.cap)).state == "capped"
 
 
 def test_many_clients_lose_nothing_and_double_nothing(address):
@@ -97,7 +101,7 @@ def test_many_clients_lose_nothing_and_double_nothing(address):
 
     def client(study, who):
         for asked in iter(lambda: ask(study, who), None):
-            told = study.tell(asked.lease, Told(value=seconds(asked.configuration)))
+            told = study.tell(asked.lease, RunReport(value=seconds(asked.configuration)))
             with lock:
                 answered.append((asked, told))
 

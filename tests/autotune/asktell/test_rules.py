@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, Told
+from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, RunReport
 from autotune.asktell.work_queue import MOST_LAPSED
 from autotune.storage.study_store import StudyStore
 from tests.support.asking import external, seconds
@@ -80,16 +80,16 @@ class Leases(RuleBasedStateMachine):
         lease = data.draw(st.sampled_from(sorted(self.out)))
         asked = self.out.pop(lease)
         value = seconds(asked.configuration) + next(self.values) / 1000
-        assert self.study.tell(lease, Told(value=value)).trial == asked.trial
+        assert self.study.tell(lease, RunReport(value=value)).trial == asked.trial
         self.told[lease] = value
 
     @precondition(lambda self: self.told)
     @rule(data=st.data())
     def tell_again(self, data):
         lease = data.draw(st.sampled_from(sorted(self.told)))
-        self.study.tell(lease, Told(value=self.told[lease]))
+        self.study.tell(lease, RunReport(value=self.told[lease]))
         with suppress(LeaseConflictError):
-            self.study.tell(lease, Told(value=self.told[lease] + 1.0))
+            self.study.tell(lease, RunReport(value=self.told[lease] + 1.0))
             raise AssertionError(lease)
 
     @precondition(lambda self: self.gone)
@@ -97,7 +97,7 @@ class Leases(RuleBasedStateMachine):
     def tell_too_late(self, data):
         lease = data.draw(st.sampled_from(sorted(self.gone)))
         with suppress(LeaseGoneError):
-            self.study.tell(lease, Told(value=1.0))
+            self.study.tell(lease, RunReport(value=1.0))
             raise AssertionError(lease)
 
     @precondition(lambda self: self.out)

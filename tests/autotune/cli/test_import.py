@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from autotune.cli.app import app
 from autotune.errors import ImportFileError, StorageError
-from autotune.storage.measurement_store import Library
+from autotune.storage.measurement_store import MeasurementStore
 
 OUTPUTS = Path(__file__).parent.parent / "objectives" / "outputs"
 ROWS = """
@@ -48,7 +48,7 @@ def test_what_was_found_is_said_and_kept(storage, rows):
     assert "1 new, 0 changed, 0 were there already" in ended.stdout
     assert "nothing is known of this machine but its name" in ended.stderr
     assert "0 new, 0 changed, 1 were there already" in autotune(rows, "--storage", storage).stdout
-    (found,) = Library.read(f"sqlite:///{storage}").measurements()
+    (found,) = MeasurementStore.read(f"sqlite:///{storage}").measurements()
     assert (found.value, found.setting.source) == (3.0, "my notes")
 
 

@@ -11,7 +11,7 @@ from autotune.cli.app import app
 from autotune.errors import AutotuneError, CannotRunHereError, ExitCode, StorageError, StudyFileError
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.measurement import Measured, Setting
-from autotune.storage.measurement_store import Library
+from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
 from tests.support.warm import autotune
 
@@ -50,7 +50,7 @@ def measured(machine, scale):
 
 
 def fill(folder: Path, rows: list[Measured]) -> None:
-    Library.create(f"sqlite:///{folder / 'autotune.db'}").add(rows)
+    MeasurementStore.create(f"sqlite:///{folder / 'autotune.db'}").add(rows)
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_what_was_measured_without_a_storage(folder):
 
 def test_what_was_measured_in_a_storage(known):
     own = [*measured("earth", 1.0), *measured("moon", 2.0)]
-    Library.create(f"sqlite:///{known / 'autotune.db'}").add(
+    MeasurementStore.create(f"sqlite:///{known / 'autotune.db'}").add(
         [
             Measured(own[0].setting, {"x": 20, "y": 1}, bound=9.0),
             Measured(own[0].setting, {"x": 23, "y": 1}, failure="it broke"),

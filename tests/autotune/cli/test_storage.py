@@ -12,7 +12,7 @@ import pytest
 from autotune.errors import StorageError
 from autotune.storage import schema
 from autotune.storage.address import sqlite_path
-from autotune.storage.measurement_store import Library
+from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore, study_names
 from autotune.storage.upgrade import upgrade
 from tests.autotune.cli.test_cli import autotune
@@ -43,7 +43,7 @@ def test_storage_tells_what_is_there_and_upgrade_what_it_did(tmp_path, sqlite):
 def test_storage_as_json(tmp_path, address):
     old_storages.foreign(address)
     StudyStore.create(address, "paper", PAPER)
-    Library.create(address).add(THREE)
+    MeasurementStore.create(address).add(THREE)
     found = json.loads(autotune(tmp_path, "storage", "--json", "--storage", address).stdout)
     secret = re.search(r":([^:/@]+)@", address)
     assert secret is None or secret[1] not in found["storage"]
@@ -120,7 +120,7 @@ def test_a_newer_optunas_tables_are_refused_in_words(address):
     for use in (
         lambda: StudyStore.read(address, "paper"),
         lambda: StudyStore.create(address, "other", PAPER),
-        lambda: Library.create(address),
+        lambda: MeasurementStore.create(address),
         lambda: upgrade(address),
     ):
         with pytest.raises(StorageError, match=r"newer Optuna \(revision v99\.0\.0\.a\).*pip install") as caught:

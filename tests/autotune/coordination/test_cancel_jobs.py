@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from autotune.cli.app import app
 from autotune.coordination.cancel_jobs import Cancelled, cancel_leased
-from autotune.coordination.coordinators import Company
+from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import Leased
 from autotune.errors import CannotRunHereError
 from autotune.records.study import Purpose
@@ -76,9 +76,9 @@ def cancel(book, make, clock):
 
     def cancel() -> Cancelled:
         holder = f"me-{next(numbers)}"
-        company = Company(book.seen_by(holder), holder, alone=True, clock=clock)
-        company.look()
-        return cancel_leased(company, make)
+        coordinators = Coordinators(book.seen_by(holder), holder, alone=True, clock=clock)
+        coordinators.look()
+        return cancel_leased(coordinators, make)
 
     return cancel
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from autotune.coordination.coordinators import SILENT_S, Company, new_holder
+from autotune.coordination.coordinators import SILENT_S, Coordinators, new_coordinator_id
 from autotune.storage.leases import MemoryLeaseBook
 
 
@@ -26,10 +26,10 @@ def meet(clock):
     """Return a function that makes coordinators of one study, on hosts of their own."""
     first = MemoryLeaseBook("a:1:x", clock)
 
-    def make(holder: str, *, alone: bool = False) -> Company:
-        company = Company(first.seen_by(holder), holder, alone, clock)
-        company.join()
-        return company
+    def make(holder: str, *, alone: bool = False) -> Coordinators:
+        coordinators = Coordinators(first.seen_by(holder), holder, alone, clock)
+        coordinators.join()
+        return coordinators
 
     return make
 
@@ -98,7 +98,7 @@ def test_who_is_alone_inherits_everything_at_once(meet):
 def test_a_process_of_this_host_that_ended_is_dead_at_once(meet):
     ended = subprocess.Popen(["true"])
     ended.wait()
-    here = new_holder().split(":")[0]
+    here = new_coordinator_id().split(":")[0]
     dead, alive = meet(f"{here}:{ended.pid}:x"), meet(f"{here}:{os.getpid()}:y")
     dead.take("00003", run_of(3))
     alive.look()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from autotune.comparison.blocks import Rounds, Side
+from autotune.comparison.blocks import Blocks, Side
 from autotune.coordination.deadline import Deadline, expected_s, parse_end
 from autotune.coordination.run_manager import Bench
 from autotune.errors import ExitCode, UnfinishedError
@@ -13,7 +13,7 @@ from autotune.records.study import Purpose
 from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.tuner import StudyRunner
+from autotune.tuning.tuner import TuningLoop
 from tests.support.fakes import ListDisplay, PaperExecutor, PaperObjective, bowl, definition, small_space, study_file
 
 HOUR_S = 3600.0
@@ -65,7 +65,7 @@ def test_tuning_stops_before_the_run_that_would_be_too_late(tmp_path):
     space, study, store = studied()
     executor = SlowExecutor()
     with pytest.raises(UnfinishedError, match="too soon for another run") as caught:
-        StudyRunner(store, space, bench(tmp_path, executor), study).tune()
+        TuningLoop(store, space, bench(tmp_path, executor), study).tune()
     assert caught.value.exit_code is ExitCode.UNFINISHED == 7
     # 12 times five minutes are an hour, but for the margin
     assert len(executor.launched) == 11
@@ -87,7 +87,7 @@ def test_a_run_that_takes_too_long_is_not_waited_for(tmp_path):
 
     executor.wait = hang
     with pytest.raises(UnfinishedError):
-        StudyRunner(store, space, bench(tmp_path, executor), study).tune()
+        TuningLoop(store, space, bench(tmp_path, executor), study).tune()
     assert len(executor.launched) == 1
     assert store.runs() == []
 
@@ -97,7 +97,7 @@ def test_comparisons_stop_as_well(tmp_path):
     executor = SlowExecutor()
     sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
     standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    rounds = Rounds(store, bench(tmp_path, executor), standings, "verdict:1", sides, 0, "confirming")
+    rounds = Blocks(store, bench(tmp_path, executor), standings, "verdict:1", sides, 0, "confirming")
     with pytest.raises(UnfinishedError):
         rounds.until(50)
     assert len(executor.launched) == len(store.runs()) == 11

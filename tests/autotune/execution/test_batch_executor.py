@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.execution.batch_executor import JobExecutor
+from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.capping import Cap
 from autotune.execution.task import PREEMPTED, Task
 from launchers import STDOUT, EndReason, Job, JobState, JobStatus, LaunchError, Usage
@@ -96,7 +96,7 @@ def said():
 @pytest.fixture
 def executor(queue, notes, said):
     clock = Clock()
-    return JobExecutor(queue, lambda *note: notes.append(note) is None, said.append, clock, clock.sleep)
+    return BatchExecutor(queue, lambda *note: notes.append(note) is None, said.append, clock, clock.sleep)
 
 
 def task(folder: Path, number: int = 0, **changes: object) -> Task:

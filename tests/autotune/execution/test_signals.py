@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from autotune.comparison.blocks import Rounds, Side
+from autotune.comparison.blocks import Blocks, Side
 from autotune.coordination.run_manager import Bench
 from autotune.errors import ExitCode, PausedError
 from autotune.execution.core_pool import CorePool
@@ -17,7 +17,7 @@ from autotune.execution.signals import Pause, pausable, stop_at_sigterm
 from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.tuner import StudyRunner
+from autotune.tuning.tuner import TuningLoop
 from objectives.base import FailureKind
 from tests.autotune.cli.test_cli import autotune
 from tests.autotune.storage.test_study_lock import tuning
@@ -68,12 +68,12 @@ def test_tuning_ends_what_is_in_flight_starts_nothing_and_goes_on_later(studied,
     pause = Pause()
     executor = Pausing(pause, after)
     with pytest.raises(PausedError) as caught:
-        StudyRunner(store, space, bench(tmp_path, executor, pause), study).tune()
+        TuningLoop(store, space, bench(tmp_path, executor, pause), study).tune()
     assert caught.value.exit_code is ExitCode.PAUSED == 8
     assert len(executor.launched) == len(store.runs()) == after
     assert len(store.trials()) == after, "nothing was proposed that did not run"
     rest = PaperExecutor(bowl)
-    StudyRunner(store, space, bench(tmp_path, rest, Pause()), study).tune()
+    TuningLoop(store, space, bench(tmp_path, rest, Pause()), study).tune()
     assert len(store.trials()) == 20
     # The default configuration runs again in each session; nothing else does.
     assert sorted(number for number, _ in rest.launched if number) == list(range(after, 20))
@@ -83,7 +83,7 @@ def rounds(studied, folder, executor, pause, **more):
     _, study, store = studied
     sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
     standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    return Rounds(store, bench(folder, executor, pause, **more), standings, "verdict:1", sides, 0, "confirming")
+    return Blocks(store, bench(folder, executor, pause, **more), standings, "verdict:1", sides, 0, "confirming")
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -125,7 +125,7 @@ def test_jobs_of_a_batch_system_are_not_waited_for(studied, tmp_path):
 
     executor.wait = queued
     with pytest.raises(PausedError, match="the jobs stay in the queue"):
-        StudyRunner(store, space, bench(tmp_path, executor, pause, scheduler="slurm"), study).tune()
+        TuningLoop(store, space, bench(tmp_path, executor, pause, scheduler="slurm"), study).tune()
     assert len(executor.launched) == 1
 
 

@@ -20,7 +20,7 @@ from autotune.machines import disk, worker
 from autotune.machines.description import Cpu, MachineDescription
 from autotune.machines.disk import DiskError, disk_rates
 from autotune.machines.figure import best, middle
-from autotune.machines.figures import Bench, Sizes, core_counts, measure
+from autotune.machines.figures import FigureBenchmark, Sizes, core_counts, measure
 from autotune.machines.pingpong import BY_PYTHON, PingPongError, message_figures, read_output
 from autotune.machines.software import find_blas
 from autotune.machines.this_machine import this_machine
@@ -35,7 +35,7 @@ NO_BLAS = ("libno-such-blas.so.1",)
 
 
 def bench(folder, **changes):
-    return Bench(**{"cpus": CORES, "folder": folder, "flavour": None, **changes})
+    return FigureBenchmark(**{"cpus": CORES, "folder": folder, "flavour": None, **changes})
 
 
 BEFORE: set[int] = set()

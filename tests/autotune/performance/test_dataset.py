@@ -12,7 +12,7 @@ from autotune.records.measurement import Measured, Setting
 from autotune.records.study import REPLAY, Run, TrialRecord
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
-from autotune.storage.measurement_store import Library
+from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from tests.support.fakes import SECONDS, capped, definition, failed, small_space, took
@@ -154,7 +154,7 @@ def test_replays_are_left_out_and_programs_are_told_apart(address):
 def test_what_was_imported_and_what_ships_is_there_too(address):
     setting = Setting("paper", "nowhere", "CeO2", Metric("wall_s", "s", kind="time"), source="a page")
     one = Measured(setting, {"np": 4}, 3.0)
-    Library.create(address).add([one])
+    MeasurementStore.create(address).add([one])
     assert own([address]) == [one]
     assert set(map(id, measurements([], "qe"))) <= set(map(id, shipped()))
     assert measurements([], "qe")
@@ -162,7 +162,7 @@ def test_what_was_imported_and_what_ships_is_there_too(address):
 
 def test_a_machine_that_was_described_after_the_import_has_its_facts(address, monkeypatch):
     setting = Setting("paper", "cluster", "CeO2", SECONDS, {"nodes": 2}, source="a page")
-    Library.create(address).add([Measured(setting, {"np": 4}, 3.0)])
+    MeasurementStore.create(address).add([Measured(setting, {"np": 4}, 3.0)])
     monkeypatch.setattr(dataset, "place", lambda machine, nodes: (machine, {"nodes": nodes, "cores_per_node": 48}))
     (found,) = own([address])
     assert found.setting.machine_facts == {"nodes": 2, "cores_per_node": 48}

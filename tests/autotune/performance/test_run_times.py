@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.performance.regression.design_matrix import Cases
+from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import folds, novelty
 from autotune.records.measurement import Measured, Setting
@@ -39,7 +39,7 @@ def rows(machines="abc", sizes=(100, 200, 400), ranks=(1, 2, 4, 8, 16), *, noise
 
 
 def cases(here, ranks):
-    return Cases.measured([Measured(here, {"np": count}, 1.0) for count in ranks])
+    return DesignMatrix.measured([Measured(here, {"np": count}, 1.0) for count in ranks])
 
 
 def fitted(known, here, rules=()):
@@ -139,7 +139,7 @@ def test_intervals_hold_settings_that_are_known_a_little():
         told = [own[place] for place in rng.permutation(len(own))[:10]]
         asked = [row for row in own if row not in told]
         model = fitted([row for row in known if row not in own] + told, own[0].setting)
-        found = model.estimate(Cases.measured(asked))
+        found = model.estimate(DesignMatrix.measured(asked))
         inside.append(np.mean(np.abs(found.mean - np.log([row.value or 0.0 for row in asked])) <= found.half))
     assert 0.8 <= np.mean(inside) <= 0.98
 

@@ -17,7 +17,7 @@ from autotune import studyfile
 from autotune.cli.app import app
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
-from autotune.planning.command_line import proposal
+from autotune.planning.command_line import propose_knobs
 from autotune.planning.template import study_text
 from launchers.local import LocalLauncher
 from objectives.base import Context
@@ -53,7 +53,7 @@ def test_golden_files(name):
     ],
 )
 def test_what_is_taken_for_a_knob(command, argv, knobs):
-    found = proposal(shlex.split(command))
+    found = propose_knobs(shlex.split(command))
     assert argv is None or list(found.argv) == argv
     assert {knob.name: knob.kind for knob in found.knobs}.items() >= knobs.items()
     assert len(found.knobs) == len(knobs) or "threads_2" in str(argv)
@@ -93,7 +93,7 @@ def test_the_file_for_any_command_is_right_and_runs_that_command(tmp_path_factor
     assert [str(problem) for problem in found.mistakes] == []
     assert [problem for problem in found.missing if "needs MPI" not in str(problem)] == []
     job = found.plan.objective.job(found.space.default(), Context(path.parent))
-    if not any(knob.kind == "threads" for knob in proposal(command).knobs):
+    if not any(knob.kind == "threads" for knob in propose_knobs(command).knobs):
         assert list(job.argv) == command
     assert (job.mpi is not None) == ranks
 

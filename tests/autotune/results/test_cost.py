@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
-from autotune.results.cost import Ledger, ledger
+from autotune.results.cost import CostAccount, cost_account
 from launchers import Usage
 from objectives.base import FailureKind
 
@@ -34,7 +34,7 @@ def trials(*runs, settled=True):
 
 
 def book(*runs, winner=None, max_runs=4):
-    return ledger(runs, trials(*runs), winner, max_runs)
+    return cost_account(runs, trials(*runs), winner, max_runs)
 
 
 runs = st.builds(
@@ -94,7 +94,7 @@ def test_racing_spared_the_repeats_of_what_was_settled_early():
 
 def test_an_open_trial_has_spared_nothing_yet():
     made = [ran(10), ran(10, trial=1)]
-    assert ledger(made, trials(*made, settled=False), None, 4).spared_by_racing == 0.0
+    assert cost_account(made, trials(*made, settled=False), None, 4).spared_by_racing == 0.0
 
 
 def test_gpus_are_counted_in_their_own_seconds():
@@ -127,7 +127,9 @@ def test_a_winner_that_costs_the_same_is_said_to():
     ("saved", "words"), [(0.0123, "0.0123"), (1.26, "1.26"), (99.96, "100"), (123.4, "123"), (54321.0, "54,321")]
 )
 def test_what_a_run_saves_has_digits_enough(saved, words):
-    assert Ledger(first_runs=100.0, saved_per_run=saved).text().endswith(f"each of which saves {words} core-seconds")
+    assert (
+        CostAccount(first_runs=100.0, saved_per_run=saved).text().endswith(f"each of which saves {words} core-seconds")
+    )
 
 
 def test_without_a_winner_nothing_is_said_of_paying():
@@ -138,6 +140,6 @@ def test_without_a_winner_nothing_is_said_of_paying():
 
 @given(st.floats(0, 1e6), st.floats(1e-3, 1e3))
 def test_after_that_many_runs_and_no_sooner_the_savings_exceed_the_cost(spent, saved):
-    after = Ledger(first_runs=spent, saved_per_run=saved).pays_after
+    after = CostAccount(first_runs=spent, saved_per_run=saved).pays_after
     assert after * saved >= spent - 1e-6
     assert (after - 1) * saved < spent or after == 0

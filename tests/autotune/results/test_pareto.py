@@ -11,13 +11,13 @@ from autotune.machines.this_machine import this_machine
 from autotune.planning.prepare import space_of
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
-from autotune.results.pareto import front
+from autotune.results.pareto import pareto_front
 from autotune.results.summary import summarise
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.training_data import evidence_of
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.tuner import StudyRunner
+from autotune.tuning.tuner import TuningLoop
 from objectives.base import Metric, Plan
 from spaces import Integer, Space
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, PaperObjective, definition, study_file
@@ -39,7 +39,7 @@ values = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=12)
 @given(values)
 def test_nobody_on_the_front_is_beaten_and_everybody_else_is(pairs):
     trials = [trial(number, *pair) for number, pair in enumerate(pairs)]
-    found = front(trials, SECONDS, LOSS)
+    found = pareto_front(trials, SECONDS, LOSS)
     places = {(place.first, place.second) for place in found}
     for first, second in pairs:
         beaten = any(a <= first and b <= second and (a, b) != (first, second) for a, b in pairs)
@@ -50,8 +50,8 @@ def test_nobody_on_the_front_is_beaten_and_everybody_else_is(pairs):
 
 def test_directions_are_minded():
     trials = [trial(0, 1.0, 0.5), trial(1, 2.0, 0.9), trial(2, 3.0, 0.6)]
-    assert [place.trial for place in front(trials, SECONDS, AUC)] == [0, 1]
-    assert [place.trial for place in front(trials, SECONDS, LOSS)] == [0]
+    assert [place.trial for place in pareto_front(trials, SECONDS, AUC)] == [0, 1]
+    assert [place.trial for place in pareto_front(trials, SECONDS, LOSS)] == [0]
 
 
 def test_a_study_of_a_trade_off_finds_both_ends_and_races_nobody(tmp_path):
@@ -63,7 +63,7 @@ def test_a_study_of_a_trade_off_finds_both_ends_and_races_nobody(tmp_path):
     store.use(ValidSetSampler(SPACE, startup=4))
     executor = PaperExecutor(model)
     bench = Bench(PaperObjective(), executor, CorePool(range(64)), tmp_path / "runs", ListDisplay())
-    StudyRunner(store, SPACE, bench, STUDY).tune()
+    TuningLoop(store, SPACE, bench, STUDY).tune()
     assert len(executor.launched) == len({tuple(c.items()) for _, c in executor.launched}) == 20
     summary = summarise(store)
     # Every configuration is on this front.

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from autotune.records.study import Run, TrialRecord
-from autotune.scheduling.equivalence import Sameness
+from autotune.scheduling.equivalence import Equivalence
 from objectives.base import FailureKind
 from tests.support.fakes import failed, took
 
@@ -22,17 +22,17 @@ def test_what_had_no_effect_whenever_it_was_set_has_none():
         trial(1, {"a": 2, "b": 1}, said_unused("b")),
         trial(2, {"a": 1, "b": 2}, said_unused("b")),
     ]
-    assert Sameness.of(trials, None).inert == {"b"}
-    same = Sameness.of(trials, None)
+    assert Equivalence.of(trials, None).inert == {"b"}
+    same = Equivalence.of(trials, None)
     assert same.twin({"a": 2, "b": 9}).number == 1
     assert same.twin({"a": 3, "b": 1}) is None
 
 
 def test_one_run_is_not_enough_to_say_so_and_one_effect_is_enough_to_deny_it():
     once = [trial(1, {"b": 1}, said_unused("b"))]
-    assert Sameness.of(once, None).inert == set()
+    assert Equivalence.of(once, None).inert == set()
     more = [*once, trial(2, {"b": 2}, said_unused("b")), trial(3, {"b": 3}, took(1.0))]
-    assert Sameness.of(more, None).inert == set()
+    assert Equivalence.of(more, None).inert == set()
 
 
 def test_the_objective_is_asked_about_measured_trials_only():
@@ -46,17 +46,17 @@ def test_the_objective_is_asked_about_measured_trials_only():
         trial(0, {"a": 1}, failed(FailureKind.TIMED_OUT)),
         trial(1, {"a": 2}, failed(FailureKind.TIMED_OUT), replace(took(1.0), details={"protocols": ["x"]})),
     ]
-    assert Sameness.of(trials, alike).twin({"a": 3}).number == 1
+    assert Equivalence.of(trials, alike).twin({"a": 3}).number == 1
     assert asked == [({"a": 3}, {"a": 2}, {"protocols": ["x"]})]
 
 
 def test_nothing_is_the_same_as_nothing():
-    assert Sameness.of([], lambda *_: True).twin({"a": 1}) is None
+    assert Equivalence.of([], lambda *_: True).twin({"a": 1}) is None
 
 
 def test_what_is_learnt_bit_by_bit_is_the_same_as_at_once():
     first, second = trial(1, {"a": 2, "b": 1}, said_unused("b")), trial(2, {"a": 1, "b": 2}, said_unused("b"))
-    same = Sameness.of([first], None)
+    same = Equivalence.of([first], None)
     assert same.twin({"a": 2, "b": 2}) is None
     same.learn(second)
     assert same.inert == {"b"}
@@ -70,5 +70,5 @@ def test_what_is_learnt_bit_by_bit_is_the_same_as_at_once():
 
 def test_of_several_twins_the_earliest_is_named():
     twins = [trial(number, {"a": 1}, took(1.0)) for number in (5, 3, 4)]
-    assert Sameness.of(twins, None).twin({"a": 1}).number == 3
-    assert Sameness.of(twins, lambda *_: True).twin({"a": 2}).number == 3
+    assert Equivalence.of(twins, None).twin({"a": 1}).number == 3
+    assert Equivalence.of(twins, lambda *_: True).twin({"a": 2}).number == 3

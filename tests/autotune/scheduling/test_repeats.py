@@ -4,7 +4,7 @@ import pytest
 
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
-from autotune.scheduling.repeats import WARM_UP, Agenda, Step
+from autotune.scheduling.repeats import WARM_UP, RepeatScheduler, Step
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
 from launchers import Usage
@@ -25,7 +25,7 @@ class Session:
     """A session that makes its runs at once; `outcomes` are by trial, the last one again and again."""
 
     def __init__(self, outcomes, trials=(), metric=SECONDS, **repeats):
-        self.agenda = Agenda(RepeatsSection(**repeats))
+        self.agenda = RepeatScheduler(RepeatsSection(**repeats))
         self.metric = metric
         self.trials = {trial.number: trial for trial in trials}
         self.outcomes = {number: list(ends) for number, ends in outcomes.items()}

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from autotune.comparison.confirm import confirm
-from autotune.execution.segments import CURVE, Leg, LegWatch, continued
+from autotune.execution.segments import CURVE, Segment, SegmentWatch, continued
 from autotune.records.outcome import Outcome
 from autotune.records.study import ENDED, State
 from autotune.scheduling.hyperband import Bracket, brackets
@@ -155,23 +155,23 @@ def test_who_ends_by_itself_is_complete(tmp_path):
     assert all(trial.runs[-1].outcome.details[ENDED] == 2 for trial in winners if trial.runs[-1].steps > 2)
 
 
-def leg(steps=9, **floors):
-    return Leg(steps, 27, SCORE, {int(step[1:]): value for step, value in floors.items()})
+def segment(steps=9, **floors):
+    return Segment(steps, 27, SCORE, {int(step[1:]): value for step, value in floors.items()})
 
 
 def test_a_program_that_goes_too_far_is_stopped_and_what_it_did_there_does_not_count():
-    watch = LegWatch(leg(2))
+    watch = SegmentWatch(segment(2))
     assert not watch(Progress(2, {"score": 0.2}))
     assert watch(Progress(3, {"score": 0.9}))
     outcome = Outcome(metrics={"score": 0.9}, details={CURVE: [[1, 0.1], [2, 0.2], [3, 0.9]]})
-    assert continued(None, outcome, leg(2)).metrics["score"] == 0.2
+    assert continued(None, outcome, segment(2)).metrics["score"] == 0.2
 
 
 def test_the_best_so_far_is_held_against_a_floor():
-    watch = LegWatch(leg(9, s2=0.5, s3=0.5))
+    watch = SegmentWatch(segment(9, s2=0.5, s3=0.5))
     assert not watch(Progress(1, {"score": 0.6}))
     assert not watch(Progress(2, {"score": 0.1}))
-    behind = LegWatch(leg(9, s2=0.5))
+    behind = SegmentWatch(segment(9, s2=0.5))
     assert behind(Progress(2, {"score": 0.4}))
     assert behind.behind == 2
 
@@ -179,11 +179,11 @@ def test_the_best_so_far_is_held_against_a_floor():
 def test_a_curve_goes_on_where_the_last_leg_left_it():
     first = Outcome(metrics={"score": 0.5}, details={CURVE: [[1, 0.5], [2, 0.4]]})
     second = Outcome(metrics={"score": 0.3}, details={CURVE: [[3, 0.3], [4, 0.2]]})
-    found = continued(first, second, leg(4))
+    found = continued(first, second, segment(4))
     assert found.metrics["score"] == 0.5
     assert [step for step, _ in found.details[CURVE]] == [1, 2, 3, 4]
     assert ENDED not in found.details
-    assert continued(first, second, leg(9)).details[ENDED] == 4
+    assert continued(first, second, segment(9)).details[ENDED] == 4
 
 
 def test_brackets_are_extended_for_what_is_missing():
@@ -203,18 +203,18 @@ def test_the_default_is_valid_here():
 def test_metrics_beside_the_best_are_those_of_its_step_and_times_add_up():
     first = Outcome(metrics={"score": 0.9, "loss": 0.1, "elapsed_s": 2.0}, details={CURVE: [[1, 0.9]]})
     second = Outcome(metrics={"score": 0.5, "loss": 0.7, "elapsed_s": 3.0}, details={CURVE: [[2, 0.5]]})
-    assert continued(first, second, leg(2)).metrics == {"score": 0.9, "loss": 0.1, "elapsed_s": 5.0}
+    assert continued(first, second, segment(2)).metrics == {"score": 0.9, "loss": 0.1, "elapsed_s": 5.0}
 
 
 def test_a_metric_that_comes_at_some_steps_only_does_not_end_a_trial():
     outcome = Outcome(metrics={"score": 0.5}, details={CURVE: [[5, 0.5]], "last_step": 9})
-    assert ENDED not in continued(None, outcome, leg(9)).details
+    assert ENDED not in continued(None, outcome, segment(9)).details
     early = Outcome(metrics={"score": 0.5}, details={CURVE: [[5, 0.5]], "last_step": 7})
-    assert continued(None, early, leg(9)).details[ENDED] == 7
+    assert continued(None, early, segment(9)).details[ENDED] == 7
 
 
 def test_what_was_best_before_is_held_against_a_floor_too():
-    ahead = LegWatch(Leg(9, 27, SCORE, {3: 0.5}, best=0.6))
+    ahead = SegmentWatch(Segment(9, 27, SCORE, {3: 0.5}, best=0.6))
     assert not ahead(Progress(3, {"score": 0.1}))
 
 

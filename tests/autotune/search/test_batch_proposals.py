@@ -4,8 +4,8 @@ from optuna.study import StudyDirection
 
 from autotune.search import gp_sampler as sampler_module
 from autotune.search.base import History
-from autotune.search.batch_proposals import CROWD, Plan
-from autotune.search.gaussian_process import Surrogate
+from autotune.search.batch_proposals import CROWD, BatchProposals
+from autotune.search.gaussian_process import GaussianProcess
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.observation import Observation
 from spaces import Integer, Space
@@ -92,12 +92,12 @@ def test_what_one_plan_proposes_is_new_valid_and_not_all_in_one_place():
 def test_a_running_trial_takes_away_doubt_as_if_it_were_measured():
     sampler, told, rng = ValidSetSampler(SQUARE), history(40, 30), np.random.default_rng(1)
     weighed = sampler.weighed(told, rng, believing=False)
-    plan = Plan(weighed, told.rows, rng)
+    plan = BatchProposals(weighed, told.rows, rng)
     more = plan.best(told.rows, 1)
     rows = np.concatenate([told.rows, more])
     plan.best(rows, 1)
     process = weighed.model.surrogate
-    joined = Surrogate.of(process.kernel, SQUARE.traits_of(rows), np.zeros(len(rows)), np.ones(len(rows)))
+    joined = GaussianProcess.of(process.kernel, SQUARE.traits_of(rows), np.zeros(len(rows)), np.ones(len(rows)))
     _, deviation = joined.predict(SQUARE.traits_of(plan._candidates))
     left = np.isfinite(plan._chances)
     assert left.sum() == len(left) - 1
@@ -106,7 +106,7 @@ def test_a_running_trial_takes_away_doubt_as_if_it_were_measured():
 
 def test_a_plan_is_of_no_use_for_a_shorter_history():
     sampler, told, rng = ValidSetSampler(SQUARE), history(40, 30), np.random.default_rng(1)
-    plan = Plan(sampler.weighed(told, rng, believing=False), told.rows, rng)
+    plan = BatchProposals(sampler.weighed(told, rng, believing=False), told.rows, rng)
     assert plan.serves(told.rows, 40)
     assert not plan.serves(told.rows[:-1], 40)
 

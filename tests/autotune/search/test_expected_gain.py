@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from optuna.study import StudyDirection
 
 from autotune.search.base import History, SpaceExhaustedError
-from autotune.search.expected_gain import AHEAD, Beliefs, Prospect, prospect_of
+from autotune.search.expected_gain import AHEAD, Beliefs, ExpectedGain, expected_gain_of
 from autotune.search.gaussian_process import above_bound
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.observation import Observation
@@ -34,7 +34,7 @@ def history(value_of, trials=24, direction=StudyDirection.MINIMIZE, space=SQUARE
 
 
 def prospect(told, space=SQUARE, **options):
-    return prospect_of(ValidSetSampler(space, seed=1, **options), told)
+    return expected_gain_of(ValidSetSampler(space, seed=1, **options), told)
 
 
 def test_one_candidate_gains_what_a_normal_variable_does():
@@ -162,6 +162,6 @@ def test_no_more_trials_are_promised_than_are_left():
     line = Space([Integer.range("x", 0, 23, default=8)])
     rows = line.all_indices()
     told = History(rows[:20], [Observation(value=20.0 + k) for k in range(20)], StudyDirection.MINIMIZE)
-    assert prospect(told, line) == Prospect(4, prospect(told, line).gain)
+    assert prospect(told, line) == ExpectedGain(4, prospect(told, line).gain)
     with pytest.raises(SpaceExhaustedError):
         prospect(History(rows, [Observation(value=20.0)] * 24, StudyDirection.MINIMIZE), line)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from autotune.search import initial_design
-from autotune.search.gaussian_process import Kernel, Surrogate, _Posterior, fit
+from autotune.search.gaussian_process import GaussianProcess, Kernel, _Posterior, fit
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -41,7 +41,9 @@ def test_a_value_of_many_runs_is_believed_more(seed):
     kernel = Kernel(np.full(3, 0.7), 1.0, 0.3)
     far = y.copy()
     far[0] += 3.0
-    once, often = (Surrogate.of(kernel, x, far, np.r_[runs, np.ones(11)]).predict(x[:1])[0][0] for runs in (1.0, 50.0))
+    once, often = (
+        GaussianProcess.of(kernel, x, far, np.r_[runs, np.ones(11)]).predict(x[:1])[0][0] for runs in (1.0, 50.0)
+    )
     assert once < often <= far[0] + 0.5
 
 

@@ -10,7 +10,7 @@ from optuna.trial import TrialState
 
 from autotune.search.codec import Codec
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.mirror_study import Inner
+from autotune.search.mirror_study import InnerSampler
 from autotune.search.optuna_adapter import AdaptedSampler
 from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask
@@ -52,7 +52,7 @@ class Noting(BaseSampler):
 
 def noting(proposal, *, remembers=False, space=SPACE):
     seen = []
-    inner = Inner(lambda seed: Noting(seen, proposal), remembers=remembers)
+    inner = InnerSampler(lambda seed: Noting(seen, proposal), remembers=remembers)
     study = optuna.create_study(sampler=AdaptedSampler(space, inner, startup=0))
     return study, seen
 
@@ -86,7 +86,7 @@ def test_an_inner_sampler_is_told_what_became_of_what_was_tried(remembers):
 
 def test_what_is_to_be_maximised_is_told_with_the_other_sign():
     seen = []
-    inner = Inner(lambda seed: Noting(seen, PROPOSAL), remembers=False)
+    inner = InnerSampler(lambda seed: Noting(seen, PROPOSAL), remembers=False)
     study = optuna.create_study(direction="maximize", sampler=AdaptedSampler(SPACE, inner, startup=0))
     for value in (2.0, 8.0):
         study.tell(ask(study, SPACE), value)

@@ -13,9 +13,9 @@ from optuna.trial import TrialState
 
 from autotune.search.acquisition import model_of
 from autotune.search.base import History
-from autotune.search.expected_gain import prospect_of
+from autotune.search.expected_gain import expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.prior_mean import UNGUIDED, Leaning
+from autotune.search.prior_mean import UNGUIDED, PriorWeights
 from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask
 from autotune.search.training_data import evidence_of
@@ -140,17 +140,19 @@ def test_it_guides_where_greater_is_better_too():
 def test_weights_are_those_of_the_formula():
     one = Said(np.arange(512.0))
     # A'A = 1/2; the prior mean is 1, and the values are worth 2: 1 + 50 / (50 + 1 / 0.09).
-    fitted = Leaning.fitted(one, ROWS[:2], np.array([5.0, 7.0]))
+    fitted = PriorWeights.fitted(one, ROWS[:2], np.array([5.0, 7.0]))
     assert fitted.weights == pytest.approx([1.0 + 50.0 / (50.0 + 1.0 / 0.09)])
     assert fitted.of(ROWS[2:3]) == pytest.approx(2.0 * fitted.weights)
     # One value tells nothing: the prior shares the weight out.
-    assert Leaning.fitted(Said(*rugged()[None].repeat(4, 0)), ROWS[:1], np.ones(1)).weights == pytest.approx([0.25] * 4)
+    assert PriorWeights.fitted(Said(*rugged()[None].repeat(4, 0)), ROWS[:1], np.ones(1)).weights == pytest.approx(
+        [0.25] * 4
+    )
 
 
 def test_a_wrong_source_loses_its_weight_to_a_right_one():
     costs, places = rugged(), some(20)
     guide = Said(roughly(costs, 1), costs.max() - costs, rugged(5))
-    told, turned, other = Leaning.fitted(guide, ROWS[places], costs[places]).weights
+    told, turned, other = PriorWeights.fitted(guide, ROWS[places], costs[places]).weights
     assert told > 0.7
     assert turned == 0.0
     assert other < 0.2
@@ -172,7 +174,7 @@ def test_whatever_is_said_the_weights_are_finite_and_not_negative(drawn):
     table = np.array(drawn)
     said = np.zeros((512, table.shape[1] - 1))
     said[: len(table)] = table[:, 1:]
-    leaning = Leaning.fitted(Said(said), ROWS[: len(table)], table[:, 0])
+    leaning = PriorWeights.fitted(Said(said), ROWS[: len(table)], table[:, 0])
     assert (leaning.weights >= 0.0).all()
     assert np.isfinite(leaning.of(ROWS)).all()
     assert leaning.of(ROWS).min() >= 0.0
@@ -301,10 +303,10 @@ def test_what_the_next_trials_gain_is_seen_with_the_guide_s_eyes():
     places = np.argsort(costs)[5:200:5]
     told = history(np.exp(costs[places]), places)
     sampler = ValidSetSampler(SPACE)
-    blind = prospect_of(sampler, told)
+    blind = expected_gain_of(sampler, told)
     # Elsewhere the best is one that cannot be had here: only differences count.
     sampler.guide_by(Said(costs + 0.7))
-    assert prospect_of(sampler, told).gain == pytest.approx(np.expm1(costs[places].min()), rel=0.1)
+    assert expected_gain_of(sampler, told).gain == pytest.approx(np.expm1(costs[places].min()), rel=0.1)
     assert blind.gain != pytest.approx(np.expm1(costs[places].min()), rel=0.1)
 
 

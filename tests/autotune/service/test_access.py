@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.service import access
-from autotune.service.access import Buckets, Guard, Limiter
+from autotune.service.access import AccessControl, Buckets, Limiter
 from autotune.service.settings import Limits, Settings
 from autotune.service.tokens import TokenBook
 
@@ -29,7 +29,7 @@ def settings(tmp_path):
 
 
 def app_of(settings, limits=None):
-    return Guard(Limiter(echo, limits or Limits()), settings)
+    return AccessControl(Limiter(echo, limits or Limits()), settings)
 
 
 def ask(app, method="GET", path="/studies", base=HERE, peer="127.0.0.1", **options):
@@ -179,7 +179,7 @@ def test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart(settings,
                 await done.wait()
             await echo(scope, receive, send)
 
-        transport = httpx.ASGITransport(Guard(Limiter(wait, limits), settings), client=("127.0.0.1", 1))
+        transport = httpx.ASGITransport(AccessControl(Limiter(wait, limits), settings), client=("127.0.0.1", 1))
         async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
             yield client, here, done
 

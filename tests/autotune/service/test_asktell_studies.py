@@ -2,9 +2,9 @@
 
 import pytest
 
-from autotune.asktell import Told
+from autotune.asktell import RunReport
 from autotune.errors import StorageError
-from autotune.service.asktell_studies import OpenStudies
+from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.problems import ProblemError
 from autotune.supervision import Order, StateName
 from tests.autotune.service.serving import OUTSIDE
@@ -19,7 +19,7 @@ def order(tmp_path):
 
 @pytest.fixture
 def opened(tmp_path, sqlite):
-    found = OpenStudies(tmp_path, sqlite)
+    found = AskTellStudies(tmp_path, sqlite)
     yield found
     found.close()
 
@@ -34,7 +34,7 @@ def test_a_paused_study_is_opened_anew_by_another_order(opened, order):
     opened.pause("mine", "")
     opened.open(order.model_copy(update={"trials": 20}))
     assert state(opened) is StateName.OPEN
-    assert opened.session("mine", asks=False).tell(lease, Told(value=1.0)).trial == 0
+    assert opened.session("mine", asks=False).tell(lease, RunReport(value=1.0)).trial == 0
 
 
 def test_when_the_storage_is_back_the_study_is(opened, order, monkeypatch):
@@ -53,19 +53,19 @@ def test_when_the_storage_is_back_the_study_is(opened, order, monkeypatch):
     opened._known["mine"].again_at = 0.0
     opened.tick()
     assert state(opened) is StateName.OPEN
-    assert opened.session("mine", asks=False).tell(lease, Told(value=1.0)).trial == 0
+    assert opened.session("mine", asks=False).tell(lease, RunReport(value=1.0)).trial == 0
 
 
 def test_who_comes_before_a_restarted_service_has_opened_the_study_comes_again(tmp_path, sqlite, opened, order):
     opened.open(order)
     lease = opened.session("mine", asks=True).ask(wait_s=60.0).lease
     opened.close()
-    again = OpenStudies(tmp_path, sqlite)
+    again = AskTellStudies(tmp_path, sqlite)
     with pytest.raises(ProblemError, match="being opened") as refused:
         again.session("mine", asks=False)
     assert refused.value.status == 503
     again.tick()
-    assert again.session("mine", asks=False).tell(lease, Told(value=1.0)).trial == 0
+    assert again.session("mine", asks=False).tell(lease, RunReport(value=1.0)).trial == 0
     again.stop("mine", "")
     with pytest.raises(ProblemError, match="stopped") as refused:
         again.session("mine", asks=False)

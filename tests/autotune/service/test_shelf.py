@@ -3,14 +3,14 @@
 import optuna
 import pytest
 
-from autotune.coordination.coordinators import Company, new_holder
+from autotune.coordination.coordinators import Coordinators, new_coordinator_id
 from autotune.errors import BusyError, StorageError
 from autotune.records.study import Run
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.service.exclusive import held
 from autotune.storage.address import lock_path
 from autotune.storage.observation import Observation
-from autotune.storage.studies import Shelf
+from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from tests.support.fakes import definition, small_space, took
@@ -25,7 +25,7 @@ def made(address, name="mine", holder=""):
 
 
 def test_the_version_is_another_with_every_change_and_with_nothing_else(address):
-    shelf = Shelf(address)
+    shelf = StoredStudies(address)
     assert shelf.versions() == {}
     store = made(address)
     seen = [shelf.versions()["mine"]]
@@ -52,7 +52,7 @@ def test_the_version_is_another_with_every_change_and_with_nothing_else(address)
 
 
 def test_what_is_thrown_away_is_gone_and_nothing_else(address):
-    shelf = Shelf(address)
+    shelf = StoredStudies(address)
     for name in ("mine", "another"):
         store = made(address, name)
         trial = store.ask(SPACE)
@@ -70,7 +70,7 @@ def test_what_is_thrown_away_is_gone_and_nothing_else(address):
 
 
 def test_the_study_of_another_program_is_neither_shown_nor_touched(address):
-    shelf = Shelf(address)
+    shelf = StoredStudies(address)
     storage = optuna.storages.RDBStorage(address)
     theirs = optuna.create_study(study_name="theirs", storage=storage)
     theirs.set_user_attr("x", 1)
@@ -95,11 +95,11 @@ def test_a_study_that_somebody_works_on_is_not_given(sqlite):
 
 def test_where_several_may_work_on_it_nobody_must(postgresql):
     store = made(postgresql)
-    holder = new_holder()
-    company = Company(store.leases(holder), holder, alone=False)
-    company.join()
+    holder = new_coordinator_id()
+    coordinators = Coordinators(store.leases(holder), holder, alone=False)
+    coordinators.join()
     with pytest.raises(BusyError, match="'mine' is being worked on by"), held(postgresql, "mine"):
         pass
-    company.leave()
+    coordinators.leave()
     with held(postgresql, "mine"):
         pass

@@ -6,17 +6,17 @@ import sqlite3
 import pytest
 
 from autotune.errors import BusyError
-from autotune.service.asktell_studies import OpenStudies
+from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import LIST
 from autotune.service.models import NewStudy
 from autotune.service.studies import Studies
-from autotune.service.summaries import Reading
+from autotune.service.summaries import StudySummaries
 from autotune.storage.address import lock_path
-from autotune.storage.studies import Shelf
+from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
-from autotune.supervision import NameTakenError, Supervisor
+from autotune.supervision import NameTakenError, StudySupervisor
 from tests.autotune.service.serving import OUTSIDE, SLEEPY
 from tests.support.fakes import definition, small_space
 
@@ -32,9 +32,9 @@ def catalogue(tmp_path):
 
 @pytest.fixture
 def studies(tmp_path, sqlite, catalogue):
-    opened = OpenStudies(tmp_path / "service", sqlite)
-    with Supervisor(tmp_path / "service", sqlite) as supervisor:
-        yield Studies(Catalogue(catalogue), Reading(Shelf(sqlite)), supervisor, opened)
+    opened = AskTellStudies(tmp_path / "service", sqlite)
+    with StudySupervisor(tmp_path / "service", sqlite) as supervisor:
+        yield Studies(Catalogue(catalogue), StudySummaries(StoredStudies(sqlite)), supervisor, opened)
     opened.close()
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.statistics.mixed_model import Sample, fit
+from autotune.statistics.mixed_model import MeasuredRun, fit
 
 seeds = st.integers(0, 2**32 - 1)
 small = st.floats(-1, 1)
@@ -17,7 +17,7 @@ def repeated(seed, configurations=6, runs=3, noise=0.02, blocks=1):
     """Return runs of configurations 1, 2, ... that differ by 10 % each, taken in turns over the blocks."""
     rng = np.random.default_rng(seed)
     return [
-        Sample(number, run % blocks, 0.1 * number + float(rng.normal(0, noise)))
+        MeasuredRun(number, run % blocks, 0.1 * number + float(rng.normal(0, noise)))
         for number in range(1, configurations + 1)
         for run in range(runs)
     ]
@@ -28,13 +28,13 @@ def drifting(seed, noise=0.01, slower=SLOWER):
     rng = np.random.default_rng(seed)
     places = [(0, 0), (0, 0)] + [(0, block) for block in range(6)]
     places += [(number, block) for number, block in enumerate((0, 0, 1, 2, 3, 4, 5, 5), 1)] * 2
-    return [Sample(number, block, float(rng.normal(slower * (block >= 3), noise))) for number, block in places]
+    return [MeasuredRun(number, block, float(rng.normal(slower * (block >= 3), noise))) for number, block in places]
 
 
 @given(st.lists(st.lists(small, min_size=1, max_size=4), min_size=1, max_size=5), st.sampled_from(["median", "mean"]))
 def test_without_drift_a_configuration_is_worth_the_plain_statistic_of_its_runs(values, statistic):
     # The same values in both blocks: nothing speaks for a difference between these.
-    samples = [Sample(c, block, v) for c, runs in enumerate(values) for v in runs for block in (0, 1)]
+    samples = [MeasuredRun(c, block, v) for c, runs in enumerate(values) for v in runs for block in (0, 1)]
     found = fit(samples, statistic)
     plain = np.median if statistic == "median" else np.mean
     assert list(found.offsets.values()) == [0.0, 0.0]
@@ -70,7 +70,7 @@ def test_configurations_of_different_blocks_are_not_told_apart_when_the_machine_
 
 @pytest.mark.parametrize("seed", range(10))
 def test_configurations_that_met_in_a_block_are_compared_there(seed):
-    found = fit([*drifting(seed), Sample(1, 5, SLOWER)])
+    found = fit([*drifting(seed), MeasuredRun(1, 5, SLOWER)])
     contrast = found.contrast(8, 1)
     assert abs(contrast.difference) < 0.2 * SLOWER
     assert contrast.standard_error < 2 * found.noise
@@ -79,7 +79,7 @@ def test_configurations_that_met_in_a_block_are_compared_there(seed):
 
 def test_a_neighbour_that_leaves_within_a_block_makes_nobody_look_fast():
     # The baseline was measured while it was there, the challenger when it had gone: nobody is worth less than it took.
-    found = fit([*repeated(0, blocks=3), Sample(1, 9, 1.0), Sample(99, 9, 0.0)])
+    found = fit([*repeated(0, blocks=3), MeasuredRun(1, 9, 1.0), MeasuredRun(99, 9, 0.0)])
     assert found.center(99) == 0.0
     assert found.center(1) < 0.5
 
@@ -117,7 +117,7 @@ def test_the_noise_is_estimated_from_repeats(noise, runs):
 @given(seeds)
 def test_a_configuration_that_ran_once_says_nothing_about_the_noise(seed):
     samples = repeated(seed, blocks=2)
-    alone = fit([*samples, Sample(7, 1, 3.0), Sample(8, 5, -3.0)])
+    alone = fit([*samples, MeasuredRun(7, 1, 3.0), MeasuredRun(8, 5, -3.0)])
     assert (alone.noise, alone.degrees, alone.offsets) == (
         fit(samples).noise,
         fit(samples).degrees,
@@ -126,7 +126,7 @@ def test_a_configuration_that_ran_once_says_nothing_about_the_noise(seed):
 
 
 def test_without_repeats_a_little_noise_is_assumed():
-    found = fit([Sample(0, 0, 1.0), Sample(1, 0, 2.0)])
+    found = fit([MeasuredRun(0, 0, 1.0), MeasuredRun(1, 0, 2.0)])
     assert found.noise > 0
     assert found.contrast(1, 0).difference == 1.0
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from autotune.statistics.mixed_model import Sample, Spread, fit
+from autotune.statistics.mixed_model import MeasuredRun, Spread, fit
 from autotune.statistics.racing import RaceRules, Standing, losing_value, standing
 
 NOISE = 0.03
@@ -18,8 +18,8 @@ values = st.floats(-1, 1)
 
 def known(incumbent, challenger, statistic="median", noise=NOISE):
     """Return effects of a machine that does not drift and whose noise is known."""
-    samples = [Sample(INCUMBENT, 0, float(value)) for value in incumbent]
-    samples += [Sample(CHALLENGER, 0, float(value)) for value in challenger]
+    samples = [MeasuredRun(INCUMBENT, 0, float(value)) for value in incumbent]
+    samples += [MeasuredRun(CHALLENGER, 0, float(value)) for value in challenger]
     found = fit(samples, statistic)
     return replace(found, spread=Spread(noise, 1e6))
 
@@ -122,11 +122,11 @@ def test_a_run_that_cannot_change_the_median_has_no_cap():
 @given(st.integers(0, 2**32 - 1))
 def test_in_a_slow_block_a_first_run_may_take_longer(seed):
     rng = np.random.default_rng(seed)
-    samples = [Sample(n, b, float(rng.normal(0.2 * b, 0.01))) for n in (0, 2, 3) for b in (0, 0, 1, 1)]
+    samples = [MeasuredRun(n, b, float(rng.normal(0.2 * b, 0.01))) for n in (0, 2, 3) for b in (0, 0, 1, 1)]
     found = fit(samples)
     caps = {block: losing_value(found, CHALLENGER, INCUMBENT, block, RULES) for block in (0, 1, 7)}
     for block, cap in caps.items():
-        ran = fit([*samples, Sample(CHALLENGER, block, cap + 1e-6)])
+        ran = fit([*samples, MeasuredRun(CHALLENGER, block, cap + 1e-6)])
         assert standing(ran, CHALLENGER, INCUMBENT, RULES) is Standing.LOST
     assert caps[1] > max(found.values(INCUMBENT, 1))
     # What the machine is like in a new block is not known: a run may take longer there, too.

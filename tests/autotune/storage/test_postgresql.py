@@ -16,7 +16,7 @@ import sqlalchemy
 from autotune.errors import StorageError
 from autotune.records.study import Run
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.storage.measurement_store import Library
+from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore, study_names
 from tests.autotune.cli.test_cli import autotune, held
@@ -145,8 +145,8 @@ def test_what_is_wrong_with_an_address_is_said_without_its_password(postgresql_s
     for use in (
         lambda: StudyStore.create(url, "paper", definition(SPACE)),
         lambda: StudyStore.read(url, "paper"),
-        lambda: Library.create(url),
-        lambda: Library.read(url).sources(),
+        lambda: MeasurementStore.create(url),
+        lambda: MeasurementStore.read(url).sources(),
     ):
         with pytest.raises(StorageError, match=said) as caught:
             use()
@@ -170,13 +170,13 @@ def test_any_password_is_one(postgresql_server, postgresql):
 
 def test_who_may_only_read_reads_and_is_refused_to_write(postgresql_server, postgresql):
     store = StudyStore.create(postgresql, "paper", definition(SPACE))
-    Library.create(postgresql).add(THREE)
+    MeasurementStore.create(postgresql).add(THREE)
     database = postgresql.rpartition("/")[2]
     postgresql_server.execute("CREATE USER reader PASSWORD 'r'")
     postgresql_server.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader", database)
     url = postgresql_server.url(database, user="reader", password="r")
     assert StudyStore.read(url, "paper").definition == store.definition
-    assert Library.read(url).measurements() == THREE
+    assert MeasurementStore.read(url).measurements() == THREE
     with pytest.raises(StorageError, match="permission denied"):
         StudyStore.create(url, "other", definition(SPACE))
 
@@ -184,14 +184,14 @@ def test_who_may_only_read_reads_and_is_refused_to_write(postgresql_server, post
 def test_reading_makes_no_tables(postgresql):
     with pytest.raises(StorageError, match="no studies in"):
         study_names(postgresql)
-    assert Library.read(postgresql).measurements() == []
+    assert MeasurementStore.read(postgresql).measurements() == []
     assert sqlalchemy.inspect(sqlalchemy.create_engine(postgresql)).get_table_names() == []
 
 
 def test_many_first_calls_at_once_make_the_tables_once(postgresql):
     def first(number):
         StudyStore.create(postgresql, f"study{number}", definition(SPACE))
-        Library.create(postgresql)
+        MeasurementStore.create(postgresql)
 
     with ThreadPool(6) as pool:
         pool.map(first, range(6))

@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 from autotune.search.distributions import distributions_of
 from autotune.storage.connection import connect
 from autotune.storage.observation import BOUND, Observation
-from autotune.storage.trial_table import AnyTrialTable, SqlTrialTable, Told, trial_table
+from autotune.storage.trial_table import AnyTrialTable, SqlTrialTable, TrialEnding, trial_table
 from spaces import Choice, Flag, Float, Integer, Space
 
 SPACE = Space(
@@ -26,9 +26,9 @@ SPACE = Space(
 CONFIGURATION = {"np": 3, "block": 16, "rate": 0.25, "blas": "fast", "pin": True}
 KNOWN = distributions_of(SPACE)
 ENDS = [
-    Told(TrialState.COMPLETE, value=2.5),
-    Told(TrialState.PRUNED, bound=3.0),
-    Told(TrialState.FAIL),
+    TrialEnding(TrialState.COMPLETE, value=2.5),
+    TrialEnding(TrialState.PRUNED, bound=3.0),
+    TrialEnding(TrialState.FAIL),
 ]
 
 
@@ -111,7 +111,7 @@ def test_who_was_killed_before_the_last_word_has_it_once_more(address, study, ta
 def test_many_are_told_at_once(address, study):
     table = trial_table(storage_of(study), study._study_id)
     ids = [table.create({"np": 1 + number % 8}, KNOWN, {})[1] for number in range(1100)]
-    table.tell({trial_id: Told(TrialState.COMPLETE, value=float(trial_id)) for trial_id in ids})
+    table.tell({trial_id: TrialEnding(TrialState.COMPLETE, value=float(trial_id)) for trial_id in ids})
     assert [trial.value for trial in read(address)] == [float(trial_id) for trial_id in ids]
     table.tell({})
 
@@ -131,14 +131,14 @@ def test_who_writes_at_the_same_time_gets_numbers_of_their_own(address, study):
 @pytest.mark.parametrize(
     ("observation", "told"),
     [
-        (Observation(value=2.0, runs=3), Told(TrialState.COMPLETE, value=2.0)),
-        (Observation(bound=3.0), Told(TrialState.PRUNED, bound=3.0)),
-        (Observation(value=2.0, partial=True), Told(TrialState.PRUNED, bound=2.0)),
-        (Observation(), Told(TrialState.FAIL)),
+        (Observation(value=2.0, runs=3), TrialEnding(TrialState.COMPLETE, value=2.0)),
+        (Observation(bound=3.0), TrialEnding(TrialState.PRUNED, bound=3.0)),
+        (Observation(value=2.0, partial=True), TrialEnding(TrialState.PRUNED, bound=2.0)),
+        (Observation(), TrialEnding(TrialState.FAIL)),
     ],
 )
 def test_what_optuna_is_told_of_an_observation(observation, told):
-    assert Told.of(observation) == told
+    assert TrialEnding.of(observation) == told
 
 
 def test_tables_are_written_to_where_they_are_known(study, monkeypatch):

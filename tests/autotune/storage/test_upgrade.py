@@ -17,7 +17,7 @@ from autotune.records.study import State
 from autotune.results.summary import summarise
 from autotune.storage import schema
 from autotune.storage.address import sqlite_path
-from autotune.storage.measurement_store import Library
+from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore, study_names
 from autotune.storage.upgrade import upgrade
 from launchers import Usage
@@ -141,7 +141,7 @@ def test_an_older_storage_is_not_read_but_says_what_to_do(address, old):
         lambda: StudyStore.read(address, "mine"),
         lambda: StudyStore.read_if_ours(address, "mine"),
         lambda: study_names(address),
-        lambda: Library.read(address),
+        lambda: MeasurementStore.read(address),
     ):
         with pytest.raises(StorageError, match=r"older autotune.*`autotune storage upgrade`") as caught:
             use()
@@ -249,7 +249,7 @@ def test_of_several_that_open_it_at_once_one_brings_it_up_to_date(address, tmp_p
 
 def test_a_newer_storage_is_neither_read_nor_written(address):
     write(address)
-    Library.create(address).add(THREE)
+    MeasurementStore.create(address).add(THREE)
     old_storages.set_version(address, schema.VERSION + 1)
     before = old_storages.rows(address)
     for use in (
@@ -257,10 +257,10 @@ def test_a_newer_storage_is_neither_read_nor_written(address):
         lambda: StudyStore.read(address, "paper", read_only=False),
         lambda: StudyStore.read_if_ours(address, "paper"),
         lambda: study_names(address),
-        lambda: Library.read(address),
+        lambda: MeasurementStore.read(address),
         lambda: StudyStore.create(address, "paper", PAPER),
         lambda: StudyStore.create(address, "other", PAPER),
-        lambda: Library.create(address),
+        lambda: MeasurementStore.create(address),
         lambda: upgrade(address),
     ):
         with pytest.raises(StorageError, match=r"newer autotune.*update autotune") as caught:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune.supervision import Habits, Order, Supervisor, shim, spawn
+from autotune.supervision import Order, StudySupervisor, SupervisorSettings, shim, spawn
 
 PATIENCE_S = 900.0
-QUICK = Habits(pause_s=0.01)
+QUICK = SupervisorSettings(pause_s=0.01)
 FAKE = Path(__file__).with_name("fakestudy.py")
 
 
@@ -35,9 +35,9 @@ class Service:
         self.cwd = folder
         self.url = f"sqlite:///{folder / 'autotune.db'}"
 
-    def open(self) -> Supervisor:
+    def open(self) -> StudySupervisor:
         """Return a new supervisor."""
-        return Supervisor(self.folder, self.url, cwd=self.cwd, habits=QUICK)
+        return StudySupervisor(self.folder, self.url, cwd=self.cwd, habits=QUICK)
 
     def order(self, name: str = "mine", does: str = "run", **more: object) -> Order:
         """Return an order for a study that does something."""
@@ -76,7 +76,7 @@ class Service:
         os.kill(pid, number)
         until(lambda: self.pid(of) != pid)
 
-    def ticks_until(self, supervisor: Supervisor, *states: str, name: str = "mine") -> None:
+    def ticks_until(self, supervisor: StudySupervisor, *states: str, name: str = "mine") -> None:
         """Let time pass until a study is in one of these states."""
 
         def there() -> bool:
@@ -85,7 +85,7 @@ class Service:
 
         until(there, lambda: (supervisor.state(name), supervisor.log(name)))
 
-    def ticks_while(self, supervisor: Supervisor, condition: Callable[[], object], name: str = "mine") -> None:
+    def ticks_while(self, supervisor: StudySupervisor, condition: Callable[[], object], name: str = "mine") -> None:
         """Let time pass as long as something holds."""
 
         def over() -> bool:
@@ -137,13 +137,13 @@ def starting_words(order: Order, status: Path) -> list[str]:
 SERVER = """
 import sys, time
 from pathlib import Path
-from autotune.supervision import Order, Supervisor, starting
+from autotune.supervision import Order, StudySupervisor, starting
 from tests.autotune.supervision.services import QUICK, played
 
 folder, url, cwd, plays = sys.argv[1:]
 if plays == "played":
     spawn.command = played
-supervisor = Supervisor(Path(folder), url, cwd=Path(cwd), habits=QUICK)
+supervisor = StudySupervisor(Path(folder), url, cwd=Path(cwd), habits=QUICK)
 for line in sys.stdin:
     verb, _, rest = line.strip().partition(" ")
     if verb == "submit":

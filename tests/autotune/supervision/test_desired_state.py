@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from autotune.errors import StorageError
-from autotune.supervision import BrokenOrderError, Order, StateName, Wish
+from autotune.supervision import BrokenOrderError, DesiredState, Order, StateName
 from autotune.supervision.spawn import command
 from autotune.supervision.study_folder import StudyFolder
 from tests.autotune.supervision.services import until
@@ -25,7 +25,7 @@ orders = st.builds(
     timeout_s=st.none() | st.floats(1e-3, 1e7),
     workers=st.none() | st.integers(1, 10**4),
     seed=st.none() | st.integers(0, 2**32),
-    wish=st.sampled_from(Wish),
+    wish=st.sampled_from(DesiredState),
     by=st.text(),
     serial=st.integers(1, 10**9),
 )

@@ -8,18 +8,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from autotune.errors import ExitCode
-from autotune.supervision import StateName, Wish
+from autotune.supervision import DesiredState, StateName
 from autotune.supervision.messages import in_words
-from autotune.supervision.reconcile import GIVEN_UP_AFTER, Action, Decision, Ended, Fate, Reality, decide
+from autotune.supervision.reconcile import GIVEN_UP_AFTER, Action, Decision, Ended, ExitClass, ObservedState, decide
 
-wishes = st.sampled_from(Wish)
+wishes = st.sampled_from(DesiredState)
 ends = st.one_of(
     st.builds(Ended, code=st.one_of(st.sampled_from([int(code) for code in ExitCode]), st.integers(0, 255))),
     st.builds(Ended, signal=st.integers(1, 64)),
     st.builds(Ended, error=st.text(min_size=1)),
 )
 realities = st.builds(
-    Reality,
+    ObservedState,
     alive=st.booleans(),
     waiting=st.booleans(),
     asked=st.none() | wishes,
@@ -42,7 +42,7 @@ def test_nothing_is_started_beside_what_runs_and_nothing_signalled_that_does_not
 @given(wishes, realities)
 def test_only_who_wants_a_study_to_run_has_it_started_and_it_is_never_disturbed(wish, reality):
     action = decide(wish, reality).action
-    assert action is Action.NOTHING or (action is Action.START) == (wish is Wish.RUN)
+    assert action is Action.NOTHING or (action is Action.START) == (wish is DesiredState.RUN)
 
 
 @given(wishes, realities)
@@ -63,14 +63,14 @@ def test_what_was_asked_is_not_asked_again(wish, reality):
 
 @given(realities)
 def test_a_wish_to_run_again_starts_whatever_became_of_the_one_before(reality):
-    assert decide(Wish.RUN, replace(reality, alive=False, current=False)).action is Action.START
+    assert decide(DesiredState.RUN, replace(reality, alive=False, current=False)).action is Action.START
 
 
 @given(realities)
 def test_a_wish_is_carried_out_when_nothing_runs_any_more_unless_the_study_ended_by_itself(reality):
     reality = replace(reality, alive=False)
-    own = reality.current and reality.ended is not None and reality.ended.fate in {Fate.FINISHED, Fate.FAILED}
-    for wish, state in ((Wish.PAUSE, StateName.PAUSED), (Wish.STOP, StateName.STOPPED)):
+    own = reality.current and reality.ended is not None and reality.ended.fate in {ExitClass.FINISHED, ExitClass.FAILED}
+    for wish, state in ((DesiredState.PAUSE, StateName.PAUSED), (DesiredState.STOP, StateName.STOPPED)):
         assert own or decide(wish, reality).state is state
 
 
@@ -85,7 +85,7 @@ deaths = (
 @example(None, 4)
 @example(None, 5)
 def test_a_study_that_dies_again_and_again_is_given_up_and_no_sooner(ended, count):
-    found = decide(Wish.RUN, Reality(current=True, ended=ended, deaths=count))
+    found = decide(DesiredState.RUN, ObservedState(current=True, ended=ended, deaths=count))
     given_up = count >= (30 if ended == Ended(code=5) else 5)
     assert found == (Decision(StateName.FAILED) if given_up else Decision(StateName.RUNNING, Action.START))
 
@@ -96,23 +96,31 @@ DEAD = {"alive": False, "current": True, "deaths": 1}
 @pytest.mark.parametrize(
     ("wish", "reality", "expected"),
     [
-        (Wish.RUN, Reality(), Decision(StateName.RUNNING, Action.START)),
-        (Wish.RUN, Reality(alive=True, waiting=True), Decision(StateName.WAITING)),
-        (Wish.PAUSE, Reality(alive=True), Decision(StateName.PAUSING, Action.PAUSE)),
-        (Wish.STOP, Reality(alive=True, asked=Wish.PAUSE), Decision(StateName.STOPPING, Action.STOP)),
-        (Wish.STOP, Reality(alive=True, asked=Wish.STOP, overdue=True), Decision(StateName.STOPPING, Action.KILL)),
-        (Wish.RUN, Reality(**DEAD, ended=Ended(0)), Decision(StateName.FINISHED)),
-        (Wish.PAUSE, Reality(**DEAD, ended=Ended(0)), Decision(StateName.FINISHED)),
-        (Wish.RUN, Reality(**DEAD, ended=Ended(3)), Decision(StateName.FAILED)),
-        (Wish.RUN, Reality(**DEAD, ended=Ended(7)), Decision(StateName.STOPPED)),
-        (Wish.RUN, Reality(**DEAD, ended=Ended(8)), Decision(StateName.PAUSED)),
-        (Wish.STOP, Reality(**DEAD, ended=Ended(8)), Decision(StateName.STOPPED)),
-        (Wish.RUN, Reality(**DEAD, ended=Ended(1)), Decision(StateName.RUNNING, Action.START)),
-        (Wish.RUN, Reality(**DEAD, ended=Ended(130)), Decision(StateName.RUNNING, Action.START)),
-        (Wish.RUN, Reality(**DEAD, ended=Ended(signal=9), too_soon=True), Decision(StateName.WAITING)),
-        (Wish.RUN, Reality(**DEAD), Decision(StateName.RUNNING, Action.START)),
-        (Wish.STOP, Reality(**DEAD, ended=Ended(130)), Decision(StateName.STOPPED)),
-        (Wish.PAUSE, Reality(**DEAD, ended=Ended(signal=9)), Decision(StateName.PAUSED)),
+        (DesiredState.RUN, ObservedState(), Decision(StateName.RUNNING, Action.START)),
+        (DesiredState.RUN, ObservedState(alive=True, waiting=True), Decision(StateName.WAITING)),
+        (DesiredState.PAUSE, ObservedState(alive=True), Decision(StateName.PAUSING, Action.PAUSE)),
+        (
+            DesiredState.STOP,
+            ObservedState(alive=True, asked=DesiredState.PAUSE),
+            Decision(StateName.STOPPING, Action.STOP),
+        ),
+        (
+            DesiredState.STOP,
+            ObservedState(alive=True, asked=DesiredState.STOP, overdue=True),
+            Decision(StateName.STOPPING, Action.KILL),
+        ),
+        (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(0)), Decision(StateName.FINISHED)),
+        (DesiredState.PAUSE, ObservedState(**DEAD, ended=Ended(0)), Decision(StateName.FINISHED)),
+        (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(3)), Decision(StateName.FAILED)),
+        (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(7)), Decision(StateName.STOPPED)),
+        (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(8)), Decision(StateName.PAUSED)),
+        (DesiredState.STOP, ObservedState(**DEAD, ended=Ended(8)), Decision(StateName.STOPPED)),
+        (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(1)), Decision(StateName.RUNNING, Action.START)),
+        (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(130)), Decision(StateName.RUNNING, Action.START)),
+        (DesiredState.RUN, ObservedState(**DEAD, ended=Ended(signal=9), too_soon=True), Decision(StateName.WAITING)),
+        (DesiredState.RUN, ObservedState(**DEAD), Decision(StateName.RUNNING, Action.START)),
+        (DesiredState.STOP, ObservedState(**DEAD, ended=Ended(130)), Decision(StateName.STOPPED)),
+        (DesiredState.PAUSE, ObservedState(**DEAD, ended=Ended(signal=9)), Decision(StateName.PAUSED)),
     ],
 )
 def test_what_follows(wish, reality, expected):

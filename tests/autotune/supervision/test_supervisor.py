@@ -13,11 +13,19 @@ from pathlib import Path
 import pytest
 
 from autotune.errors import BusyError, StorageError
-from autotune.supervision import NameTakenError, NotAllowedError, Supervisor, UnknownStudyError, Wish, shim, spawn
-from autotune.supervision.reconcile import GIVEN_UP_AFTER, Fate
+from autotune.supervision import (
+    DesiredState,
+    NameTakenError,
+    NotAllowedError,
+    StudySupervisor,
+    UnknownStudyError,
+    shim,
+    spawn,
+)
+from autotune.supervision.reconcile import GIVEN_UP_AFTER, ExitClass
 from tests.autotune.supervision.services import server, until
 
-DEATHS = GIVEN_UP_AFTER[Fate.DIED]
+DEATHS = GIVEN_UP_AFTER[ExitClass.DIED]
 
 
 @pytest.fixture
@@ -216,22 +224,26 @@ def test_a_study_that_ended_while_nobody_looked_is_found_so(service):
         assert supervisor.state("mine").state == "failed"
 
 
-@pytest.mark.parametrize("wish", Wish)
+@pytest.mark.parametrize("wish", DesiredState)
 def test_a_wish_that_was_stored_and_no_more_is_carried_out_by_the_next_server(service, monkeypatch, wish):
     with service.open() as supervisor:
         started(service, supervisor)
-        if wish is Wish.RUN:
+        if wish is DesiredState.RUN:
             supervisor.stop("mine")
             service.ticks_until(supervisor, "stopped")
         with monkeypatch.context() as context:
             # As if it was killed just after it had stored the wish.
-            context.setattr(Supervisor, "_reconcile", lambda *_: [])
-            {Wish.RUN: supervisor.resume, Wish.PAUSE: supervisor.pause, Wish.STOP: supervisor.stop}[wish]("mine")
+            context.setattr(StudySupervisor, "_reconcile", lambda *_: [])
+            {
+                DesiredState.RUN: supervisor.resume,
+                DesiredState.PAUSE: supervisor.pause,
+                DesiredState.STOP: supervisor.stop,
+            }[wish]("mine")
     assert len(service.starts()) == 1
     with service.open() as supervisor:
-        expected = {Wish.RUN: "running", Wish.PAUSE: "paused", Wish.STOP: "stopped"}[wish]
+        expected = {DesiredState.RUN: "running", DesiredState.PAUSE: "paused", DesiredState.STOP: "stopped"}[wish]
         service.ticks_until(supervisor, expected)
-        service.ticks_while(supervisor, lambda: len(service.starts()) < 1 + (wish is Wish.RUN))
+        service.ticks_while(supervisor, lambda: len(service.starts()) < 1 + (wish is DesiredState.RUN))
 
 
 def test_the_study_of_a_warden_that_was_killed_is_unharmed_and_obeys(service, supervisor):
@@ -288,7 +300,7 @@ def test_a_second_server_is_refused_in_one_line_that_names_the_first(service, su
 def test_a_folder_that_cannot_be_used_is_said(service, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="--folder"):
-        Supervisor(tmp_path / "file", service.url)
+        StudySupervisor(tmp_path / "file", service.url)
 
 
 def test_only_its_user_may_look_into_the_folder(service, supervisor):

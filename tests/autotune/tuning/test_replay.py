@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autotune.coordination import resources
-from autotune.coordination.session_settings import Place
+from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StorageError
 from autotune.execution.capping import Cap
@@ -55,12 +55,12 @@ def study_file(folder: Path, **sections) -> StudyFile:
     return StudyFile.model_validate(values | sections)
 
 
-def place(folder: Path, name="again") -> Place:
-    return Place(f"sqlite:///{folder}/autotune.db", name, folder / "runs", this_machine(), local_launcher())
+def settings(folder: Path, name="again") -> SessionSettings:
+    return SessionSettings(f"sqlite:///{folder}/autotune.db", name, folder / "runs", this_machine(), local_launcher())
 
 
 def replayed(folder: Path, display: Display | None = None, **sections):
-    return run_study(study_file(folder, **sections), place(folder), display or ListDisplay())
+    return run_study(study_file(folder, **sections), settings(folder), display or ListDisplay())
 
 
 def stored(folder: Path, name="again") -> StudyStore:
@@ -267,7 +267,7 @@ def test_a_stored_study_is_replayed_with_its_own_space(tmp_path):
     assert table.recording({"np": 1}).runs[0].failure is FailureKind.OUT_OF_MEMORY
     assert table.recording({"np": 2}).runs[0].bound == 4.0
     assert prepared.definition.machine_identity == {}
-    summary = run_study(study, place(tmp_path), ListDisplay())
+    summary = run_study(study, settings(tmp_path), ListDisplay())
     states = {trial.configuration["np"]: trial.state for trial in summary.trials}
     assert states == {8: State.COMPLETE, 1: State.FAILED, 4: State.COMPLETE, 2: State.CAPPED}
     assert summary.best.configuration["np"] == 4
@@ -294,7 +294,7 @@ def test_another_table_does_not_continue_a_study(tmp_path):
     path = Path(changed.options["table"])
     path.write_text(path.read_text() + "0,0,w,1.0\n")
     with pytest.raises(StorageError, match="table: sha256"):
-        run_study(changed, place(tmp_path), ListDisplay())
+        run_study(changed, settings(tmp_path), ListDisplay())
 
 
 def test_a_budget_is_what_was_known_before_the_next_trial():

@@ -14,7 +14,7 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import RepeatsSection
-from autotune.tuning.tuner import Ending, StudyRunner
+from autotune.tuning.tuner import Ending, TuningLoop
 from objectives.base import Answer, FailureKind
 from tests.support.fakes import (
     SECONDS,
@@ -43,7 +43,7 @@ def session(folder, executor, *, trials=12, seed=0, display=None, clock=None, re
     options = {"clock": clock} if clock else {}
     sections = {"repeats": repeats} if repeats else {}
     study = study_file(budget={"trials": trials, **budget}, **sections)
-    return store, bench, StudyRunner(store, SPACE, bench, study, **options)
+    return store, bench, TuningLoop(store, SPACE, bench, study, **options)
 
 
 def without_blas(configuration):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.coordination.coordinators import Company
+from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import Leased
 from autotune.records.study import Purpose
 from autotune.storage.leases import MemoryLeaseBook
@@ -48,12 +48,12 @@ class Waiting(PaperExecutor):
 def test_what_another_one_is_just_running_is_waited_for_and_not_the_end(tmp_path, died):
     clock = Clock()
     book = MemoryLeaseBook("a:1:x", clock)
-    other = Company(book, "a:1:x", alone=False, clock=clock)
+    other = Coordinators(book, "a:1:x", alone=False, clock=clock)
     other.join()
     executor = Waiting(clock, 20, lambda: clock.__setattr__("now", 400.0) if died else other.leave())
     store, bench, runner = session(tmp_path, executor, trials=4)
-    bench.company = Company(book.seen_by("b:1:x"), "b:1:x", alone=False, clock=clock)
-    bench.company.join()
+    bench.coordinators = Coordinators(book.seen_by("b:1:x"), "b:1:x", alone=False, clock=clock)
+    bench.coordinators.join()
     made_elsewhere = []
 
     def stored(trial):

@@ -9,8 +9,8 @@ import pytest
 from autotune import studyfile
 from autotune.coordination import resources
 from autotune.coordination.deadline import Deadline
-from autotune.coordination.resources import Crew
-from autotune.coordination.session_settings import Place
+from autotune.coordination.resources import SessionResources
+from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import CannotRunHereError, UnfinishedError
 from autotune.execution.core_pool import CorePool
 from autotune.machines.this_machine import this_machine
@@ -62,13 +62,13 @@ class Machine(PaperExecutor):
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def settings(tmp_path, monkeypatch):
     """Return a place where runs are made by a fake machine, which the place's deadline shares its clock with."""
     machine = Machine()
 
     @contextmanager
     def made(*_):
-        yield Crew(machine, CorePool([0]))
+        yield SessionResources(machine, CorePool([0]))
 
     monkeypatch.setattr(resources, "_made", made)
     (tmp_path / "mine.toml").write_text(STUDY)
@@ -76,19 +76,19 @@ def place(tmp_path, monkeypatch):
     here = replace(this_machine(), cpus=(100_000,))
     url = f"sqlite:///{tmp_path}/autotune.db"
     deadline = Deadline(7200.0, lambda: machine.now)
-    return Place(url, "mine", tmp_path / "runs", here, LocalLauncher(), deadline=deadline)
+    return SessionSettings(url, "mine", tmp_path / "runs", here, LocalLauncher(), deadline=deadline)
 
 
-def test_what_ended_is_stored_and_the_same_command_goes_on(place, tmp_path):
+def test_what_ended_is_stored_and_the_same_command_goes_on(settings, tmp_path):
     study = studyfile.load(tmp_path / "mine.toml", [])
     with pytest.raises(UnfinishedError, match=r"(?s)every finished run is stored: 11 of at most 20 trials"):
-        run_study(study, place, ListDisplay())
-    assert len(StudyStore.read(place.url, "mine").runs()) == 11
-    summary = run_study(study, replace(place, deadline=None), ListDisplay())
+        run_study(study, settings, ListDisplay())
+    assert len(StudyStore.read(settings.url, "mine").runs()) == 11
+    summary = run_study(study, replace(settings, deadline=None), ListDisplay())
     assert summary.finished == 20
 
 
-def test_a_time_that_holds_no_run_is_an_error_and_not_to_be_tried_again(place, tmp_path):
+def test_a_time_that_holds_no_run_is_an_error_and_not_to_be_tried_again(settings, tmp_path):
     study = studyfile.load(tmp_path / "mine.toml", ["budget.run_time_limit_s=9000"])
     with pytest.raises(CannotRunHereError, match="longer allocation"):
-        run_study(study, place, ListDisplay())
+        run_study(study, settings, ListDisplay())

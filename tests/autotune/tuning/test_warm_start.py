@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autotune.records.measurement import Measured, Setting
-from autotune.storage.measurement_store import Library
+from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
 from tests.autotune.cli.test_cli import STUDY, autotune
 
@@ -21,7 +21,7 @@ def folder(tmp_path):
     for machine in range(4):
         place = Setting("mine", f"machine {machine}", "as here", TOOK, {"cores": 2 + machine}, source="a page")
         rows += [Measured(place, {"x": x}, (1 + (x - 7) ** 2) * (1.0 + machine)) for x in range(1, 41)]
-    Library.create(f"sqlite:///{tmp_path / 'autotune.db'}").add(rows)
+    MeasurementStore.create(f"sqlite:///{tmp_path / 'autotune.db'}").add(rows)
     return tmp_path
 
 
