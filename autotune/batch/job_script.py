@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from autotune.display.console import shown
 from autotune.execution.task import job_from_description
+from autotune.formatting import shown
 from launchers import Usage
 from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
 from launchers.schedulers import pbs as pbs_scheduler

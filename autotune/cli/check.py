@@ -10,8 +10,8 @@ from autotune import studyfile
 from autotune.cli.common import AsJson, errors, output, print_json
 from autotune.cli.study import SetOption, StudyArgument
 from autotune.cli.where import CoresOption, restrict
-from autotune.display.console import shown
 from autotune.errors import ExitCode
+from autotune.formatting import shown
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import CheckReport
 from autotune.planning.check import check as examined

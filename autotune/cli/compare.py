@@ -25,8 +25,8 @@ from autotune.cli.common import (
 )
 from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
 from autotune.comparison.ablation import Ablation, OptionEffect
-from autotune.display.console import shown, written
 from autotune.execution.signals import pausable
+from autotune.formatting import shown, written
 from autotune.pictures import draw_bars
 from autotune.pictures.ablation_bars import bars, lines
 from autotune.storage.address import storage_url

@@ -19,8 +19,8 @@ from autotune.cli.common import (
     write_script,
 )
 from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
-from autotune.display.console import shown
 from autotune.errors import CannotRunHereError
+from autotune.formatting import shown
 
 if TYPE_CHECKING:
     from autotune.performance.predict import Question, Target

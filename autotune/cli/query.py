@@ -18,8 +18,8 @@ from autotune.cli.common import (
     write_script,
 )
 from autotune.cli.where import SiteOption
-from autotune.display.console import quantity, shown
 from autotune.errors import NothingWorkedError
+from autotune.formatting import quantity, shown
 from autotune.records.study import Run, State, TrialRecord
 from autotune.results.summary import Summary, summarise
 from autotune.results.trial_rows import state_of, trial_row

@@ -11,8 +11,8 @@ from rich.table import Table
 from autotune.cli.common import AsJson, errors, output, print_json
 from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
 from autotune.cli.where import CoresOption, restrict
-from autotune.display.console import shown, written
 from autotune.errors import StudyFileError
+from autotune.formatting import shown, written
 from autotune.machines.this_machine import this_machine
 from spaces import Configuration, Space
 

@@ -42,10 +42,11 @@ from autotune.cli.where import (
     machine_and_launcher,
 )
 from autotune.coordination.deadline import Deadline, parse_end
-from autotune.display.console import Display, shown
+from autotune.display.console import Display
 from autotune.errors import StudyFileError
 from autotune.execution.ray_node import host_and_port
 from autotune.execution.signals import pausable
+from autotune.formatting import shown
 from autotune.machines.this_machine import Machine
 from autotune.records.study import EXTERNAL, REPLAY, REPLAY_NOTICE
 from autotune.storage.address import shown as without_password

@@ -14,10 +14,11 @@ from statistics import median
 import numpy as np
 
 from autotune.coordination.run_manager import Bench, Launched
-from autotune.display.console import Running, Status, quantity
+from autotune.display.console import Running, Status
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import continued
 from autotune.execution.task import Task
+from autotune.formatting import quantity
 from autotune.records.outcome import Outcome
 from autotune.records.study import Purpose, Run, TrialRecord
 from autotune.statistics.standings import Standings

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.coordination.run_manager import Bench
-from autotune.display.console import shown
 from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.formatting import shown
 from autotune.results.summary import summarise
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection, StudyFile

@@ -11,8 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from autotune.formatting import quantity, shown
 from autotune.statistics.standings import Standings
-from objectives.base import Metric, Progress
+from objectives.base import Progress
 from spaces import Configuration
 
 
@@ -142,23 +143,6 @@ def best_line(status: Status) -> str:
     if gain is not None:
         text += f", {gain:.2f} times the default's speed"
     return f"{text} (runs differ by {standings.noise:.0%})  {shown(best.configuration)}"
-
-
-def shown(configuration: Configuration) -> str:
-    """Return a configuration for reading: only what is set."""
-    return " ".join(f"{name}={written(value)}" for name, value in configuration.items()) or "(nothing set)"
-
-
-def written(value: object) -> str:
-    """Return a value for reading."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def quantity(value: float, metric: Metric) -> str:
-    """Return a value of a metric for reading, with its unit if it has one."""
-    return f"{value:.4g} {metric.unit}".rstrip()
 
 
 def _running_line(run: Running) -> str:

@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from autotune.display.console import quantity, shown
 from autotune.execution.segments import curve_of
+from autotune.formatting import quantity, shown
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED, TrialRecord
 from autotune.statistics.standings import Standings

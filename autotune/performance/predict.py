@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autotune.display.console import shown
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
+from autotune.formatting import shown
 from autotune.machines.catalogue import THIS, find_machine
 from autotune.machines.detect import quick_facts
 from autotune.machines.this_machine import FACTS, this_machine

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from autotune.display.console import Display, shown
+from autotune.display.console import Display
+from autotune.formatting import shown
 from autotune.records.measurement import Measured, Setting
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import WARM_START, StudyStore

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from autotune.display.console import quantity
+from autotune.formatting import quantity
 from autotune.pictures.ablation_bars import Bar, bars
 from autotune.pictures.chart import Axis, Bars, Chart, Line, Mark, Panel, Role, Table
 from autotune.pictures.labels import better, counted, listed

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from autotune.comparison.ablation import Ablation
-from autotune.display.console import quantity, written
+from autotune.formatting import quantity, written
 from autotune.statistics.verdict import Interval
 from objectives.base import Metric
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from autotune.display.console import quantity
 from autotune.execution.segments import Curve, curve_of
+from autotune.formatting import quantity
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thinned, told
 from autotune.pictures.labels import axis_of, better, counted, listed, said

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from autotune.display.console import quantity, shown
+from autotune.formatting import quantity, shown
 from autotune.pictures.chart import Axis
 from autotune.records.study import TrialRecord
 from autotune.statistics.standings import Standings

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp, sqrt
 from typing import TYPE_CHECKING
 
-from autotune.display.console import quantity, shown
+from autotune.formatting import quantity, shown
 from autotune.pictures.chart import Axis, Band, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thinned, told
 from autotune.pictures.labels import axis_of, better, counted, said, times

@@ -10,7 +10,7 @@ from math import log
 from statistics import fmean
 from typing import Any
 
-from autotune.display.console import written
+from autotune.formatting import written
 from autotune.pictures.chart import Axis
 from spaces import Choice, Configuration, Flag, Float, Integer
 from spaces.parameters.parameter import Parameter, Value, index_of

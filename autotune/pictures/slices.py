@@ -6,7 +6,7 @@ from functools import cached_property
 from math import log
 from typing import TYPE_CHECKING
 
-from autotune.display.console import quantity, shown, written
+from autotune.formatting import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table, Texts
 from autotune.pictures.downsampling import thinned, told
 from autotune.pictures.labels import axis_of, better, brief, counted, is_wide, said

@@ -3,7 +3,7 @@
 from statistics import median
 from typing import TYPE_CHECKING
 
-from autotune.display.console import quantity, shown
+from autotune.formatting import quantity, shown
 from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thinned, told
 from autotune.pictures.labels import axis_of, better, counted

@@ -5,7 +5,7 @@ from typing import Any
 
 from autotune.comparison.ablation import OptionEffect
 from autotune.comparison.confirm import changes
-from autotune.display.console import quantity, shown, written
+from autotune.formatting import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Table
 from autotune.pictures.counts import failed_as
 from autotune.pictures.labels import counted

@@ -8,8 +8,8 @@ from autotune.comparison.ablation import Ablation
 from autotune.comparison.confirm import changes, is_about, stored_verdict
 from autotune.comparison.other_workloads import SERIES as WORKLOAD
 from autotune.comparison.other_workloads import WorkloadComparison, stored_workload_comparisons
-from autotune.display.console import quantity, shown
 from autotune.execution.segments import curve_of
+from autotune.formatting import quantity, shown
 from autotune.performance.warm_start import WarmStart, stored_warm_start
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
 from autotune.results.cost import CostAccount, cost_account

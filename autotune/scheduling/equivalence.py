@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from autotune.display.console import shown
+from autotune.formatting import shown
 from autotune.records.study import TrialRecord
 from objectives.base import Alike
 from spaces import Configuration

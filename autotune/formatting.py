@@ -1,0 +1,21 @@
+"""Values as people read them: configurations, their values, and quantities with their units."""
+
+from objectives.base import Metric
+from spaces import Configuration
+
+
+def shown(configuration: Configuration) -> str:
+    """Return a configuration for reading: only what is set."""
+    return " ".join(f"{name}={written(value)}" for name, value in configuration.items()) or "(nothing set)"
+
+
+def written(value: object) -> str:
+    """Return a value for reading."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def quantity(value: float, metric: Metric) -> str:
+    """Return a value of a metric for reading, with its unit if it has one."""
+    return f"{value:.4g} {metric.unit}".rstrip()
