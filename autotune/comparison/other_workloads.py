@@ -11,7 +11,7 @@ from typing import Any, Self
 from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.confirm import asked_now, changes, compared, present_verdict
 from autotune.coordination.run_manager import Bench
-from autotune.planning.prepare import Workload
+from autotune.records.workload import Workload
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import WORKLOADS, StudyStore

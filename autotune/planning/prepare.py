@@ -12,12 +12,12 @@ from autotune.machines.detect import quick_facts
 from autotune.machines.facts import Facts
 from autotune.machines.this_machine import Machine
 from autotune.records.study import EXTERNAL, REPLAY, Definition
+from autotune.records.workload import Workload
 from autotune.results.export import resolved
 from autotune.studyfile import AUTO, OWN_SAMPLER, StudyFile, suggestion
 from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError
-from objectives.digest import text_digest
 from spaces import (
     Constraint,
     Parameter,
@@ -36,20 +36,6 @@ class StudySpaceError(StudyFileError):
         self.errors = tuple(errors)
         lines = "\n".join(f"  {line}" for line in errors)
         super().__init__(f"the space of study {study!r} has errors:\n{lines}")
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Another problem for the program of a study, made ready."""
-
-    name: str
-    plan: Plan
-    space: Space
-
-    @property
-    def digest(self) -> str:
-        """Changes with whatever makes measurements of the workload comparable."""
-        return text_digest(repr(sorted(self.plan.identity.items())))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ import pytest
 
 from autotune.comparison.confirm import confirm
 from autotune.comparison.other_workloads import SERIES, compare_on_workloads, stored_workload_comparisons
-from autotune.planning.prepare import Workload
 from autotune.records.outcome import Outcome
+from autotune.records.workload import Workload
 from autotune.results.summary import run_to_use, summarise
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer, FailureKind, Plan
