@@ -18,9 +18,11 @@ from autotune.machines.description import MachineDescription, MachineError
 from autotune.machines.facts import Facts
 from autotune.machines.identity import config_folder
 from autotune.machines.this_machine import Machine
-from autotune.studyfile import NAME, explain, suggestion
+from autotune.studyfile import NAME
+from autotune.tomlfiles.errors import explain
 from launchers.mpi import MpiFlavour, MpiKind
 from launchers.site import Site
+from spaces.parameters.errors import did_you_mean
 
 _LONGEST_S = 366 * 86400.0
 _LONGEST_PAUSE_S = 86400.0
@@ -187,7 +189,7 @@ def _path(name_or_path: str | None, beside: Path | None = None) -> Path:
         path = Path(name_or_path).expanduser()
         return path if beside is None else beside.parent / path
     msg = (
-        f"no site is called {name_or_path!r}{suggestion(name_or_path, known)}; known: {', '.join(known)}; "
+        f"no site is called {name_or_path!r}{did_you_mean(name_or_path, known)}; known: {', '.join(known)}; "
         f"a file of your own is given by its path, ./{name_or_path}.toml"
     )
     raise SiteError(msg)

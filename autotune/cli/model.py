@@ -13,7 +13,7 @@ from rich.table import Table
 
 from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, drawable, errors, known_storages, output, print_json
 from autotune.errors import CannotRunHereError
-from autotune.studyfile import suggestion
+from spaces.parameters.errors import did_you_mean
 
 if TYPE_CHECKING:
     from autotune.performance.accuracy import By, Choice, HeldOutSetting, Times
@@ -52,7 +52,7 @@ def model(
     if not own:
         names = sorted({one.setting.program for one in known})
         there = ", ".join(names) or "nothing"
-        msg = f"nothing was measured of {program!r}{suggestion(program, names)}; there is: {there}"
+        msg = f"nothing was measured of {program!r}{did_you_mean(program, names)}; there is: {there}"
         raise CannotRunHereError(msg)
     from autotune.performance.accuracy import left_out  # noqa: PLC0415  XGBoost and scikit-learn take a second, too
     from autotune.pictures import draw_calibration  # noqa: PLC0415

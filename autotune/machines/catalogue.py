@@ -7,7 +7,7 @@ from pathlib import Path
 from autotune.machines.description import MachineDescription, MachineError, load
 from autotune.machines.detect import this_description
 from autotune.machines.identity import config_folder
-from autotune.studyfile import suggestion
+from spaces.parameters.errors import did_you_mean
 
 THIS = "this"
 """The name of the machine that the process runs on."""
@@ -37,7 +37,7 @@ def find_machine(name_or_path: str) -> MachineDescription:
         return load(path)
     names = [*sorted(known), THIS]
     msg = (
-        f"no machine is called {name_or_path!r}{suggestion(name_or_path, names)}; known: {', '.join(names)}; "
+        f"no machine is called {name_or_path!r}{did_you_mean(name_or_path, names)}; known: {', '.join(names)}; "
         f"a description of your own is given by its path, ./{name_or_path}.toml, "
         f"or goes into {config_folder()}/machines"
     )

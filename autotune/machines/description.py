@@ -4,7 +4,7 @@ Everything but the name may be missing: what is not known is left out, never gue
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from autotune.errors import AutotuneError
 from autotune.machines.facts import Facts, flat_facts
-from autotune.studyfile import NAME, suggestion
+from autotune.studyfile import NAME
 from autotune.tomlfiles import write as tomltext
+from autotune.tomlfiles.errors import explain
+from spaces.parameters.errors import did_you_mean
 
 Count = Annotated[int, Field(ge=1)]
 Bytes = Annotated[int, Field(ge=1)]
@@ -215,7 +217,7 @@ def parse(table: Mapping[str, Any], source: str) -> MachineDescription:
     try:
         machine = MachineDescription.model_validate(dict(table))
     except ValidationError as error:
-        lines = [_explain(item) for item in error.errors(include_url=False)]
+        lines = [explain(item, MachineDescription) for item in error.errors(include_url=False)]
     lines += _source_errors(table)
     if lines:
         plural = "error" if len(lines) == 1 else "errors"
@@ -246,25 +248,7 @@ def _source_errors(table: Mapping[str, Any]) -> list[str]:
     tables = {name: value for name, value in table.items() if name in sections() and isinstance(value, Mapping)}
     known = {*tables, *(f"{name}.{key}" for name, keys in tables.items() for key in keys)}
     return [
-        f"no such fact here{suggestion(path, known)}; give the path of a fact or of a section @ sources.{path}"
+        f"no such fact here{did_you_mean(path, known)}; give the path of a fact or of a section @ sources.{path}"
         for path in named
         if path not in known
     ]
-
-
-def _explain(item: Mapping[str, Any]) -> str:
-    location = item["loc"]
-    place = ".".join(map(str, location))
-    if item["type"] == "extra_forbidden":
-        known = _fields_at(location[:-1])
-        return f"unknown key{suggestion(str(location[-1]), known)}; known: {', '.join(known)} @ {place}"
-    if item["type"] == "missing":
-        return f"required field missing @ {place}"
-    return f"{item['msg']}, got {item['input']!r} @ {place}"
-
-
-def _fields_at(location: Iterable[Any]) -> list[str]:
-    model: type[BaseModel] = MachineDescription
-    for part in location:
-        model = sections()[str(part)]
-    return list(model.model_fields)

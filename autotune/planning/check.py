@@ -18,8 +18,9 @@ from autotune.machines.this_machine import Machine
 from autotune.planning.prepare import StudySpaceError, space_of
 from autotune.records.study import REPLAY
 from autotune.results.export import resolved
-from autotune.studyfile import OWN_SAMPLER, StudyFile, explain, suggestion
+from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
+from autotune.tomlfiles.errors import explain
 from autotune.tomlfiles.lines import lines_of
 from autotune.tomlfiles.problem import Problem, located
 from launchers import Job, LaunchError
@@ -29,6 +30,7 @@ from objectives.base import Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
 from spaces import Configuration, Space
+from spaces.parameters.errors import did_you_mean
 
 COMMAND = "command"
 
@@ -163,7 +165,7 @@ class _Examination:
             places = mentions(checked, files)
         self._wrong(
             *(
-                f"the space has no parameter {name!r}{suggestion(name, known)}, which is mentioned here @ {place}"
+                f"the space has no parameter {name!r}{did_you_mean(name, known)}, which is mentioned here @ {place}"
                 for name, place in places.items()
                 if name not in known
             )

@@ -14,7 +14,7 @@ from autotune.machines.this_machine import Machine
 from autotune.records.study import EXTERNAL, REPLAY, Definition
 from autotune.records.workload import Workload
 from autotune.results.export import resolved
-from autotune.studyfile import AUTO, OWN_SAMPLER, StudyFile, suggestion
+from autotune.studyfile import AUTO, OWN_SAMPLER, StudyFile
 from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError
@@ -27,6 +27,7 @@ from spaces import (
     constraints_from_tables,
     parameters_from_tables,
 )
+from spaces.parameters.errors import did_you_mean
 
 
 class StudySpaceError(StudyFileError):
@@ -135,7 +136,7 @@ def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[str]:
     errors = (
         []
         if name in known
-        else [f"the other metrics are {', '.join(known)}{suggestion(name, known)}, got {name!r} @ tradeoff.metric"]
+        else [f"the other metrics are {', '.join(known)}{did_you_mean(name, known)}, got {name!r} @ tradeoff.metric"]
     )
     if study.workloads:
         errors.append("a trade-off has no single winner to try on other workloads @ workloads")
@@ -166,7 +167,7 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
         errors.extend(error.errors)
     known = {parameter.name for parameter in (*plan.parameters, *parameters)} | set(study.space.parameters)
     errors.extend(
-        f"the options mention {name!r}, but the space has no such parameter{suggestion(name, known)} @ options"
+        f"the options mention {name!r}, but the space has no such parameter{did_you_mean(name, known)} @ options"
         for name in plan.mentioned
         if name not in known
     )

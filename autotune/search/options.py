@@ -6,7 +6,7 @@ from typing import Any
 
 from optuna.samplers import BaseSampler
 
-from autotune.studyfile import suggestion
+from spaces.parameters.errors import did_you_mean
 
 _SIMPLE: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
@@ -33,7 +33,9 @@ def argument_errors(made: type[BaseSampler], options: Mapping[str, Any]) -> list
         if name == "seed":
             errors.append(f"the seed is that of the study, sampler.seed {place}")
         elif name not in known and not _takes_any(made):
-            errors.append(f"{made.__name__} has no option {name!r}{suggestion(name, known)}; {_listed(known)} {place}")
+            errors.append(
+                f"{made.__name__} has no option {name!r}{did_you_mean(name, known)}; {_listed(known)} {place}"
+            )
         elif name in known and not _fits(value, known[name].annotation):
             errors.append(f"must be {known[name].annotation}, got {value!r} {place}")
     needed = [name for name, one in known.items() if one.default is inspect.Parameter.empty and name not in options]

@@ -17,8 +17,9 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.mirror_study import InnerSampler
 from autotune.search.options import argument_errors, arguments_of
 from autotune.search.optuna_adapter import AdaptedSampler
-from autotune.studyfile import SamplerSection, suggestion
+from autotune.studyfile import SamplerSection
 from spaces import Space, SpaceError
+from spaces.parameters.errors import did_you_mean
 
 _OWN = ("autotune", "random", "exhaustive")
 _OPTUNA = {"tpe": "TPESampler", "gp": "GPSampler", "cmaes": "CmaEsSampler"}
@@ -86,7 +87,7 @@ def _optuna_class(name: str) -> type[BaseSampler]:
         msg = f"{name} cannot be used over a valid set: {_USELESS[name]} @ sampler.name"
         raise StudyFileError(msg)
     if name not in found:
-        msg = f"Optuna has no sampler {name!r}{suggestion(name, found)}; it has {', '.join(found)} @ sampler.name"
+        msg = f"Optuna has no sampler {name!r}{did_you_mean(name, found)}; it has {', '.join(found)} @ sampler.name"
         raise StudyFileError(msg)
     return found[name]
 
@@ -129,7 +130,7 @@ def _hub_class(module: Any, package: str, name: str) -> type[BaseSampler]:  # no
         return next(iter(own.values()))
     there = ", ".join(own) or "none"
     msg = (
-        f"OptunaHub's package {package!r} has these samplers: {there}{suggestion(name, own)}; "
+        f"OptunaHub's package {package!r} has these samplers: {there}{did_you_mean(name, own)}; "
         f"name one, optunahub:{package}:CLASS @ sampler.name"
     )
     raise StudyFileError(msg)

@@ -17,12 +17,10 @@ from autotune.studyfile.model import (
     VerdictSection,
     catalogue,
     changed,
-    explain,
     find,
     load,
     parse,
     read,
-    suggestion,
 )
 
 __all__ = [
@@ -42,10 +40,8 @@ __all__ = [
     "VerdictSection",
     "catalogue",
     "changed",
-    "explain",
     "find",
     "load",
     "parse",
     "read",
-    "suggestion",
 ]

@@ -1,12 +1,11 @@
 """The study file: one TOML file that says what to tune, how, and for how long."""
 
-import difflib
 import importlib.resources
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -15,6 +14,8 @@ from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.racing import RaceRules
 from autotune.statistics.signed_rank import least_pairs
 from autotune.studyfile.paths import with_absolute_paths
+from autotune.tomlfiles.errors import explain
+from spaces.parameters.errors import did_you_mean
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """What a study may be called: the name becomes that of files and of jobs."""
@@ -98,7 +99,7 @@ class SamplerSection(_Section):
     def _known(cls, name: str) -> str:
         if name not in SAMPLERS and not _OTHERS_SAMPLER.fullmatch(name):
             others = "optuna:CLASS (any sampler of Optuna's), optunahub:PACKAGE"
-            msg = f"unknown sampler{suggestion(name, SAMPLERS)}; known: {', '.join(SAMPLERS)}, {others}"
+            msg = f"unknown sampler{did_you_mean(name, SAMPLERS)}; known: {', '.join(SAMPLERS)}, {others}"
             raise ValueError(msg)
         return name
 
@@ -265,7 +266,7 @@ def find(name_or_path: str) -> Path:
         msg = f"no study file at {name_or_path}"
         raise StudyFileError(msg)
     msg = (
-        f"no study is called {name_or_path!r}{suggestion(name_or_path, known)}; "
+        f"no study is called {name_or_path!r}{did_you_mean(name_or_path, known)}; "
         f"known: {', '.join(known)}; a file of your own is given by its path, ./{name_or_path}.toml"
     )
     raise StudyFileError(msg)
@@ -345,31 +346,3 @@ def _toml_value(text: str) -> Any:  # noqa: ANN401  TOML values are of any type;
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def explain(item: Mapping[str, Any], model: type[BaseModel]) -> str:
-    """Return one error of a table that `model` describes, as pydantic found it, with its path."""
-    place = ".".join(str(part) for part in item["loc"])
-    if item["type"] == "extra_forbidden":
-        known = _fields_at(item["loc"][:-1], model)
-        name = str(item["loc"][-1])
-        return f"unknown key{suggestion(name, known)}; known: {', '.join(known)} @ {place}"
-    if item["type"] == "missing":
-        return f"required field missing @ {place}"
-    return f"{item['msg'].removeprefix('Value error, ')}, got {item['input']!r} @ {place}"
-
-
-def _fields_at(location: Iterable[Any], model: type[BaseModel]) -> list[str]:
-    for part in location:
-        if str(part) not in model.model_fields:
-            continue  # a place in a list
-        annotation = model.model_fields[str(part)].annotation
-        candidates = [annotation, *get_args(annotation)]
-        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
-    return list(model.model_fields)
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the known name that is closest to a wrong one; nothing if none is close."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 
 from autotune.errors import ImportFileError
-from autotune.studyfile import explain
+from autotune.tomlfiles.errors import explain
 from objectives.base import Metric, MetricKind
 
 
