@@ -1,5 +1,6 @@
 """The study file: a study as its user describes it, read from TOML and checked."""
 
+from autotune.studyfile.loading import catalogue, changed, find, load, parse, read
 from autotune.studyfile.model import (
     AUTO,
     NAME,
@@ -15,12 +16,6 @@ from autotune.studyfile.model import (
     StudyFile,
     TradeoffSection,
     VerdictSection,
-    catalogue,
-    changed,
-    find,
-    load,
-    parse,
-    read,
 )
 
 __all__ = [

@@ -1,0 +1,120 @@
+"""Reading study files: the catalogue, a file of the user's, and changes from the command line."""
+
+import importlib.resources
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from autotune.errors import StudyFileError
+from autotune.studyfile.model import StudyFile
+from autotune.studyfile.paths import with_absolute_paths
+from autotune.tomlfiles.errors import explain
+from spaces.parameters.errors import did_you_mean
+
+
+def catalogue() -> dict[str, Path]:
+    """Return the studies that ship with autotune: name -> file."""
+    folder = importlib.resources.files("studies")
+    files = (Path(str(entry)) for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return {file.stem: file for file in sorted(files)}
+
+
+def find(name_or_path: str) -> Path:
+    """Return the file of a catalogue name (`qe`) or of a path (`./mine.toml`).
+
+    Raises:
+        StudyFileError: there is neither.
+    """
+    known = catalogue()
+    if name_or_path in known:
+        return known[name_or_path]
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    if path.suffix == ".toml" or "/" in name_or_path:
+        msg = f"no study file at {name_or_path}"
+        raise StudyFileError(msg)
+    msg = (
+        f"no study is called {name_or_path!r}{did_you_mean(name_or_path, known)}; "
+        f"known: {', '.join(known)}; a file of your own is given by its path, ./{name_or_path}.toml"
+    )
+    raise StudyFileError(msg)
+
+
+def load(path: Path, overrides: Iterable[str] = ()) -> StudyFile:
+    """Read a study file and apply `key=value` overrides with dotted keys.
+
+    Raises:
+        StudyFileError: the file is not readable, not TOML, or has errors: all of them at once, each with its path.
+    """
+    table = read(path)
+    table.setdefault("name", path.stem)
+    return changed(with_absolute_paths(table, path.parent), overrides, str(path))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return what a study file says, unchecked.
+
+    Raises:
+        StudyFileError: it is not readable, or not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"cannot read the study file {path}: {error.strerror}"
+        raise StudyFileError(msg) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f"{path} is not a TOML file: {error}"
+        raise StudyFileError(msg) from error
+
+
+def changed(table: dict[str, Any], overrides: Iterable[str], source: str) -> StudyFile:
+    """Apply `key=value` overrides with dotted keys to a study's table, and check it.
+
+    Raises:
+        StudyFileError: all errors at once, each with its path; `source` names the file.
+    """
+    for override in overrides:
+        _apply(table, override)
+    return parse(table, source=source)
+
+
+def parse(table: Mapping[str, Any], source: str) -> StudyFile:
+    """Check a study's table.
+
+    Raises:
+        StudyFileError: all errors at once, each with its path; `source` names the file.
+    """
+    try:
+        return StudyFile.model_validate(table)
+    except ValidationError as error:
+        lines = [explain(item, StudyFile) for item in error.errors(include_url=False)]
+        plural = "error" if len(lines) == 1 else "errors"
+        msg = "\n".join([f"{source}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
+        raise StudyFileError(msg) from None
+
+
+def _apply(table: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(keys):
+        msg = f"--set {override!r}: expected key=value with a dotted key, for example budget.workers=2"
+        raise StudyFileError(msg)
+    place = table
+    for part in keys[:-1]:
+        inner = place.setdefault(part, {})
+        if not isinstance(inner, dict):
+            msg = f"--set {override!r}: {part} is not a table"
+            raise StudyFileError(msg)
+        place = inner
+    place[keys[-1]] = _toml_value(text.strip())
+
+
+def _toml_value(text: str) -> Any:  # noqa: ANN401  TOML values are of any type; the model checks them
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
