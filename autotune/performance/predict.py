@@ -14,9 +14,9 @@ from autotune.machines.this_machine import FACTS, this_machine
 from autotune.performance.measurements.dataset import machine_of, program_of, with_installation, workload_of
 from autotune.performance.model import PerformanceModel
 from autotune.performance.regression.prediction import Prediction
-from autotune.planning.prepare import space_of
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
+from autotune.studyfile.space import space_of
 from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError

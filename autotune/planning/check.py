@@ -15,11 +15,11 @@ from autotune import studyfile
 from autotune.errors import StudyFileError
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
-from autotune.planning.prepare import StudySpaceError, space_of
 from autotune.records.study import REPLAY
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
+from autotune.studyfile.space import StudySpaceError, space_of
 from autotune.tomlfiles.errors import explain
 from autotune.tomlfiles.lines import lines_of
 from autotune.tomlfiles.problem import Problem, located

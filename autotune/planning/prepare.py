@@ -1,6 +1,6 @@
 """From a study file and a machine to everything a study is made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,29 +14,12 @@ from autotune.machines.this_machine import Machine
 from autotune.records.study import EXTERNAL, REPLAY, Definition
 from autotune.records.workload import Workload
 from autotune.results.export import resolved
-from autotune.studyfile import AUTO, OWN_SAMPLER, StudyFile
+from autotune.studyfile import StudyFile
+from autotune.studyfile.space import space_of
 from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError
-from spaces import (
-    Constraint,
-    Parameter,
-    Space,
-    SpaceError,
-    Value,
-    constraints_from_tables,
-    parameters_from_tables,
-)
-from spaces.parameters.errors import did_you_mean
-
-
-class StudySpaceError(StudyFileError):
-    """The space of a study is wrong: `errors` are all that is, with paths where they have one."""
-
-    def __init__(self, study: str, errors: Sequence[str]) -> None:
-        self.errors = tuple(errors)
-        lines = "\n".join(f"  {line}" for line in errors)
-        super().__init__(f"the space of study {study!r} has errors:\n{lines}")
+from spaces import Space
 
 
 @dataclass(frozen=True)
@@ -112,86 +95,3 @@ def prepare(  # noqa: PLR0913, PLR0917  they are not of one kind
         study=study.model_dump(mode="json"),
     )
     return Prepared(study, plan, space, definition, tuple(workloads))
-
-
-def _auto_errors(study: StudyFile) -> list[str]:
-    """Say why nobody can tell when to stop: only our own sampler says what it still expects of one metric."""
-    if not study.budget.auto:
-        return []
-    rule, errors = f"trials = {AUTO!r}", []
-    if study.sampler.name != OWN_SAMPLER:
-        why = f"needs the sampler {OWN_SAMPLER!r}, which knows what it still expects, got {study.sampler.name!r}"
-        errors.append(f"{rule} {why}; give a number of trials @ budget.trials")
-    if study.stopping is not None:
-        errors.append(f"{rule} cannot be had with [stopping], whose brackets need a number of trials @ budget.trials")
-    if study.tradeoff is not None:
-        errors.append(f"{rule} cannot be had with [tradeoff]: there is no single best to gain on @ budget.trials")
-    return errors
-
-
-def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[str]:
-    if study.tradeoff is None:
-        return []
-    name, known = study.tradeoff.metric, [metric.name for metric in plan.objective.metrics[1:]]
-    errors = (
-        []
-        if name in known
-        else [f"the other metrics are {', '.join(known)}{did_you_mean(name, known)}, got {name!r} @ tradeoff.metric"]
-    )
-    if study.workloads:
-        errors.append("a trade-off has no single winner to try on other workloads @ workloads")
-    if study.stopping is not None:
-        errors.append("trials that are left early have no place in a trade-off: take [stopping] out @ tradeoff")
-    return errors
-
-
-def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Space:
-    """Join what the objective brings and what the study file adds; the study file's parameters win by name.
-
-    `machine` are the facts of the machine.
-
-    Raises:
-        StudySpaceError: the space has errors, or no valid configuration.
-    """
-    facts = {**machine, **plan.facts}
-    errors: list[str] = []
-    parameters: tuple[Parameter, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
-    try:
-        parameters = parameters_from_tables(study.space.parameters, facts)
-    except SpaceError as error:
-        errors.extend(error.errors)
-    try:
-        constraints = constraints_from_tables(study.space.constraints)
-    except SpaceError as error:
-        errors.extend(error.errors)
-    known = {parameter.name for parameter in (*plan.parameters, *parameters)} | set(study.space.parameters)
-    errors.extend(
-        f"the options mention {name!r}, but the space has no such parameter{did_you_mean(name, known)} @ options"
-        for name in plan.mentioned
-        if name not in known
-    )
-    errors.extend(_tradeoff_errors(study, plan))
-    errors.extend(_auto_errors(study))
-    if study.objective == EXTERNAL and study.workloads:
-        errors.append("who asks is not told of another workload: give each a study of its own @ workloads")
-    if study.budget.workers > 1 and plan.facts.get("gpus"):
-        errors.append("trials on GPUs run one at a time: budget.workers = 1 @ budget.workers")
-    if plan.unknown is not None:
-        errors.extend(f"{line} @ space.parameters" for line in plan.unknown(study.space.parameters))
-    if study.stopping is not None and not plan.works_in_steps:
-        errors.append(
-            f"objective {study.objective!r} with these options cannot be stopped at a step (a target, or a budget of "
-            "time, ends a run by itself) @ stopping"
-        )
-    if not errors:
-        own = {parameter.name: parameter for parameter in parameters}
-        merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]
-        try:
-            space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts)
-            space.default()
-        except SpaceError as error:
-            errors.extend(error.errors)
-        else:
-            return space
-    raise StudySpaceError(study.name, errors)

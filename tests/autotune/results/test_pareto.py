@@ -8,7 +8,6 @@ from autotune.coordination.run_manager import Bench
 from autotune.errors import StudyFileError
 from autotune.execution.core_pool import CorePool
 from autotune.machines.this_machine import this_machine
-from autotune.planning.prepare import space_of
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.results.pareto import pareto_front
@@ -17,6 +16,7 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.training_data import evidence_of
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
+from autotune.studyfile.space import space_of
 from autotune.tuning.tuner import TuningLoop
 from objectives.base import Metric, Plan
 from spaces import Integer, Space
