@@ -1,4 +1,4 @@
-"""Opened: the studies whose runs outside programs make. The service proposes, and stores what it is told."""
+"""Open ask-and-tell studies: outside programs make their runs; the service proposes, and stores the results."""
 
 import logging
 import os
@@ -71,8 +71,8 @@ class AskTellStudies:
         with self._lock:
             return {name: _state(one) for name, one in sorted(self._known.items())}
 
-    def open(self, order: Order) -> None:
-        """Open a study for asking, or go on with it.
+    def submit(self, order: Order) -> StudyState:
+        """Open a study for asking, or resume it.
 
         Raises:
             NotAllowedError: it is open, as another order says.
@@ -81,9 +81,8 @@ class AskTellStudies:
         with self._lock:
             known = self._known.get(order.name)
             if known is not None and _state(known).state is StateName.OPEN:
-                same = {"since", "by", "serial"}
-                if known.order.model_dump(exclude=same) == order.model_dump(exclude=same):
-                    return
+                if known.order.asks_the_same(order):
+                    return _state(known)
                 raise NotAllowedError(order.name, "another order", StateName.OPEN, _ALLOWED["resume"])
             if known is not None:
                 self._leave(known)  # while it is paused it holds the study
@@ -91,26 +90,36 @@ class AskTellStudies:
             self._enter(opened)
             self._write(order)
             self._known[order.name] = opened
+            return _state(opened)
 
-    def pause(self, name: str, by: str) -> None:
+    def pause(self, name: str, by: str) -> StudyState:
         """Hand nothing out any more; what is out can be told."""
-        self._wish(name, DesiredState.PAUSE, "pause", by)
+        with self._lock:
+            return _state(self._wish(name, DesiredState.PAUSE, "pause", by))
 
-    def stop(self, name: str, by: str) -> None:
+    def stop(self, name: str, by: str) -> StudyState:
         """Close a study; what is out can be told when it is open again, or is measured again."""
         with self._lock:
-            self._wish(name, DesiredState.STOP, "stop", by)
-            self._leave(self._known[name])
+            one = self._wish(name, DesiredState.STOP, "stop", by)
+            self._leave(one)
+            return _state(one)
 
-    def resume(self, name: str, by: str) -> None:
-        """Go on with a study."""
+    def resume(self, name: str, by: str) -> StudyState:
+        """Resume a study."""
         with self._lock:
-            self._wish(name, DesiredState.RUN, "resume", by)
-            one = self._known[name]
+            one = self._wish(name, DesiredState.RUN, "resume", by)
             if one.session is not None and one.session.ended is not None:
                 self._leave(one)
             if one.session is None:
                 self._enter(one)
+            return _state(one)
+
+    def release(self, name: str) -> None:
+        """End the session of a study that is to be deleted; `tick` opens none for a while."""
+        with self._lock:
+            one = self._checked(name, "delete")
+            self._leave(one)
+            one.again_at = monotonic() + _AGAIN_S
 
     def forget(self, name: str) -> None:
         """Remove what is known of a study here; storage keeps it."""
@@ -171,11 +180,11 @@ class AskTellStudies:
             one.session.close()
             one.session = None
 
-    def _wish(self, name: str, wish: DesiredState, verb: str, by: str) -> None:
-        with self._lock:
-            one = self._checked(name, verb)
-            one.order = one.order.model_copy(update={"wish": wish, "by": by})
-            self._write(one.order)
+    def _wish(self, name: str, wish: DesiredState, verb: str, by: str) -> _Opened:
+        one = self._checked(name, verb)
+        one.order = one.order.wishing(wish, by)
+        self._write(one.order)
+        return one
 
     def _checked(self, name: str, verb: str) -> _Opened:
         one = self._known[name]

@@ -17,11 +17,12 @@ from autotune.service.hub import LIST, News
 from autotune.service.models import NewStudy, RunningRun, StudyBrief, StudyDetail
 from autotune.service.problems import ProblemError
 from autotune.service.redact import scrubbed, without_paths
+from autotune.service.study_manager import StudyManager
 from autotune.service.summaries import StudySummaries, detail_of
 from autotune.storage.study_store import StudyStore
-from autotune.supervision import ALLOWED, NameTakenError, NotAllowedError, Order, StateName, StudyState, StudySupervisor
+from autotune.supervision import NameTakenError, Order, StateName, StudyState, StudySupervisor
 
-_RESUMABLE_IDLE = "the catalogue has no study of which it could be gone on with"
+_RESUMABLE_IDLE = "it was not started from a study in the catalogue, so it cannot be resumed here"
 
 
 @dataclass(frozen=True)
@@ -96,10 +97,7 @@ class Studies:
             raise NameTakenError(order.name, before.order.study)
         if order.name in look.versions and before.state is StateName.IDLE:
             self._check_same(order.name, entry)
-        if entry.ask_tell:
-            self._opened.open(order)
-        else:
-            self._supervisor.submit(order)
+        self._manager_for(entry).submit(order)
         return self.brief(order.name)
 
     def pause(self, name: str, by: str) -> StudyBrief:
@@ -113,33 +111,26 @@ class Studies:
         return self.brief(name)
 
     def resume(self, name: str, by: str) -> StudyBrief:
-        """Go on with a study, one that was made from the command line, too, if the catalogue knows it."""
-        look = self._found(name)
-        if name in look.open:
-            self._opened.resume(name, by)
-        elif name in look.ordered:
-            self._supervisor.resume(name, by)
+        """Resume a study; also one that was made from the command line, if the catalogue knows it."""
+        manager = self._manager_in(self._found(name), name)
+        if manager is not None:
+            manager.resume(name, by)
         else:
             entry = self._origin(name)
             if entry is None:
                 raise ProblemError(409, f"study {name!r} is idle: {_RESUMABLE_IDLE}")
-            order = Order(study=entry.name, file=entry.file, name=name, by=by)
-            if entry.ask_tell:
-                self._opened.open(order)
-            else:
-                self._supervisor.submit(order)
+            self._manager_for(entry).submit(Order(study=entry.name, file=entry.file, name=name, by=by))
         return self.brief(name)
 
     def delete(self, name: str) -> None:
         """Throw away a study of which nothing runs; the folders of its runs stay where they are."""
         look = self._found(name)
-        if name in look.open:
-            self._opened.forget(name)
-        elif name in look.ordered and look.state(name).state not in ALLOWED["delete"]:
-            raise NotAllowedError(name, "delete", look.state(name).state, ALLOWED["delete"])
+        manager = self._manager_in(look, name)
+        if manager is not None:
+            manager.release(name)
         with held(self._reading.shelf.url, name) if name in look.versions else nullcontext():
-            if name in look.ordered:
-                self._supervisor.forget(name)
+            if manager is not None:
+                manager.forget(name)
             if name in look.versions:
                 self._reading.remove(name)
 
@@ -195,13 +186,21 @@ class Studies:
             raise ProblemError(404, f"there is no study {name!r}")
         return look
 
-    def _manager(self, name: str, verb: str) -> StudySupervisor | AskTellStudies:
-        look = self._found(name)
+    def _manager(self, name: str, verb: str) -> StudyManager:
+        manager = self._manager_in(self._found(name), name)
+        if manager is None:
+            raise ProblemError(409, f"study {name!r} is idle: {verb} needs one that was started here")
+        return manager
+
+    def _manager_in(self, look: StudiesSnapshot, name: str) -> StudyManager | None:
+        """Return the manager that has a study; None for one that only storage knows."""
         if name in look.open:
             return self._opened
-        if name in look.ordered:
-            return self._supervisor
-        raise ProblemError(409, f"study {name!r} is idle: {verb} needs one that was started here")
+        return self._supervisor if name in look.ordered else None
+
+    def _manager_for(self, entry: CatalogueStudy) -> StudyManager:
+        """Return the manager that starts a study of the catalogue."""
+        return self._opened if entry.ask_tell else self._supervisor
 
     def _origin(self, name: str) -> CatalogueStudy | None:
         """Return the study of the catalogue that one in storage was made from."""
@@ -275,9 +274,8 @@ class Studies:
         )
 
     def _status(self, look: StudiesSnapshot, name: str) -> Mapping[str, Any]:
-        if name in look.open:
-            return self._opened.status(name)
-        return self._supervisor.status(name) if name in look.ordered else {}
+        manager = self._manager_in(look, name)
+        return manager.status(name) if manager is not None else {}
 
 
 def _order(entry: CatalogueStudy, new: NewStudy, by: str) -> Order:

@@ -102,7 +102,7 @@ class StudySupervisor:
         self.close()
 
     def submit(self, order: Order) -> StudyState:
-        """Order a study; one that is known and does not run is gone on with, as the new order says.
+        """Start a study, or resume a stopped one with the new order.
 
         The very order that is being carried out may be given again: nothing changes.
 
@@ -143,6 +143,17 @@ class StudySupervisor:
         """End a study, and its runs in flight at once. Raises what `pause` does."""
         return self._wish(name, "stop", DesiredState.STOP, by)
 
+    def release(self, name: str) -> None:
+        """Check that a study may be deleted: its process has ended, so nothing holds it.
+
+        Raises:
+            UnknownStudyError: nobody ordered it here.
+            NotAllowedError: it runs, or is going to.
+        """
+        now = self.state(name)
+        if now.state not in ALLOWED["delete"]:
+            raise NotAllowedError(name, "delete", now.state, ALLOWED["delete"])
+
     def forget(self, name: str) -> None:
         """Remove what is known of a study here, of which nothing runs; storage keeps it.
 
@@ -152,10 +163,8 @@ class StudySupervisor:
             StorageError: it cannot be removed.
         """
         with self._lock:
+            self.release(name)
             found = self._find(name)
-            now = self.state(name)
-            if now.state not in ALLOWED["delete"]:
-                raise NotAllowedError(name, "delete", now.state, ALLOWED["delete"])
             # In one step: half of a folder would be another study, or the same one without its order.
             aside = found.path.with_name(f".{name}-{secrets.token_hex(4)}")
             try:

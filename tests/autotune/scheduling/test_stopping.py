@@ -198,7 +198,7 @@ def test_a_stop_in_the_middle_of_the_verdict_is_remembered(tmp_path, monkeypatch
 )
 def test_who_cannot_tell_when_to_stop_is_refused(tmp_path, sections, said):
     study = replays.study_file(tmp_path, budget={"trials": "auto"}, **sections)
-    place = replays.place(tmp_path)
+    place = replays.settings(tmp_path)
     with pytest.raises(StudyFileError, match=rf"trials = 'auto' {said}.* @ budget.trials"):
         prepare(study, place.machine, place.launcher, tmp_path / "plan")
     with pytest.raises(StudyFileError):

@@ -29,16 +29,16 @@ def state(opened):
 
 
 def test_a_paused_study_is_opened_anew_by_another_order(opened, order):
-    opened.open(order)
+    opened.submit(order)
     lease = opened.session("mine", asks=True).ask(wait_s=60.0).lease
     opened.pause("mine", "")
-    opened.open(order.model_copy(update={"trials": 20}))
+    opened.submit(order.model_copy(update={"trials": 20}))
     assert state(opened) is StateName.OPEN
     assert opened.session("mine", asks=False).tell(lease, RunReport(value=1.0)).trial == 0
 
 
 def test_when_the_storage_is_back_the_study_is(opened, order, monkeypatch):
-    opened.open(order)
+    opened.submit(order)
     session = opened.session("mine", asks=True)
     lease = session.ask(wait_s=60.0).lease
     monkeypatch.setattr(type(session), "ended", property(lambda self: StorageError("the disk is full")))
@@ -57,7 +57,7 @@ def test_when_the_storage_is_back_the_study_is(opened, order, monkeypatch):
 
 
 def test_who_comes_before_a_restarted_service_has_opened_the_study_comes_again(tmp_path, sqlite, opened, order):
-    opened.open(order)
+    opened.submit(order)
     lease = opened.session("mine", asks=True).ask(wait_s=60.0).lease
     opened.close()
     again = AskTellStudies(tmp_path, sqlite)

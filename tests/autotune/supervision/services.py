@@ -137,7 +137,7 @@ def starting_words(order: Order, status: Path) -> list[str]:
 SERVER = """
 import sys, time
 from pathlib import Path
-from autotune.supervision import Order, StudySupervisor, starting
+from autotune.supervision import Order, StudySupervisor, spawn
 from tests.autotune.supervision.services import QUICK, played
 
 folder, url, cwd, plays = sys.argv[1:]
