@@ -23,6 +23,7 @@ import optuna
 from autotune.coordination.run_manager import Bench
 from autotune.execution.core_pool import CorePool
 from autotune.records.study import Run
+from autotune.search.asker import Asker
 from autotune.search.distributions import distributions_of
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
@@ -70,13 +71,13 @@ def ours(folder: Path, stored: int) -> float:
     store = StudyStore.create(url, "paper", definition(SPACE))
     fill(optuna.load_study(study_name="paper", storage=url), stored)
     for trial in store.trials():
-        store.add_run(Run(trial.configuration, trial.number, outcome=took(seconds_of(dict(trial.configuration)))))
-    store.use(ValidSetSampler(SPACE))
+        store.add_runs([Run(trial.configuration, trial.number, outcome=took(seconds_of(dict(trial.configuration))))])
+    asker = Asker(store, ValidSetSampler(SPACE))
     executor = PaperExecutor(lambda configuration: took(seconds_of(configuration)))
     bench = Bench(PaperObjective(), executor, CorePool(range(48)), folder / "runs", ListDisplay())
-    TuningLoop(store, SPACE, bench, study_file(budget={"trials": stored + 1})).tune()
+    TuningLoop(asker, bench, study_file(budget={"trials": stored + 1})).tune()
     start = time.perf_counter()
-    TuningLoop(store, SPACE, bench, study_file(budget={"trials": stored + 1 + TRIALS})).tune()
+    TuningLoop(asker, bench, study_file(budget={"trials": stored + 1 + TRIALS})).tune()
     return (time.perf_counter() - start) / TRIALS
 
 

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from autotune.coordination.run_manager import Bench
 from autotune.execution.core_pool import CorePool
 from autotune.execution.segments import Segment
+from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
@@ -99,11 +100,11 @@ def study(curves: dict[Key, list[float]], rule: str, sampler: str, seed: int, tr
         ends=lambda configuration: len(curves[key_of(configuration)]),
     )
     store = StudyStore.in_memory(definition(SPACE, metrics=(SCORE,)))
-    store.use(ValidSetSampler(SPACE, seed=seed, model=sampler == "autotune"))
+    asker = Asker(store, ValidSetSampler(SPACE, seed=seed, model=sampler == "autotune"))
     with tempfile.TemporaryDirectory() as folder:
         whole = Segment(EPOCHS, EPOCHS, SCORE)
         bench = Bench(PaperTraining(), executor, CorePool(range(2)), Path(folder), ListDisplay(), whole=whole)
-        TuningLoop(store, SPACE, bench, rules).tune()
+        TuningLoop(asker, bench, rules).tune()
     drawn = [curves[key_of(trial.configuration)] for trial in store.trials()]
     winner = Standings.of(store.trials(), SCORE).ranking[0]
     return Result(

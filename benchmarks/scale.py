@@ -36,6 +36,7 @@ from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.core_pool import CorePool
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
+from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import RepeatsSection, SamplerSection
@@ -296,10 +297,10 @@ def on_cluster(options: argparse.Namespace, folder: Path) -> dict[str, object]:
 def tuned(options: argparse.Namespace, folder: Path, bench: Bench, workers: int) -> int:
     """Run the study; return how many runs it had."""
     store = StudyStore.create(f"sqlite:///{folder / 'scale.db'}", "paper", definition(SPACE))
-    store.use(sampler_of(SPACE, SamplerSection(name=options.sampler)))
+    asker = Asker(store, sampler_of(SPACE, SamplerSection(name=options.sampler)))
     repeats = ONCE if options.once else RepeatsSection()
     study = study_file(budget={"trials": options.trials, "workers": workers}, repeats=repeats)
-    TuningLoop(store, SPACE, bench, study).tune()
+    TuningLoop(asker, bench, study).tune()
     bench.display.note(options.trials)  # type: ignore[attr-defined]
     return len(store.runs())
 

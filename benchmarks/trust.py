@@ -30,10 +30,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from autotune import __version__
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run
+from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.observation import Observation
-from autotune.storage.study_store import StudyStore
 from autotune.studyfile import RepeatsSection, VerdictSection
 from benchmarks.measured_tables import MeasuredTable, load_tables
 from launchers import Usage
@@ -175,20 +175,20 @@ def compared(noise: Noise, seed: int, speed_up: float) -> Verdict:
     study = study_file(seed=seed, verdict=VerdictSection(candidates=1), sampler="random")
     simulation = Simulation.of(SPACE, executor, study)
     for value_s in (DEFAULT_S, DEFAULT_S / 2):
-        add_trial(simulation.store, value_s)
+        add_trial(simulation.asker, value_s)
     verdict = simulation.confirm()
     if verdict is None:
         raise AssertionError("the winner was made to look better than the default")
     return verdict
 
 
-def add_trial(store: StudyStore, value_s: float) -> None:
-    trial = store.ask(SPACE)
+def add_trial(asker: Asker, value_s: float) -> None:
+    trial = asker.ask()
     if trial is None:
         raise AssertionError("the space holds more than two configurations")
     outcome = Outcome({SECONDS.name: value_s}, usage=Usage(value_s))
-    store.add_run(Run(trial.configuration, trial.number, outcome=outcome))
-    store.settle(trial.number, Observation(value=value_s))
+    asker.store.add_runs([Run(trial.configuration, trial.number, outcome=outcome)])
+    asker.store.settle_all({trial.number: Observation(value=value_s)})
 
 
 @dataclass(frozen=True)

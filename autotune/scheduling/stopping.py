@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any, Self
 
+from autotune.search.asker import Asker
 from autotune.search.expected_gain import AHEAD, ExpectedGain
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
@@ -74,19 +75,19 @@ class StoppingForecast:
 
 
 def look_ahead(
-    store: StudyStore, seen: Mapping[int, Observation], standings: Standings, study: StudyFile, *, due: bool
+    asker: Asker, seen: Mapping[int, Observation], standings: Standings, study: StudyFile, *, due: bool
 ) -> StoppingForecast | None:
-    """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `StudyStore.ask`.
+    """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `Asker.ask`.
 
     Only a look that is `due` may stop a study: how often its sessions end must not matter.
     """
     if study.stopping is not None or study.tradeoff is not None:
         return None
-    before = stored_stopping_forecast(store)
+    before = stored_stopping_forecast(asker.store)
     there = before is not None and before.stopped and before.after == len(standings.trials)
     if before is not None and there and (not study.budget.auto or before.holds(standings, study)):
         return before
-    prospect = store.prospect(seen, standings.noise)
+    prospect = asker.prospect(seen, standings.noise)
     if prospect is None:
         return None
     least = matters(standings, study)
@@ -94,7 +95,7 @@ def look_ahead(
     if due:
         stopped = study.budget.auto and found.calm_after(before)
         found = replace(found, stopped=stopped, due=(found.after, prospect.gain))
-    store.set_attribute(OUTLOOK, found.to_dict())
+    asker.store.set_attribute(OUTLOOK, found.to_dict())
     return found
 
 

@@ -24,11 +24,11 @@ _LEAST_ROOM = 64
 
 @dataclass
 class TrialIndex:
-    """The trials of a study: the storage's `ids` of all, by number, and who is in the search."""
+    """How many `trials` a study has, and which of them are in the search."""
 
     space: Space
     direction: StudyDirection
-    ids: dict[int, int] = field(default_factory=dict)
+    trials: int = 0
     _searched: list[int] = field(default_factory=list)
     _nameless: int = 0
     _rows: Rows = field(default_factory=lambda: np.empty((0, 0), dtype=np.int32))
@@ -38,8 +38,7 @@ class TrialIndex:
         cls, space: Space, direction: StudyDirection, trials: Sequence[FrozenTrial], counted: Iterable[FrozenTrial]
     ) -> Self:
         """Read all trials, and those that are `counted` in the search."""
-        found = cls(space, direction)
-        found.ids.update((trial.number, trial._trial_id) for trial in trials)
+        found = cls(space, direction, len(trials))
         counted = list(counted)
         found._append([trial.number for trial in counted], [trial.params for trial in counted])
         return found
@@ -49,9 +48,9 @@ class TrialIndex:
         """The distributions of the parameters, by name."""
         return distributions_of(self.space)
 
-    def add(self, number: int, trial_id: int, configuration: Configuration) -> None:
+    def add(self, number: int, configuration: Configuration) -> None:
         """Take note of a new trial."""
-        self.ids[number] = trial_id
+        self.trials += 1
         self._append([number], [configuration])
 
     def history(self, seen: Mapping[int, Observation]) -> History | None:

@@ -6,23 +6,19 @@ its runs are in the log as soon as they end. So a trial without a run is one tha
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
-from autotune.search.base import Proposer, SpaceExhaustedError
-from autotune.search.expected_gain import ExpectedGain, expected_gain_of
-from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.prior_mean import PriorMean
-from autotune.search.trial_index import TrialIndex
 from autotune.storage.address import shown
 from autotune.storage.connection import connect, held_alone, log_engine, storage_errors
 from autotune.storage.leases import LeaseBook
@@ -55,8 +51,7 @@ class StudyStore:
         self._study = study
         self._log = log
         self._holder = holder
-        self._sampler: Proposer | None = None
-        self._roster: TrialIndex | None = None
+        self._ids: dict[int, int] = {}
         self._runs = 0
 
     @classmethod
@@ -202,78 +197,30 @@ class StudyStore:
                 runs[run.trial].append(run)
         with storage_errors(self._url):
             frozen = self._study.get_trials(deepcopy=False)
+        self._ids.update((trial.number, trial._trial_id) for trial in frozen)
         return [
             TrialRecord.of(trial.number, dict(trial.params), runs[trial.number], settled=trial.state.is_finished())
             for trial in frozen
             if ABANDONED not in trial.user_attrs
         ]
 
-    def use(self, sampler: Proposer) -> None:
-        """Ask `sampler` from now on."""
-        self._study.sampler = self._sampler = sampler
-        self._roster = None
-
-    def start_with(self, predicted: Sequence[Configuration]) -> None:
-        """Let the sampler propose these first, after the default."""
-        if self._sampler is not None:
-            self._sampler.start_with(predicted)
-
-    def guide_by(self, guide: PriorMean | None) -> None:
-        """Let the sampler heed what other settings say of configurations, if it can."""
-        if self._sampler is not None:
-            self._sampler.guide_by(guide)
-
-    def ask(
-        self,
-        space: Space,
-        seen: Mapping[int, Observation] | None = None,
-        shows_nothing: Callable[[Configuration], bool] | None = None,
-    ) -> TrialRecord | None:
-        """Propose a new trial; None when every valid configuration has been proposed.
-
-        `seen` is what is known of the trials by now, by number: more than what was stored when each was settled;
-        `shows_nothing` tells which configurations are the same in effect as a measured one.
-        """
-        if self._sampler is None:
-            msg = "no sampler is used: call use() first"
-            raise RuntimeError(msg)
-        if seen is not None:
-            self._sampler.learn(seen, shows_nothing)
+    @contextmanager
+    def as_optuna(self) -> Iterator[optuna.Study]:
+        """Provide the study as Optuna has it: for samplers, which read it."""
         with storage_errors(self._url):
-            roster = self._known(self._sampler, space)
-            history = roster.history(seen or {}) or self._sampler.history(self._study)
-            try:
-                configuration = self._sampler.propose(history)
-            except SpaceExhaustedError:
-                return None
-            marks = {HOLDER: self._holder} if self._holder else {}
-            number, trial_id = self._table.create(configuration, roster.distributions, marks)
-            roster.add(number, trial_id, configuration)
-            return TrialRecord(number, configuration)
+            yield self._study
 
-    def _known(self, sampler: Proposer, space: Space) -> TrialIndex:
-        if self._roster is None:
-            trials = self._study.get_trials(deepcopy=False)
-            self._roster = TrialIndex.of(space, self._study.direction, trials, sampler.counted(trials))
-        return self._roster
-
-    def prospect(self, seen: Mapping[int, Observation], noise: float) -> ExpectedGain | None:
-        """Return what the next trials would gain, for `seen` as for `ask`; None where the sampler does not know.
-
-        `noise` is the relative standard deviation of runs of one configuration.
-        """
-        if not isinstance(self._sampler, ValidSetSampler):
-            return None
-        self._sampler.learn(seen)
+    def add_trial(self, configuration: Configuration, distributions: Mapping[str, BaseDistribution]) -> int:
+        """Store a new trial that is to be run, whole or not at all; return its number."""
+        marks = {HOLDER: self._holder} if self._holder else {}
         with storage_errors(self._url):
-            try:
-                return expected_gain_of(self._sampler, self._sampler.history(self._study), noise)
-            except SpaceExhaustedError:
-                return None
+            number, self._ids[number] = self._table.create(configuration, distributions, marks)
+        return number
 
-    def add_run(self, run: Run) -> None:
-        """Record a run that ended."""
-        self.add_runs([run])
+    def count_trials(self) -> int:
+        """Return how many trials there are, whoever proposed them."""
+        with storage_errors(self._url):
+            return self._table.count()
 
     def add_runs(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
         """Record runs that ended, all of them or none, and give up the leases of `places` in the same moment."""
@@ -288,26 +235,17 @@ class StudyStore:
         with storage_errors(self._url), held_alone(self._url, self._study_id, engine):
             yield
 
-    def forget(self) -> None:
-        """Read the trials anew before the next is proposed: another coordinator has proposed some."""
-        self._roster = None
-
-    def moved(self) -> bool:
-        """Whether another coordinator has proposed a trial, or stored a run, since this one has read them."""
-        known = len(self._roster.ids) if self._roster is not None else None
+    def has_unread_runs(self) -> bool:
+        """Whether another coordinator has stored a run since this one has read them."""
         with storage_errors(self._url):
-            return (known, self._runs) != (self._table.count(), self._log.count())
+            return self._runs != self._log.count()
 
     def leases(self, holder: str) -> LeaseBook:
         """Return which runs are in flight, in the hands of the coordinator `holder`."""
         return self._log.leases(holder)
 
-    def settle(self, number: int, observation: Observation) -> None:
-        """Record what a trial is worth: a value, a bound, or nothing; the first word stands."""
-        self.settle_all({number: observation})
-
     def settle_all(self, observations: Mapping[int, Observation]) -> None:
-        """Record what trials are worth, by number; the first word on each stands.
+        """Record what trials are worth, by number: a value, a bound, or nothing; the first word on each stands.
 
         One that was capped and given another chance has had it: Optuna cannot change a finished trial, the log of runs
         can.
@@ -322,7 +260,6 @@ class StudyStore:
                 if not space.contains(trial.params):
                     self._set(trial.number, ABANDONED, value=True)
                     self._storage.set_trial_state_values(self._id(trial.number), TrialState.FAIL)
-            self._roster = None
 
     def _catch_up(self, trials: Sequence[FrozenTrial]) -> None:
         """Write what a copy knows of the trials more than this study does."""
@@ -336,15 +273,15 @@ class StudyStore:
             if new.state.is_finished():
                 self._study.tell(old.number, new.values if new.state is TrialState.COMPLETE else None, state=new.state)
         self._study.add_trials(trials[len(known) :])
-        self._roster = None
 
     def _set(self, number: int, name: str, *, value: object) -> None:
         self._storage.set_trial_user_attr(self._id(number), name, value)
 
     def _id(self, number: int) -> int:
-        if self._roster is not None and number in self._roster.ids:
-            return self._roster.ids[number]
-        return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
+        """Return the storage's key of a trial, which never changes."""
+        if number not in self._ids:
+            self._ids[number] = self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
+        return self._ids[number]
 
     @cached_property
     def _table(self) -> TrialTable:

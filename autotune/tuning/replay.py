@@ -16,6 +16,7 @@ from autotune.errors import AutotuneError
 from autotune.execution.simulated_executor import simulated_bench
 from autotune.planning.prepare import Prepared
 from autotune.records.study import Run, TrialRecord
+from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
@@ -114,9 +115,9 @@ def _replayed(
     sampler = study.sampler.model_copy(update={"seed": seed})
     seeded = study.model_copy(update={"sampler": sampler, "budget": BudgetSection(trials=budgets[-1])})
     store = StudyStore.in_memory(prepared.definition)
-    store.use(sampler_of(prepared.space, sampler))
+    asker = Asker(store, sampler_of(prepared.space, sampler))
     with simulated_bench(plan.objective, plan.recorded, seeded, SilentDisplay()) as bench:
-        TuningLoop(store, prepared.space, bench, seeded).tune()
+        TuningLoop(asker, bench, seeded).tune()
     display.line(f"seed {seed}: {len(store.trials())} trials replayed")
     runs = store.runs()
     for budget in budgets:

@@ -22,6 +22,8 @@ from autotune.performance.warm_start import guide, warm_start
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import EXTERNAL, REPLAY, REPLAY_NOTICE
 from autotune.results.summary import Summary, summarise
+from autotune.search.asker import Asker
+from autotune.search.base import Proposer
 from autotune.search.registry import check_sampler, sampler_of
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
@@ -68,11 +70,10 @@ def run_study(study: StudyFile, settings: SessionSettings, display: Display) -> 
         sampler = sampler_of(prepared.space, study.sampler)
         if settings.desk is not None:
             sampler.waiting = settings.desk.waiting
-        store.use(sampler)
         if not _is_done(store, study, prepared):
-            _warm_up(opened)
+            _warm_up(opened, sampler)
             with _says_what_remains(store, study), _bench(opened) as bench:
-                _tune(store, bench, study, prepared)
+                _tune(Asker(store, sampler), bench, study)
                 _judge(store, bench, study, prepared)
         return summarise(store)
 
@@ -102,7 +103,7 @@ def _slowest_s(store: StudyStore) -> float | None:
     return max((run.outcome.usage.elapsed_s for run in store.runs() if run.outcome.complete), default=None)
 
 
-def _warm_up(opened: _Opened) -> None:
+def _warm_up(opened: _Opened, sampler: Proposer) -> None:
     """Let the search begin with what was predicted; a replay, whose times are simulated, has nothing to go by."""
     store, study, prepared, display = opened.store, opened.study, opened.prepared, opened.display
     if not study.sampler.warm_start or prepared.definition.replay or study.tradeoff is not None:
@@ -119,8 +120,8 @@ def _warm_up(opened: _Opened) -> None:
     except Exception as error:  # noqa: BLE001  whatever a model stumbles over, a study can do without it
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return
-    store.start_with(found.proposals)
-    store.guide_by(guide(prepared.space, setting, known))
+    sampler.start_with(found.proposals)
+    sampler.guide_by(guide(prepared.space, setting, known))
 
 
 def confirm_study(study: StudyFile, settings: SessionSettings, display: Display) -> Summary:
@@ -247,8 +248,8 @@ def _whole(study: StudyFile, prepared: Prepared) -> Segment | None:
     return Segment(most, most, prepared.definition.target) if most else None
 
 
-def _tune(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared) -> None:
-    runner = TuningLoop(store, prepared.space, bench, study)
+def _tune(asker: Asker, bench: Bench, study: StudyFile) -> None:
+    runner = TuningLoop(asker, bench, study)
     ending = runner.tune()
     bench.display.line(f"tuning ended: {ending.value}")
     if ending is not Ending.PAYS_NO_MORE:

@@ -19,13 +19,12 @@ from autotune.scheduling.repeats import WARM_UP, WARM_UP_LIMIT_S, RepeatSchedule
 from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, look_ahead, stored_stopping_forecast
 from autotune.scheduling.stored_brackets import brackets_of
 from autotune.scheduling.successive_halving import SuccessiveHalvingScheduler
+from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
-from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from autotune.tuning.in_flight import Flight, Flights, Ready
 from objectives.base import Answer
-from spaces import Space
 
 _TICK_S = 0.25
 # That many runs in a row without a working machine under them: it is the machine.
@@ -46,15 +45,15 @@ class TuningLoop:
 
     def __init__(
         self,
-        store: StudyStore,
-        space: Space,
+        asker: Asker,
         bench: Bench,
         study: StudyFile,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Work on `store` with `bench`, as `study` says; nothing runs before `tune`. The `clock` is the bench's."""
-        self._store = store
-        self._space = space
+        """Run on `bench` what `asker` proposes, as `study` says, once `tune` is called. The `clock` is the bench's."""
+        self._asker = asker
+        self._store = store = asker.store
+        self._space = asker.space
         self._bench = bench
         self._study = study
         self._budget = study.budget
@@ -91,6 +90,7 @@ class TuningLoop:
             CannotRunHereError: runs fail for reasons that are not the configurations'.
         """
         self._store.recover(self._space)
+        self._asker.forget()
         self._sameness = Equivalence(self._bench.alike)
         self.merge(self._store.trials())
         self._agenda.block = 1 + max((run.block for trial in self._trials.values() for run in trial.runs), default=-1)
@@ -173,8 +173,8 @@ class TuningLoop:
 
     def _read_anew(self, *, surely: bool = False) -> None:
         """Take note of what others have stored, if they have; `surely` also of what shows in no number."""
-        if surely or self._store.moved():
-            self._store.forget()
+        if surely or self._asker.moved():
+            self._asker.forget()
             self.merge(self._store.trials())
 
     def _go_on(self) -> None:
@@ -219,7 +219,7 @@ class TuningLoop:
     def look_ahead(self, *, due: bool = False) -> StoppingForecast | None:
         """Return what more search would gain, and store it; None where nobody knows. A `due` look may end tuning."""
         if can_tell(len(self._trials), self._space.size):
-            self._outlook = look_ahead(self._store, self._observations(), self._standings, self._study, due=due)
+            self._outlook = look_ahead(self._asker, self._observations(), self._standings, self._study, due=due)
         return self._outlook
 
     def _propose(self) -> bool:
@@ -242,7 +242,7 @@ class TuningLoop:
                 self._ending = Ending.PAYS_NO_MORE
                 return False
         shows_nothing = self._sameness.judge(self._bench.display.line)
-        proposed = None if exhausted else self._store.ask(self._space, self._observations(), shows_nothing)
+        proposed = None if exhausted else self._asker.ask(self._observations(), shows_nothing)
         if proposed is None:
             self._ending = Ending.EXHAUSTED
             return False

@@ -4,12 +4,11 @@ import numpy as np
 
 from autotune.coordination.run_manager import Bench
 from autotune.execution.core_pool import CorePool
-from autotune.records.study import Run
-from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from spaces import Choice, Constraint, Flag, Integer, Space
 from tests.support.fakes import ListDisplay, PaperObjective, definition, study_file, took
+from tests.support.stored import add_trial
 
 SPACE = Space(
     [
@@ -35,10 +34,7 @@ def noisy(spread=0.01, seed=0):
 
 
 def new_store(folder):
-    """Return a store whose sampler is not asked: see `add`."""
-    found = StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(SPACE))
-    found.use(ValidSetSampler(SPACE))
-    return found
+    return StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(SPACE))
 
 
 def bench(folder, executor, display=None):
@@ -46,12 +42,9 @@ def bench(folder, executor, display=None):
 
 
 def add(store, *trials):
-    """Store trials, (configuration, seconds), as if a session had run each once; the sampler is not asked."""
+    """Store trials, (configuration, seconds), as if a session had run each once."""
     for configuration, seconds in trials:
-        store._sampler.propose = lambda *_, proposed=configuration: dict(proposed)
-        trial = store.ask(SPACE)
-        store.add_run(Run(configuration, trial.number, outcome=took(seconds)))
-        store.settle(trial.number, Observation(value=seconds))
+        add_trial(store, SPACE, configuration, took(seconds), worth=Observation(value=seconds))
 
 
 WINNER = {"np": 4, "blas": "fast", "malloc": "keep", "bind": True}

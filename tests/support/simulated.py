@@ -17,6 +17,7 @@ from autotune.execution import simulated_executor
 from autotune.execution.core_pool import CorePool
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
+from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
@@ -63,23 +64,25 @@ def run_for(task: Task, elapsed_s: float, steps: int = 0) -> Outcome:
 class Simulation:
     """A study in memory, and what answers its runs."""
 
-    space: Space
     executor: SimulatedExecutor
     study: StudyFile
-    store: StudyStore
+    asker: Asker
 
     @classmethod
     def of(cls, space: Space, executor: SimulatedExecutor, study: StudyFile) -> "Simulation":
-        store = StudyStore.in_memory(definition(space))
-        store.use(sampler_of(space, study.sampler))
-        return cls(space, executor, study, store)
+        asker = Asker(StudyStore.in_memory(definition(space)), sampler_of(space, study.sampler))
+        return cls(executor, study, asker)
+
+    @property
+    def store(self) -> StudyStore:
+        return self.asker.store
 
     def tune(self, trials: int | None = None) -> Ending:
         """Tune until there are `trials`, those of the study file unless told otherwise."""
         budget = self.study.budget if trials is None else BudgetSection(trials=trials)
         study = self.study.model_copy(update={"budget": budget})
         with TemporaryDirectory() as folder:
-            return TuningLoop(self.store, self.space, self._bench(folder), study).tune()
+            return TuningLoop(self.asker, self._bench(folder), study).tune()
 
     def confirm(self) -> Verdict | None:
         with TemporaryDirectory() as folder:

@@ -9,6 +9,7 @@ from autotune.execution.segments import CURVE, Segment, SegmentWatch
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
+from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
@@ -102,10 +103,10 @@ def training_session(folder, executor, study, *, seed=0, workers=1, model=True, 
     known = definition(SPACE, metrics=(SCORE,))
     url = f"sqlite:///{folder / 'autotune.db'}"
     store = StudyStore.create(url, "paper", known) if kept else StudyStore.in_memory(known)
-    store.use(ValidSetSampler(SPACE, seed=seed, model=model))
+    asker = Asker(store, ValidSetSampler(SPACE, seed=seed, model=model))
     most = study.stopping.max_steps
     bench = Bench(
         PaperTraining(), executor, CorePool(range(8)), folder / "runs", ListDisplay(), whole=Segment(most, most, SCORE)
     )
     study = study.model_copy(update={"budget": study.budget.model_copy(update={"workers": workers})})
-    return store, bench, TuningLoop(store, SPACE, bench, study)
+    return store, bench, TuningLoop(asker, bench, study)

@@ -9,12 +9,12 @@ from autotune.comparison.confirm import confirm
 from autotune.errors import CannotRunHereError
 from autotune.pictures import FORMATS, draw_bars
 from autotune.pictures.ablation_bars import WIDTH, bars, lines
-from autotune.records.study import Run
 from autotune.results.summary import run_to_use, summarise
 from autotune.storage.observation import Observation
 from objectives.base import Metric
 from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, bench, new_store, noisy
 from tests.support.fakes import SECONDS, PaperExecutor, took
+from tests.support.stored import add_trial
 
 RATE = Metric("rate", "B/s", "maximize", "rate")
 
@@ -63,11 +63,8 @@ def test_options_that_stand_in_for_each_other_are_not_both_dropped(store, tmp_pa
 def test_an_option_that_the_program_calls_unused_is_dropped(store, tmp_path):
     configuration = {"np": 4, "malloc": "keep"}
     add(store, (DEFAULT, 2.0))
-    store._sampler.propose = lambda *_: dict(configuration)
-    trial = store.ask(SPACE)
     outcome = took(1.0).__class__(metrics={"wall_s": 1.0}, unused=("malloc",))
-    store.add_run(Run(configuration, trial.number, outcome=outcome))
-    store.settle(trial.number, Observation(value=1.0))
+    add_trial(store, SPACE, configuration, outcome, worth=Observation(value=1.0))
     found = ablate(store, bench(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
     assert [effect.parameter for effect in found.effects if effect.unused] == ["malloc"]
     assert found.dropped == ("malloc",)

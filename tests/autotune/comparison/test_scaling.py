@@ -3,14 +3,13 @@ import pytest
 
 from autotune.comparison.scaling import scale, variants
 from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.records.study import Run
-from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection
 from spaces import Constraint, Integer, Space
 from tests.support.contests import bench
 from tests.support.fakes import SECONDS, PaperExecutor, definition, study_file, took
+from tests.support.stored import add_trial
 
 SPACE = Space(
     [Integer("np", (1, 2, 3, 4), default=2), Integer("work", (12, 24, 48), default=24)],
@@ -26,15 +25,11 @@ def amdahl(configuration):
 
 @pytest.fixture
 def store(tmp_path):
-    found = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(SPACE))
-    found.use(ValidSetSampler(SPACE))
-    return found
+    return StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(SPACE))
 
 
 def measured(store):
-    trial = store.ask(SPACE)
-    store.add_run(Run(trial.configuration, trial.number, outcome=amdahl(trial.configuration)))
-    store.settle(trial.number, Observation(value=1.0))
+    add_trial(store, SPACE, SPACE.default(), amdahl(SPACE.default()), worth=Observation(value=1.0))
 
 
 def study(**sections):

@@ -10,6 +10,7 @@ from autotune.coordination.run_manager import Bench
 from autotune.errors import ExitCode, UnfinishedError
 from autotune.execution.core_pool import CorePool
 from autotune.records.study import Purpose
+from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
@@ -50,8 +51,7 @@ def studied():
     space = small_space()
     study = study_file(budget={"trials": 30, "workers": 1})
     store = StudyStore.in_memory(definition(space))
-    store.use(sampler_of(space, study.sampler))
-    return space, study, store
+    return Asker(store, sampler_of(space, study.sampler)), study, store
 
 
 def test_a_margin_is_kept_of_a_minute_or_of_two_percent():
@@ -62,10 +62,10 @@ def test_a_margin_is_kept_of_a_minute_or_of_two_percent():
 
 
 def test_tuning_stops_before_the_run_that_would_be_too_late(tmp_path):
-    space, study, store = studied()
+    asker, study, store = studied()
     executor = SlowExecutor()
     with pytest.raises(UnfinishedError, match="too soon for another run") as caught:
-        TuningLoop(store, space, bench(tmp_path, executor), study).tune()
+        TuningLoop(asker, bench(tmp_path, executor), study).tune()
     assert caught.value.exit_code is ExitCode.UNFINISHED == 7
     # 12 times five minutes are an hour, but for the margin
     assert len(executor.launched) == 11
@@ -78,7 +78,7 @@ def test_a_limit_that_is_lower_than_the_slowest_run_counts(tmp_path):
 
 
 def test_a_run_that_takes_too_long_is_not_waited_for(tmp_path):
-    space, study, store = studied()
+    asker, study, store = studied()
     executor = SlowExecutor()
 
     def hang(timeout_s):
@@ -87,7 +87,7 @@ def test_a_run_that_takes_too_long_is_not_waited_for(tmp_path):
 
     executor.wait = hang
     with pytest.raises(UnfinishedError):
-        TuningLoop(store, space, bench(tmp_path, executor), study).tune()
+        TuningLoop(asker, bench(tmp_path, executor), study).tune()
     assert len(executor.launched) == 1
     assert store.runs() == []
 

@@ -14,6 +14,7 @@ from autotune.coordination.run_manager import Bench
 from autotune.errors import ExitCode, PausedError
 from autotune.execution.core_pool import CorePool
 from autotune.execution.signals import Pause, pausable, stop_at_sigterm
+from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
@@ -58,22 +59,21 @@ def studied():
     space = small_space()
     study = study_file(budget={"trials": 20, "workers": 3})
     store = StudyStore.in_memory(definition(space))
-    store.use(sampler_of(space, study.sampler))
-    return space, study, store
+    return Asker(store, sampler_of(space, study.sampler)), study, store
 
 
 @pytest.mark.parametrize("after", [1, 2, 3, 4, 9])
 def test_tuning_ends_what_is_in_flight_starts_nothing_and_goes_on_later(studied, tmp_path, after):
-    space, study, store = studied
+    asker, study, store = studied
     pause = Pause()
     executor = Pausing(pause, after)
     with pytest.raises(PausedError) as caught:
-        TuningLoop(store, space, bench(tmp_path, executor, pause), study).tune()
+        TuningLoop(asker, bench(tmp_path, executor, pause), study).tune()
     assert caught.value.exit_code is ExitCode.PAUSED == 8
     assert len(executor.launched) == len(store.runs()) == after
     assert len(store.trials()) == after, "nothing was proposed that did not run"
     rest = PaperExecutor(bowl)
-    TuningLoop(store, space, bench(tmp_path, rest, Pause()), study).tune()
+    TuningLoop(asker, bench(tmp_path, rest, Pause()), study).tune()
     assert len(store.trials()) == 20
     # The default configuration runs again in each session; nothing else does.
     assert sorted(number for number, _ in rest.launched if number) == list(range(after, 20))
@@ -115,7 +115,7 @@ def test_a_run_that_failed_for_the_machines_fault_is_not_tried_again_in_a_pause(
 
 
 def test_jobs_of_a_batch_system_are_not_waited_for(studied, tmp_path):
-    space, study, store = studied
+    asker, study, _ = studied
     pause = Pause()
     executor = PaperExecutor(bowl)
 
@@ -125,7 +125,7 @@ def test_jobs_of_a_batch_system_are_not_waited_for(studied, tmp_path):
 
     executor.wait = queued
     with pytest.raises(PausedError, match="the jobs stay in the queue"):
-        TuningLoop(store, space, bench(tmp_path, executor, pause, scheduler="slurm"), study).tune()
+        TuningLoop(asker, bench(tmp_path, executor, pause, scheduler="slurm"), study).tune()
     assert len(executor.launched) == 1
 
 

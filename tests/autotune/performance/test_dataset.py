@@ -10,12 +10,12 @@ from autotune.performance.measurements.machine_names import described
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.measurement import Measured, Setting
 from autotune.records.study import REPLAY, Run, TrialRecord
-from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
 from tests.support.fakes import SECONDS, capped, definition, failed, small_space, took
+from tests.support.stored import add_trial
 
 SPACE = small_space()
 
@@ -37,10 +37,7 @@ def record(number, *outcomes, **values):
 
 def stored(address, name="paper", seconds=2.0, **changes):
     store = StudyStore.create(address, name, definition(SPACE, **changes))
-    store.use(ValidSetSampler(SPACE))
-    trial = store.ask(SPACE)
-    store.add_run(Run(trial.configuration, trial.number, outcome=took(seconds)))
-    return trial.configuration
+    return add_trial(store, SPACE, SPACE.default(), took(seconds)).configuration
 
 
 def own(urls, program=None):

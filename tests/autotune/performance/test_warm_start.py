@@ -2,20 +2,20 @@ import pytest
 
 from autotune.performance.warm_start import WarmStart, guide, stored_warm_start, warm_start
 from autotune.records.measurement import Measured, Setting
+from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from tests.support.fakes import ListDisplay, definition
 from tests.support.machines import FACTS, SPACE, TIME, efficiency, measured, setting, time_s
+from tests.support.stored import add_trial
 
 ALL = list(SPACE.configurations())
 
 
 @pytest.fixture
 def store():
-    found = StudyStore.in_memory(definition(SPACE, metrics=(TIME,)))
-    found.use(ValidSetSampler(SPACE))
-    return found
+    return StudyStore.in_memory(definition(SPACE, metrics=(TIME,)))
 
 
 def known_without(machine):
@@ -31,8 +31,9 @@ def test_what_beats_the_default_on_every_known_machine_comes_first(store):
     assert 1.0 < low <= value <= high
     assert "is predicted" in display.lines[0]
     assert len(display.lines) == 6
-    store.start_with(found.proposals)
-    assert [store.ask(SPACE).configuration for _ in range(6)] == [SPACE.default(), *found.proposals]
+    asker = Asker(store, ValidSetSampler(SPACE))
+    asker.sampler.start_with(found.proposals)
+    assert [asker.ask().configuration for _ in range(6)] == [SPACE.default(), *found.proposals]
 
 
 def test_it_is_asked_once_and_the_answer_stays(store):
@@ -51,7 +52,7 @@ def test_nothing_known_is_said(store):
 
 
 def test_a_study_that_has_trials_is_left_as_it_is(store):
-    store.ask(SPACE)
+    add_trial(store, SPACE, SPACE.default())
     found = warm_start(store, SPACE, setting("two"), known_without("two"), ListDisplay())
     assert found.proposals == ()
     assert "had trials before" in found.why

@@ -18,7 +18,6 @@ from autotune.report.headline import headline
 from autotune.report.markdown import _plain, to_markdown
 from autotune.report.page import to_html
 from autotune.report.section import Picture
-from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.verdict import Verdict
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
@@ -27,6 +26,7 @@ from spaces import Choice, Integer, Space
 from tests.autotune.pictures.studies import CONFIRMED, HOSTILE, small_study, summary, trial, varied
 from tests.support.contests import DEFAULT, WINNER, add, new_store
 from tests.support.fakes import definition, failed, took
+from tests.support.stored import add_trial
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -116,17 +116,15 @@ def hostile_store(folder):
         study={"description": HOSTILE},
     )
     store = StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", HOSTILE.replace("\x00", ""), about)
-    store.use(ValidSetSampler(space))
     job = {"argv": ["run", HOSTILE], "environment": {"NAME": HOSTILE}, "folder": "/runs/1", "files": {}}
     job |= {"resources": {"cores": 1, "nodes": 1, "gpus": 0, "cpus": []}, "mpi": None, "flavour": None}
     rows = [({"np": 1, "word": "plain"}, took(2.0)), ({"np": 2, "word": HOSTILE}, took(1.0))]
     rows += [({"np": 3, "word": HOSTILE}, failed(FailureKind.APPLICATION_ERROR, HOSTILE))]
     for configuration, outcome in rows:
-        store._sampler.propose = lambda *_, proposed=configuration: dict(proposed)
-        number = store.ask(space).number
+        number = add_trial(store, space, configuration).number
         session = {"host": HOSTILE, "autotune": HOSTILE}
-        store.add_run(Run(configuration, number, outcome=outcome, job=job, session=session, started=HOSTILE))
-        store.settle(number, Observation(value=1.0))
+        store.add_runs([Run(configuration, number, outcome=outcome, job=job, session=session, started=HOSTILE)])
+        store.settle_all({number: Observation(value=1.0)})
     return store
 
 

@@ -12,6 +12,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.results.pareto import pareto_front
 from autotune.results.summary import summarise
+from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.training_data import evidence_of
 from autotune.storage.observation import Observation
@@ -60,10 +61,10 @@ def test_a_study_of_a_trade_off_finds_both_ends_and_races_nobody(tmp_path):
 
     known = definition(SPACE, metrics=(SECONDS, LOSS), study=STUDY.model_dump(mode="json"))
     store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", known)
-    store.use(ValidSetSampler(SPACE, startup=4))
+    asker = Asker(store, ValidSetSampler(SPACE, startup=4))
     executor = PaperExecutor(model)
     bench = Bench(PaperObjective(), executor, CorePool(range(64)), tmp_path / "runs", ListDisplay())
-    TuningLoop(store, SPACE, bench, STUDY).tune()
+    TuningLoop(asker, bench, STUDY).tune()
     assert len(executor.launched) == len({tuple(c.items()) for _, c in executor.launched}) == 20
     summary = summarise(store)
     # Every configuration is on this front.

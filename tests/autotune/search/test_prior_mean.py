@@ -12,6 +12,7 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from autotune.search.acquisition import model_of
+from autotune.search.asker import Asker
 from autotune.search.base import History
 from autotune.search.expected_gain import expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
@@ -310,16 +311,15 @@ def test_what_the_next_trials_gain_is_seen_with_the_guide_s_eyes():
     assert blind.gain != pytest.approx(np.expm1(costs[places].min()), rel=0.1)
 
 
-def test_a_store_passes_a_guide_on():
+def test_proposals_begin_with_what_is_predicted_and_follow_the_guide_then():
     costs = rugged()
-    store = StudyStore.in_memory(definition(SPACE))
-    store.guide_by(right(costs))  # nobody is asked yet
-    store.use(ValidSetSampler(SPACE))
-    guide = Said(costs)
-    store.guide_by(guide)
+    asker = Asker(StudyStore.in_memory(definition(SPACE)), ValidSetSampler(SPACE))
+    asker.sampler.guide_by(Said(costs))
     order = np.argsort(costs)
-    store.start_with(SPACE.decode(ROWS[order[1:3]]))
-    for _ in range(3):
-        trial = store.ask(SPACE)
-        store.settle(trial.number, Observation(value=float(np.exp(cost_of(costs, trial.configuration)))))
-    assert place_of(SPACE.indices([store.ask(SPACE).configuration]))[0] == order[0]
+    predicted = SPACE.decode(ROWS[order[1:3]])
+    asker.sampler.start_with(predicted)
+    for expected in (SPACE.default(), *predicted):
+        trial = asker.ask()
+        assert trial.configuration == expected
+        asker.store.settle_all({trial.number: Observation(value=float(np.exp(cost_of(costs, trial.configuration))))})
+    assert place_of(SPACE.indices([asker.ask().configuration]))[0] == order[0]

@@ -6,7 +6,6 @@ import pytest
 from autotune.coordination.coordinators import Coordinators, new_coordinator_id
 from autotune.errors import BusyError, StorageError
 from autotune.records.study import Run
-from autotune.search.gp_sampler import ValidSetSampler
 from autotune.service.exclusive import held
 from autotune.storage.address import lock_path
 from autotune.storage.observation import Observation
@@ -14,14 +13,13 @@ from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock
 from autotune.storage.study_store import StudyStore
 from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
 
 SPACE = small_space()
 
 
 def made(address, name="mine", holder=""):
-    store = StudyStore.create(address, name, definition(SPACE), holder)
-    store.use(ValidSetSampler(SPACE))
-    return store
+    return StudyStore.create(address, name, definition(SPACE), holder)
 
 
 def test_the_version_is_another_with_every_change_and_with_nothing_else(address):
@@ -35,18 +33,18 @@ def test_the_version_is_another_with_every_change_and_with_nothing_else(address)
         assert shelf.versions()["mine"] == seen[-1]
         return seen[-1] not in seen[:-1]
 
-    trial = store.ask(SPACE)
+    trial = add_trial(store, SPACE, SPACE.default())
     assert changed()
-    store.add_run(Run(trial.configuration, trial.number, outcome=took(2.0)))
+    store.add_runs([Run(trial.configuration, trial.number, outcome=took(2.0))])
     assert changed()
-    store.settle(trial.number, Observation(value=2.0, runs=1))
+    store.settle_all({trial.number: Observation(value=2.0, runs=1)})
     assert changed()
     store.set_attribute("note", {"said": 1})
     assert changed()
     store.set_attribute("note", {"said": 2})
     assert changed()
     # What another study does is no news of this one.
-    made(address, "another").ask(SPACE)
+    add_trial(made(address, "another"), SPACE, SPACE.default())
     assert shelf.versions()["mine"] == seen[-1]
     assert 0 <= seen[-1] < 2**53
 
@@ -55,8 +53,7 @@ def test_what_is_thrown_away_is_gone_and_nothing_else(address):
     shelf = StoredStudies(address)
     for name in ("mine", "another"):
         store = made(address, name)
-        trial = store.ask(SPACE)
-        store.add_run(Run(trial.configuration, trial.number, outcome=took(2.0)))
+        add_trial(store, SPACE, SPACE.default(), took(2.0))
     another = shelf.versions()["another"]
     shelf.remove("mine")
     assert shelf.versions() == {"another": another}

@@ -15,7 +15,6 @@ import sqlalchemy
 
 from autotune.errors import StorageError
 from autotune.records.study import Run
-from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore, study_names
@@ -23,6 +22,7 @@ from tests.autotune.cli.test_cli import autotune, held
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.support import postgres
 from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
 
 pytestmark = pytest.mark.cores
 
@@ -200,12 +200,11 @@ def test_many_first_calls_at_once_make_the_tables_once(postgresql):
 
 def test_numbers_and_texts_come_back_as_they_went(postgresql):
     store = StudyStore.create(postgresql, "paper", definition(SPACE))
-    store.use(ValidSetSampler(SPACE))
-    trial = store.ask(SPACE)
+    trial = add_trial(store, SPACE, SPACE.default())
     odd = {"a": 0.1 + 0.2, "big": 2**60, "text": "né\0\ud800'\"%s{}", "none": None, "list": [1, [2.5]]}
     run = Run(trial.configuration, trial.number, "verdict:" + "x" * 150, outcome=took(1e-300), job=odd)
-    store.add_run(run)
-    store.settle(trial.number, Observation(value=1e300, runs=1))
+    store.add_runs([run])
+    store.settle_all({trial.number: Observation(value=1e300, runs=1)})
     store.set_attribute("odd", odd)
     read = StudyStore.read(postgresql, "paper")
     assert read.runs() == [run]

@@ -9,20 +9,20 @@ from optuna.trial import TrialState
 from autotune.errors import StorageError
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, State
-from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import HOLDER, StudyStore, study_names
 from launchers import Usage
 from objectives.base import Answer, FailureKind
 from tests.support.fakes import capped, definition, failed, small_space, took
+from tests.support.stored import add_trial
 
 SPACE = small_space()
+DEFAULT = SPACE.default()
+OTHERS = ({"np": 4}, {"np": 4, "npool": 2, "blas": "fast"})
 
 
 def opened(address, **changes):
-    store = StudyStore.create(address, "paper", definition(SPACE, **changes))
-    store.use(ValidSetSampler(SPACE))
-    return store
+    return StudyStore.create(address, "paper", definition(SPACE, **changes))
 
 
 def run_of(trial, outcome, **values):
@@ -31,7 +31,7 @@ def run_of(trial, outcome, **values):
 
 def test_what_was_stored_is_read_back(address):
     store = opened(address)
-    first, second, third = (store.ask(SPACE) for _ in range(3))
+    first, second, third = (add_trial(store, SPACE, one) for one in (DEFAULT, *OTHERS))
     measured = Outcome(
         metrics={"wall_s": 2.5},
         answer=Answer("energy", -1.0, 1e-6, "Ry"),
@@ -50,11 +50,8 @@ def test_what_was_stored_is_read_back(address):
         run_of(third, capped(3.0)),
         Run(first.configuration, first.number, "verdict:0", 7, outcome=took(2.3)),
     ]
-    for run in runs:
-        store.add_run(run)
-    store.settle(0, Observation(value=2.45, runs=2))
-    store.settle(1, Observation())
-    store.settle(2, Observation(bound=3.0))
+    store.add_runs(runs)
+    store.settle_all({0: Observation(value=2.45, runs=2), 1: Observation(), 2: Observation(bound=3.0)})
     read = StudyStore.read(address, "paper")
     assert read.runs() == runs
     trials = read.trials()
@@ -69,16 +66,14 @@ def test_what_was_stored_is_read_back(address):
 @pytest.mark.parametrize("printed", [float("inf"), float("-inf"), float("nan")])
 def test_a_number_that_is_none_is_kept_beside_others(address, printed):
     store = opened(address)
-    store.add_run(run_of(store.ask(SPACE), replace(took(1.0), details={"norm": printed, "steps": 3})))
+    add_trial(store, SPACE, DEFAULT, replace(took(1.0), details={"norm": printed, "steps": 3}))
     (run,) = StudyStore.read(address, "paper").runs()
     assert repr(run.outcome.details) == repr({"norm": printed, "steps": 3})
 
 
 def test_a_bound_is_never_a_value_for_those_who_read_the_storage_with_optuna(address):
     store = opened(address)
-    trial = store.ask(SPACE)
-    store.add_run(run_of(trial, capped(3.0)))
-    store.settle(trial.number, Observation(bound=3.0))
+    add_trial(store, SPACE, DEFAULT, capped(3.0), worth=Observation(bound=3.0))
     found = optuna.load_study(study_name="paper", storage=address).trials[0]
     assert found.state is TrialState.PRUNED
     assert found.value is None
@@ -89,26 +84,25 @@ def test_a_bound_is_never_a_value_for_those_who_read_the_storage_with_optuna(add
 def test_studies_in_one_storage_keep_their_runs_apart(address):
     one = opened(address)
     other = StudyStore.create(address, "other", definition(SPACE))
-    other.use(ValidSetSampler(SPACE))
     for store in (one, other):
-        store.add_run(run_of(store.ask(SPACE), took(1.0)))
+        add_trial(store, SPACE, DEFAULT, took(1.0))
     assert len(one.runs()) == len(other.runs()) == 1
 
 
 def test_a_trial_without_a_run_is_there_to_be_run_and_the_next_is_another(address):
     store = opened(address)
-    first = store.ask(SPACE)
+    first = add_trial(store, SPACE, DEFAULT)
     store = opened(address)
     store.recover(SPACE)
     (found,) = store.trials()
     assert (found.number, found.configuration, found.runs, found.settled) == (0, first.configuration, (), False)
-    assert store.ask(SPACE).configuration != first.configuration
+    assert add_trial(store, SPACE, OTHERS[0]).number == 1
 
 
 @pytest.mark.parametrize("parameters", [{}, {"np": 8, "npool": 3}])
 def test_a_trial_of_another_program_that_nobody_can_run_is_set_aside(address, parameters):
     store = opened(address)
-    mine = store.ask(SPACE)
+    mine = add_trial(store, SPACE, DEFAULT)
     study = optuna.load_study(study_name="paper", storage=address)
     study.enqueue_trial(parameters)
     theirs = study.ask()
@@ -120,14 +114,13 @@ def test_a_trial_of_another_program_that_nobody_can_run_is_set_aside(address, pa
     store.recover(SPACE)
     assert [trial.number for trial in store.trials()] == [mine.number]
     assert [trial.state for trial in study.trials[1:]] == [TrialState.FAIL, TrialState.FAIL]
-    assert store.ask(SPACE).number == 3
+    assert add_trial(store, SPACE, OTHERS[0]).number == 3
 
 
 def test_a_trial_that_was_run_stays_with_the_runs_that_ended(address):
     store = opened(address)
-    for _ in range(2):
-        store.ask(SPACE)
-    store.add_run(run_of(store.trials()[1], took(3.0)))
+    add_trial(store, SPACE, DEFAULT)
+    add_trial(store, SPACE, OTHERS[0], took(3.0))
     store = opened(address)
     store.recover(SPACE)
     assert [(trial.number, len(trial.runs), trial.settled) for trial in store.trials()] == [
@@ -138,10 +131,8 @@ def test_a_trial_that_was_run_stays_with_the_runs_that_ended(address):
 
 def test_a_trial_can_be_run_again_after_it_was_settled(address):
     store = opened(address)
-    trial = store.ask(SPACE)
-    store.add_run(run_of(trial, took(3.0)))
-    store.settle(trial.number, Observation(value=3.0))
-    store.add_run(run_of(trial, took(3.2)))
+    trial = add_trial(store, SPACE, DEFAULT, took(3.0), worth=Observation(value=3.0))
+    store.add_runs([run_of(trial, took(3.2))])
     assert store.trials()[0].measured("wall_s") == [3.0, 3.2]
 
 
@@ -190,16 +181,14 @@ def test_readers_do_not_block_the_writer(address):
     store = opened(address)
     reader = sqlalchemy.create_engine(address).connect()
     reader.execute(sqlalchemy.text("SELECT count(*) FROM trials")).fetchall()
-    trial = store.ask(SPACE)
-    store.add_run(run_of(trial, took(1.0)))
-    store.settle(trial.number, Observation(value=1.0))
+    add_trial(store, SPACE, DEFAULT, took(1.0), worth=Observation(value=1.0))
     reader.close()
     assert store.trials()[0].complete
 
 
 def test_runs_are_stored_together_or_not_at_all(address):
     store = opened(address)
-    trial = store.ask(SPACE)
+    trial = add_trial(store, SPACE, DEFAULT)
     with pytest.raises((StorageError, TypeError)):
         store.add_runs([run_of(trial, took(1.0)), run_of(trial, took(1.0), job={"argv": object()})])
     assert store.runs() == []
@@ -214,27 +203,9 @@ def test_runs_wait_for_the_disk_and_what_can_be_had_again_does_not(sqlite):
         assert other.exec_driver_sql("PRAGMA synchronous").scalar() == 2
 
 
-def test_what_is_known_without_reading_is_what_would_be_read(address):
-    opened(address)
-    optuna.load_study(study_name="paper", storage=address).ask()  # nobody can run it
-    store = opened(address)
-    store.recover(SPACE)
-    seen = {}
-    for value in (3.0, 2.0, 5.0):
-        trial = store.ask(SPACE, seen)
-        seen[trial.number] = Observation(value=value)
-        store.add_run(run_of(trial, took(value)))
-        store.settle(trial.number, seen[trial.number])
-    known, read = store._roster.history(seen), store._sampler.history(store._study)
-    assert known.rows.tolist() == read.rows.tolist()
-    assert list(known.observations) == list(read.observations)
-    assert (known.trials, known.direction) == (read.trials, read.direction) == (3, known.direction)
-    assert [trial.number for trial in store.trials()] == [1, 2, 3]
-
-
 def test_a_new_trial_is_there_with_its_parameters_or_not_at_all(address):
     store = opened(address)
-    trial = store.ask(SPACE)
+    trial = add_trial(store, SPACE, DEFAULT)
     found = optuna.load_study(study_name="paper", storage=address).trials
     assert [dict(one.params) for one in found] == [dict(trial.configuration)]
     assert found[0].state is TrialState.RUNNING
@@ -245,15 +216,14 @@ def test_a_new_trial_is_there_with_its_parameters_or_not_at_all(address):
 
     sqlalchemy.event.listen(store._storage.engine, "before_cursor_execute", full)
     with pytest.raises(StorageError):
-        store.ask(SPACE, {trial.number: Observation(pending=True)})
+        add_trial(store, SPACE, OTHERS[0])
     assert len(optuna.load_study(study_name="paper", storage=address).trials) == 1
 
 
 def test_a_trial_names_the_coordinator_that_made_it(address):
     for holder in ("", "one", "other"):
         store = StudyStore.create(address, "paper", definition(SPACE), holder)
-        store.use(ValidSetSampler(SPACE))
-        store.ask(SPACE)
+        add_trial(store, SPACE, DEFAULT)
     found = optuna.load_study(study_name="paper", storage=address).trials
     assert [trial.user_attrs.get(HOLDER, "") for trial in found] == ["", "one", "other"]
 

@@ -19,6 +19,7 @@ from autotune.machines.this_machine import this_machine
 from autotune.planning.prepare import prepare
 from autotune.records.study import REPLAY_NOTICE, Run, State
 from autotune.results.export import as_csv, exported, resolved
+from autotune.search.asker import Asker
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from autotune.tuning import session
@@ -163,9 +164,9 @@ def test_two_workers_take_half_the_simulated_time(tmp_path):
         study = study_file(tmp_path, budget={"trials": 40, "workers": workers}, sampler={"name": "random"})
         prepared = prepare(study, this_machine(), local_launcher(), tmp_path / "plan")
         store = StudyStore.in_memory(prepared.definition)
-        store.use(session.sampler_of(prepared.space, study.sampler))
+        asker = Asker(store, session.sampler_of(prepared.space, study.sampler))
         with simulated_bench(prepared.plan.objective, prepared.plan.recorded, study, ListDisplay()) as bench:
-            session.StudyRunner(store, prepared.space, bench, study).tune()
+            session.StudyRunner(asker, bench, study).tune()
             spent[workers] = bench.clock() / sum(run.outcome.usage.elapsed_s for run in store.runs())
     assert spent[1] == pytest.approx(1.0)
     assert spent[2] < 0.7
@@ -238,8 +239,7 @@ def recorded_study(folder: Path, name="paper") -> StudyStore:
         Run(two, 2, "verdict:2", outcome=took(1.1), job=job),
         Run(two, 2, "workload:large:2", outcome=took(50.0), job=job),
     ]
-    for run in runs:
-        store.add_run(run)
+    store.add_runs(runs)
     return store
 
 
@@ -281,8 +281,8 @@ def test_what_cannot_be_replayed_says_why(tmp_path):
     with pytest.raises(StorageError, match="no study 'other'"):
         resolved({"table": f"{tmp_path}/autotune.db", "study": "other"}, tmp_path)
     steps = replace(store.definition, study={"stopping": {"max_steps": 9}})
-    StudyStore.create(f"sqlite:///{tmp_path}/autotune.db", "steps", steps).add_run(
-        Run({"np": 8}, 0, outcome=took(1.0), steps=9, of=9)
+    StudyStore.create(f"sqlite:///{tmp_path}/autotune.db", "steps", steps).add_runs(
+        [Run({"np": 8}, 0, outcome=took(1.0), steps=9, of=9)]
     )
     with pytest.raises(CannotRunHereError, match="works in steps"):
         resolved({"table": f"{tmp_path}/autotune.db", "study": "steps"}, tmp_path)

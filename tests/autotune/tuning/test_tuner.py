@@ -10,6 +10,7 @@ from autotune.coordination.run_manager import Bench
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.execution.core_pool import CorePool
 from autotune.records.study import State
+from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
@@ -38,12 +39,12 @@ def url(folder):
 
 def session(folder, executor, *, trials=12, seed=0, display=None, clock=None, repeats=None, **budget):
     store = StudyStore.create(url(folder), "paper", definition(SPACE))
-    store.use(ValidSetSampler(SPACE, seed=seed))
+    asker = Asker(store, ValidSetSampler(SPACE, seed=seed))
     bench = Bench(PaperObjective(), executor, CorePool(range(8)), folder / "runs", display or ListDisplay())
     options = {"clock": clock} if clock else {}
     sections = {"repeats": repeats} if repeats else {}
     study = study_file(budget={"trials": trials, **budget}, **sections)
-    return store, bench, TuningLoop(store, SPACE, bench, study, **options)
+    return store, bench, TuningLoop(asker, bench, study, **options)
 
 
 def without_blas(configuration):
