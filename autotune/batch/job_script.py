@@ -114,7 +114,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         'cd "$run"',
         *(_file(name, text.replace(folder, ".")) for name, text in job["files"].items()),
         *exports,
-        *(" ".join(_quoted(word, folder) for word in step) for step in job.get("prepare", ())),
+        *(" ".join(_quoted(word, folder) for word in step) for step in job["prepare"]),
         " ".join(_quoted(word, folder) for word in command),
     ]
     return "\n".join(lines) + "\n"

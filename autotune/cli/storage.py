@@ -1,4 +1,4 @@
-"""`autotune storage`: what a storage holds, and bringing an older one up to date."""
+"""`autotune storage`: what a storage holds, and bringing Optuna's older tables up to date."""
 
 from dataclasses import asdict
 from enum import StrEnum
@@ -22,7 +22,7 @@ class Action(StrEnum):
 def storage(
     action: Annotated[
         Action | None,
-        typer.Argument(help="upgrade: bring what an older autotune, or Optuna, wrote up to date; a copy is kept."),
+        typer.Argument(help="upgrade: bring the tables of an older Optuna up to date; a copy is kept."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     as_json: AsJson = False,
@@ -60,6 +60,4 @@ def _text(url: str, found: "Contents", known: int) -> str:
     ]
     if found.outdated:
         lines.append(f"older: {'; '.join(found.outdated)}: `autotune storage upgrade` brings that up to date")
-    elif found.version is not None and found.version < known:
-        lines.append("nothing in it is of an older form: the next session writes the version")
     return "\n".join(lines)

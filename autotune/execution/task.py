@@ -236,7 +236,7 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         argv=tuple(stored["argv"]),
         folder=Path(stored["folder"]),
         environment=dict(stored["environment"]),
-        prepare=tuple(tuple(step) for step in stored.get("prepare", ())),
+        prepare=tuple(tuple(step) for step in stored["prepare"]),
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
         resources=Resources(**{**stored["resources"], "cpus": tuple(stored["resources"]["cpus"]), "hosts": ()}),
     )

@@ -23,10 +23,6 @@ RECORDED_CAP = "recorded-cap"
 """The code of a replayed run of which only a bound is on record: another run of it would show the same again."""
 
 
-_LATER = frozenset({"environment", "figures"})
-"""Parts of a command's identity that came later: it is no difference that a study was stored without them."""
-
-
 @dataclass(frozen=True)
 class Definition:
     """What a study is about. Two sessions belong to the same study only if `differences` finds none.
@@ -76,7 +72,7 @@ class Definition:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Read the stored form."""
         metrics = tuple(Metric(**metric) for metric in stored["metrics"])
-        return cls(**{**stored, "metrics": metrics, "installation": tuple(stored.get("installation", ()))})
+        return cls(**{**stored, "metrics": metrics, "installation": tuple(stored["installation"])})
 
     def differences(self, other: Self) -> list[str]:
         """Say what keeps measurements of `other` from being compared with ours."""
@@ -86,7 +82,7 @@ class Definition:
         found.extend(
             f"{key}: {self.identity.get(key)} there, {other.identity.get(key)} here"
             for key in sorted({*self.identity, *other.identity})
-            if self.identity.get(key) != other.identity.get(key) and not (key in _LATER and key not in self.identity)
+            if self.identity.get(key) != other.identity.get(key)
         )
         # What a kernel does not tell is not a difference.
         found.extend(

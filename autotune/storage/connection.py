@@ -14,10 +14,9 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from autotune.errors import StorageError
 from autotune.storage.address import is_postgresql, shown, sqlite_path
-from autotune.storage.schema import check_readable, newer_optuna, older_optuna
+from autotune.storage.schema import known_version, newer_optuna, older_optuna
 
 _BUSY_TIMEOUT_S = 60
-_UPGRADE_TIMEOUT_S = 600  # another one's copy of a large file takes its time
 _CONNECT_TIMEOUT_S = 20
 _STUDIES, _REVISIONS = "studies", "alembic_version"  # tables of Optuna's
 _PROPOSING = 0x61736B  # "ask", in ASCII
@@ -116,10 +115,7 @@ def upgrade_optuna(url: str) -> None:
 @contextmanager
 def changing(url: str) -> Iterator[Connection]:
     """Provide a transaction for changes of tables, too: all of them or, whatever happens, none. Others wait for it."""
-    arguments = _engine_arguments(url)
-    if sqlite_path(url) is not None:
-        arguments = {"connect_args": {"timeout": _UPGRADE_TIMEOUT_S}}
-    engine = sqlalchemy.create_engine(url, poolclass=NullPool, **arguments)
+    engine = sqlalchemy.create_engine(url, poolclass=NullPool, **_engine_arguments(url))
     if sqlite_path(url) is not None:
         # Python's driver would begin with the first row that is written, after the tables are made.
         # https://docs.sqlalchemy.org/en/20/dialects/sqlite.html#enabling-non-legacy-sqlite-transactional-modes-with-the-sqlite3-or-aiosqlite-driver
@@ -196,7 +192,7 @@ def _check_studies(url: str) -> None:
     engine = tables_engine(url)
     try:
         with engine.connect() as connection:
-            check_readable(connection, url)
+            known_version(connection, url)
             if sqlalchemy.inspect(connection).has_table(_STUDIES):
                 return
     finally:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from autotune.storage.address import is_postgresql, sqlite_path
 from autotune.storage.connection import optuna_revisions, storage_errors, tables_engine
-from autotune.storage.schema import VERSION, pending, refuse_newer, version_of
+from autotune.storage.schema import known_version
 
 _DEFINITION = "definition"
 
@@ -17,8 +17,8 @@ _DEFINITION = "definition"
 class Contents:
     """What a storage holds.
 
-    `version` is that of autotune's tables, None where neither autotune nor Optuna has written anything; `optuna` the
-    revision of Optuna's tables, None without any. `studies` are those of autotune, `others` those of other programs.
+    `version` is that of autotune's tables, None without any; `optuna` the revision of Optuna's tables, None without
+    any. `studies` are those of autotune, `others` those of other programs.
     `outdated` names what of it is of an older form.
     """
 
@@ -38,23 +38,19 @@ def contents(url: str) -> Contents:
     """Look what is in a storage; nothing is changed.
 
     Raises:
-        StorageError: it is not there, cannot be read, or was written by something newer.
+        StorageError: it is not there, cannot be read, or was written by something else.
     """
     with storage_errors(url):
         engine = tables_engine(url)
         try:
             with engine.connect() as connection:
-                version = version_of(connection)
-                refuse_newer(version, url)
-                revisions = optuna_revisions(url)
-                return _contents(connection, url, version, revisions)
+                version = known_version(connection, url)
+                return _contents(connection, url, version, optuna_revisions(url))
         finally:
             engine.dispose()
 
 
 def _contents(connection: Connection, url: str, version: int | None, revisions: tuple[str, str] | None) -> Contents:
-    old_optuna = ("Optuna's tables",) if revisions is not None and revisions[0] != revisions[1] else ()
-    todo = pending(connection, version) if version != VERSION else []
     studies = _rows(connection, "studies")
     ours = _ours(connection)
     return Contents(
@@ -67,7 +63,7 @@ def _contents(connection: Connection, url: str, version: int | None, revisions: 
         runs=_rows(connection, "autotune_runs"),
         imported=_rows(connection, "autotune_measurements"),
         size_bytes=_size_bytes(url, connection),
-        outdated=(*old_optuna, *(migration.what for migration in todo)),
+        outdated=("Optuna's tables",) if revisions is not None and revisions[0] != revisions[1] else (),
     )
 
 

@@ -31,7 +31,7 @@ from autotune.records.measurement import Measured
 from autotune.storage.address import shown
 from autotune.storage.columns import Record
 from autotune.storage.connection import storage_errors, tables_engine
-from autotune.storage.schema import check_readable
+from autotune.storage.schema import known_version
 from autotune.storage.upgrade import opened
 
 _METADATA = MetaData()
@@ -93,7 +93,7 @@ class MeasurementStore:
         with storage_errors(url):
             engine = tables_engine(url)
             with engine.connect() as connection:
-                check_readable(connection, url)
+                known_version(connection, url)
             return cls(url, engine)
 
     def add(self, measured: Iterable[Measured]) -> Added:

@@ -1,7 +1,6 @@
-"""Storages that are opened for writing: one that is not there is made, an older one is brought up to date.
+"""Storages that are opened for writing: one that is not there is made; Optuna's tables are brought up to date.
 
-That happens in one transaction, while nobody else writes, after a copy of a SQLite file was made. Killed before its end
-it leaves the storage as it was.
+Our own tables are made in one transaction. Of a SQLite file a copy is made before Optuna's are changed.
 """
 
 import logging
@@ -29,10 +28,9 @@ from autotune.storage.connection import (
     tables_engine,
     upgrade_optuna,
 )
-from autotune.storage.schema import VERSION, older_optuna, pending, refuse_newer, version_of, write_version
+from autotune.storage.schema import known_version, older_optuna, write_version
 from autotune.storage.study_lock import held_by_another
 
-_LOG = logging.getLogger(__name__)
 # The copy, and what the changes take in the write-ahead log.
 _ROOM = 2
 _LEAST_ROOM_BYTES = 1 << 20
@@ -40,105 +38,76 @@ _LEAST_ROOM_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Upgrade:
-    """What was done to a storage.
+    """What was done: the revisions of Optuna's tables `before` and `after` it, and a `copy` of the file as it was."""
 
-    `before` is the version that it was of, `done` names what was of an older form; `optuna` are the revisions
-    of Optuna's tables before and after it, None if those were not changed; `copy` is the file as it was.
-    """
-
-    before: int
-    done: tuple[str, ...] = ()
-    optuna: tuple[str, str] | None = None
+    before: str
+    after: str
     copy: Path | None = None
 
     def sentence(self, url: str) -> str:
         """Say it in a line."""
-        told = [f"from version {self.before} to {VERSION} (older: {'; '.join(self.done)})"] if self.done else []
-        if self.optuna is not None:
-            told.append("Optuna's tables from revision {} to {}".format(*self.optuna))
         kept = f"; {self.copy} is a copy of what it was" if self.copy is not None else ""
-        return f"storage {shown(url)} was brought up to date: {', '.join(told)}{kept}"
+        done = f"Optuna's tables from revision {self.before} to {self.after}"
+        return f"storage {shown(url)} was brought up to date: {done}{kept}"
 
 
 def opened(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
-    """Open a storage for writing: what is not there is made, what is older brought up to date, and that said.
+    """Open a storage for writing, and make what is not there.
 
     Raises:
-        StorageError: it was written by something newer, or there is no room for a copy of an older one.
-        BusyError: it is older, and somebody works on one of its studies.
+        StorageError: it is of another version than this autotune's, or has the tables of another Optuna.
     """
     path = sqlite_path(url)
     if path is None or path.exists():
-        _known_version(url)
+        _check_version(url)
         revisions = optuna_revisions(url)
         if revisions is not None and revisions[0] != revisions[1]:
             raise older_optuna(url, revisions[0])
     prepare_sqlite(url)
     with set_up_alone(url):
         storage = connect(url)
-        _say(_migrated(url, make_tables), url)
+        with changing(url) as connection:
+            # Another process may have made it meanwhile.
+            version = known_version(connection, url)
+            make_tables(connection)
+            if version is None:
+                write_version(connection)
     return storage
 
 
 def upgrade(url: str) -> Upgrade | None:
-    """Bring a storage up to date that is there, Optuna's tables included; None if nothing was to do.
+    """Bring the tables of an older Optuna up to date; None if they are.
 
     Raises:
-        StorageError: it is not there, was written by something newer, or there is no room for a copy.
-        BusyError: somebody works on one of its studies.
+        StorageError: there are none, something newer wrote them, or there is no room for a copy.
+        BusyError: somebody works on one of the studies.
     """
     with storage_errors(url):
-        version = _known_version(url)
-        if version is None:
+        _check_version(url)
+        if optuna_revisions(url) is None:
             msg = f"no studies in {shown(url)}: nothing to bring up to date"
             raise StorageError(msg)
         prepare_sqlite(url)
         with set_up_alone(url):
             revisions = optuna_revisions(url)
             if revisions is None or revisions[0] == revisions[1]:
-                return _migrated(url)
+                return None
             _check_idle(url)
+            path = sqlite_path(url)
             # Optuna's steps are transactions of their own: whoever is interrupted between them has the copy.
-            with _kept(url, version, wanted=True) as copy, _quiet():
+            copy = _copied(path, revisions[0]) if path is not None else None
+            with _quiet():
                 upgrade_optuna(url)
-            ours = _migrated(url, has_copy=True)
-            return Upgrade(version, ours.done if ours else (), revisions, copy)
+            return Upgrade(*revisions, copy)
 
 
-def _known_version(url: str) -> int | None:
-    """Return the version of a storage, None where there is nothing; nothing is changed.
-
-    Raises:
-        StorageError: it was written by something newer.
-    """
+def _check_version(url: str) -> None:
     engine = tables_engine(url)
     try:
         with engine.connect() as connection:
-            version = version_of(connection)
+            known_version(connection, url)
     finally:
         engine.dispose()
-    refuse_newer(version, url)
-    return version
-
-
-def _migrated(
-    url: str, make_tables: Callable[[Connection], None] = lambda _: None, *, has_copy: bool = False
-) -> Upgrade | None:
-    """Bring our own tables up to date, and make what is not there; None if nothing in them was of an older form."""
-    with changing(url) as connection:
-        # Somebody else may have done it meanwhile.
-        version = version_of(connection)
-        refuse_newer(version, url)
-        todo = pending(connection, version) if version != VERSION else []
-        with _kept(url, version or 0, wanted=bool(todo) and not has_copy) as copy:
-            if todo:
-                _check_idle(url)
-            for migration in todo:
-                migration.apply(connection)
-            make_tables(connection)
-            if version != VERSION:
-                write_version(connection)
-    return Upgrade(version or 0, tuple(one.what for one in todo), copy=copy) if todo else None
 
 
 @contextmanager
@@ -152,14 +121,8 @@ def _quiet() -> Iterator[None]:
         logging.getLogger().removeHandler(handler)
 
 
-def _say(done: Upgrade | None, url: str) -> None:
-    if done is not None:
-        # On a terminal without any set-up this is a line of stderr.
-        _LOG.warning("%s", done.sentence(url))
-
-
 def _check_idle(url: str) -> None:
-    """Refuse to change what an older autotune, which knows nothing of it, writes at the moment.
+    """Refuse to change a file that another process writes to.
 
     Raises:
         BusyError: somebody works on a study in that file.
@@ -178,24 +141,9 @@ def _check_idle(url: str) -> None:
             raise BusyError(msg)
 
 
-@contextmanager
-def _kept(url: str, version: int, *, wanted: bool) -> Iterator[Path | None]:
-    """Provide a copy of a SQLite file; it is removed again if what it is for fails."""
-    path = sqlite_path(url)
-    if path is None or not wanted:
-        yield None
-        return
-    copy = _copied(path, version)
-    try:
-        yield copy
-    except BaseException:
-        copy.unlink(missing_ok=True)
-        raise
-
-
-def _copied(path: Path, version: int) -> Path:
+def _copied(path: Path, revision: str) -> Path:
     """Copy a SQLite file as its last transaction left it; the copy is whole, and on disk, when it has its name."""
-    names = (f"{path.name}.v{version}{f'.{number}' if number else ''}.bak" for number in count())
+    names = (f"{path.name}.{revision}{f'.{number}' if number else ''}.bak" for number in count())
     copy = next(one for one in map(path.with_name, names) if not one.exists())
     part = copy.with_name(f"{copy.name}.part")
     try:
@@ -215,7 +163,8 @@ def _copied(path: Path, version: int) -> Path:
             with suppress(OSError):
                 left.unlink(missing_ok=True)
         msg = (
-            f"{path} is of version {version}, and is copied before it is brought up to date; that failed: {error}; "
+            f"{path} has Optuna's tables of revision {revision}, and is copied before they are brought up to date; "
+            f"that failed: {error}; "
             "nothing was changed, make room and use the same command again"
         )
         raise StorageError(msg) from error

@@ -9,7 +9,7 @@ from collections import namedtuple
 
 import pytest
 
-from autotune.errors import StorageError
+from autotune.errors import BusyError, StorageError
 from autotune.storage import schema
 from autotune.storage.address import sqlite_path
 from autotune.storage.measurement_store import MeasurementStore
@@ -18,30 +18,39 @@ from autotune.storage.upgrade import upgrade
 from tests.autotune.cli.test_cli import autotune
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.autotune.storage.test_upgrade import PAPER
-from tests.support import old_storages
+from tests.support import storages
+from tests.support.fakes import small_space, took
+from tests.support.stored import add_trial
 
-OLDER, NEWER = "v3.0.0.d", "v99.0.0.a"
+OLDER, NOW, NEWER = "v3.0.0.d", "v3.2.0.a", "v99.0.0.a"
+SPACE = small_space()
+
+
+def older(address):
+    """Write a study, and let Optuna's tables be of an older revision."""
+    store = StudyStore.create(address, "paper", PAPER)
+    add_trial(store, SPACE, SPACE.default(), took(2.0))
+    storages.set_revision(address, OLDER)
 
 
 def test_storage_tells_what_is_there_and_upgrade_what_it_did(tmp_path, sqlite):
-    old_storages.first(sqlite)
+    older(sqlite)
     told = autotune(tmp_path, "storage").stdout
     assert "kind: SQLite file" in told
-    assert f"version: 0 (this autotune writes {schema.VERSION})" in told
-    assert "older: runs that are kept with their trials" in told
+    assert f"version: {schema.VERSION} (this autotune writes {schema.VERSION}), Optuna's tables: {OLDER}" in told
+    assert "older: Optuna's tables: `autotune storage upgrade` brings that up to date" in told
     done = autotune(tmp_path, "storage", "upgrade").stdout
-    assert done.splitlines()[0].endswith("; autotune.db.v0.bak is a copy of what it was")
+    assert done.splitlines()[0].endswith(f"; autotune.db.{OLDER}.bak is a copy of what it was")
     assert "up to date" in autotune(tmp_path, "storage", "upgrade").stdout
     told = autotune(tmp_path, "storage").stdout
-    assert f"version: {schema.VERSION} " in told
-    assert "trials: 6, runs: 4, imported measurements: 0" in told
+    assert "trials: 1, runs: 1, imported measurements: 0" in told
     assert "older" not in told
     listed = autotune(tmp_path, "list", "--json")
-    assert [one["study"] for one in json.loads(listed.stdout)] == ["mine"]
+    assert [one["study"] for one in json.loads(listed.stdout)] == ["paper"]
 
 
 def test_storage_as_json(tmp_path, address):
-    old_storages.foreign(address)
+    storages.foreign(address)
     StudyStore.create(address, "paper", PAPER)
     MeasurementStore.create(address).add(THREE)
     found = json.loads(autotune(tmp_path, "storage", "--json", "--storage", address).stdout)
@@ -78,44 +87,39 @@ def test_an_upgrade_of_nothing_makes_no_tables(postgresql):
 @pytest.mark.parametrize("words", [["list"], ["storage"], ["storage", "upgrade"], ["import", "--list"]])
 def test_a_newer_storage_ends_each_command_with_a_line(tmp_path, sqlite, words):
     StudyStore.create(sqlite, "paper", PAPER)
-    old_storages.set_version(sqlite, schema.VERSION + 1)
+    storages.set_version(sqlite, schema.VERSION + 1)
     ended = autotune(tmp_path, *words)
     assert (ended.returncode, ended.stdout) == (5, "")
     (line,) = ended.stderr.splitlines()
     assert "written by a newer autotune" in line
 
 
-def test_an_older_optunas_tables_are_brought_up_to_date_by_the_same_command(address, tmp_path):
-    old_storages.first(address)
-    old_storages.set_revision(address, OLDER)
-    for use in (lambda: StudyStore.create(address, "paper", PAPER), lambda: upgrade(address)):
-        try:
-            use()
-        except StorageError as error:
-            assert re.search(r"older Optuna \(revision v3.0.0.d\): `autotune storage upgrade`", str(error))  # noqa: PT017
-            assert "\n" not in str(error)  # noqa: PT017
-        else:
-            break
-    else:
-        pytest.fail("nothing was done")
-    store = StudyStore.read(address, "mine")
-    assert len(store.runs()) == 4
-    expected = [] if sqlite_path(address) is None else ["autotune.db.v0.bak"]
-    assert old_storages.copies(tmp_path) == expected
+def test_an_older_optunas_tables_are_brought_up_to_date(address, tmp_path):
+    older(address)
+    before = storages.rows(address)
+    with pytest.raises(StorageError, match=r"older Optuna \(revision v3.0.0.d\): `autotune storage upgrade`") as caught:
+        StudyStore.create(address, "paper", PAPER)
+    assert "\n" not in str(caught.value)
+    done = upgrade(address)
+    assert (done.before, done.after) == (OLDER, NOW)
+    assert len(StudyStore.read(address, "paper").runs()) == 1
+    if sqlite_path(address) is not None:
+        assert storages.copies(tmp_path) == [f"autotune.db.{OLDER}.bak"]
+        assert storages.rows(f"sqlite:///{done.copy}") == before
     assert upgrade(address) is None
 
 
 def test_an_older_optunas_tables_are_not_read(address):
     StudyStore.create(address, "paper", PAPER)
-    old_storages.set_revision(address, OLDER)
+    storages.set_revision(address, OLDER)
     with pytest.raises(StorageError, match=r"older Optuna \(revision v3\.0\.0\.d\): `autotune storage upgrade`"):
         study_names(address)
 
 
 def test_a_newer_optunas_tables_are_refused_in_words(address):
     StudyStore.create(address, "paper", PAPER)
-    old_storages.set_revision(address, NEWER)
-    before = old_storages.rows(address)
+    storages.set_revision(address, NEWER)
+    before = storages.rows(address)
     secret = re.search(r":([^:/@]+)@", address)
     for use in (
         lambda: StudyStore.read(address, "paper"),
@@ -127,26 +131,26 @@ def test_a_newer_optunas_tables_are_refused_in_words(address):
             use()
         assert "\n" not in str(caught.value)
         assert secret is None or secret[1] not in str(caught.value)
-    assert old_storages.rows(address) == before
+    assert storages.rows(address) == before
 
 
 def test_without_room_for_the_copy_nothing_is_changed(sqlite, tmp_path, monkeypatch):
-    old_storages.first(sqlite)
-    before = old_storages.rows(sqlite)
+    older(sqlite)
+    before = storages.rows(sqlite)
     usage = namedtuple("usage", "total used free")
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 1000, 1000))
         with pytest.raises(StorageError, match=r"no space: \d+ MB are needed, 0 MB are free; nothing was changed"):
             upgrade(sqlite)
-    assert old_storages.rows(sqlite) == before
+    assert storages.rows(sqlite) == before
     assert list(tmp_path.glob("*.bak*")) == []
-    assert upgrade(sqlite).before == 0
+    assert upgrade(sqlite).before == OLDER
 
 
 # What a full disk does in the middle of the copy: no file may become longer than a part of it.
 FULL = """
 import resource, sys
-from autotune.errors import StorageError
+from autotune.errors import BusyError, StorageError
 from autotune.storage.upgrade import upgrade
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
 try:
@@ -157,30 +161,35 @@ except StorageError as error:
 
 
 def test_a_copy_that_breaks_off_leaves_nothing_behind(sqlite, tmp_path):
-    old_storages.first(sqlite)
+    older(sqlite)
     assert sqlite_path(sqlite).stat().st_size > 70_000
-    before = old_storages.rows(sqlite)
+    before = storages.rows(sqlite)
     ended = subprocess.run([sys.executable, "-c", FULL, sqlite], check=False, capture_output=True, text=True)
-    assert "copied before it is brought up to date; that failed" in ended.stdout, ended.stderr
-    assert old_storages.rows(sqlite) == before
+    assert "copied before they are brought up to date; that failed" in ended.stdout, ended.stderr
+    assert storages.rows(sqlite) == before
     assert list(tmp_path.glob("*.bak*")) == []
-    assert upgrade(sqlite).before == 0
+    assert upgrade(sqlite).before == OLDER
 
 
 def test_a_copy_never_takes_the_place_of_another(sqlite, tmp_path):
-    old_storages.first(sqlite)
-    (tmp_path / "autotune.db.v0.bak").write_bytes(b"precious")
-    assert upgrade(sqlite).copy.name == "autotune.db.v0.1.bak"
-    assert (tmp_path / "autotune.db.v0.bak").read_bytes() == b"precious"
+    older(sqlite)
+    (tmp_path / f"autotune.db.{OLDER}.bak").write_bytes(b"precious")
+    assert upgrade(sqlite).copy.name == f"autotune.db.{OLDER}.1.bak"
+    assert (tmp_path / f"autotune.db.{OLDER}.bak").read_bytes() == b"precious"
 
 
-def test_who_could_read_before_reads_after(postgresql_server, postgresql):
-    old_storages.second(postgresql)
-    database = postgresql.rpartition("/")[2]
-    postgresql_server.execute("CREATE USER visitor PASSWORD 'v'")
-    postgresql_server.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor", database)
-    url = postgresql_server.url(database, user="visitor", password="v")
-    with pytest.raises(StorageError, match="older autotune"):
-        study_names(url)
-    upgrade(postgresql)
-    assert len(StudyStore.read(url, "mine").runs()) == 3
+def test_a_file_that_is_worked_on_is_left_alone(sqlite, tmp_path):
+    older(sqlite)
+    before = storages.rows(sqlite)
+    lock = tmp_path / "autotune.db.paper.lock"
+    hold = "import pathlib, sys; from autotune.storage.study_lock import StudyLock; "
+    hold += "lock = StudyLock.acquire(pathlib.Path(sys.argv[1]), 'paper'); print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", hold, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(BusyError, match=f"held by process {holder.pid} on"):
+            upgrade(sqlite)
+        assert storages.rows(sqlite) == before
+        assert storages.copies(tmp_path) == []
+        holder.stdin.close()
+    assert upgrade(sqlite).before == OLDER

@@ -1,0 +1,79 @@
+"""What a storage holds, row by row, and storages that another program or another version wrote."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import optuna
+import sqlalchemy as sa
+from optuna.distributions import IntDistribution
+from optuna.storages import RDBStorage
+from optuna.trial import TrialState, create_trial
+
+
+def foreign(url, name="another program's"):
+    """Write a study of another program, which calls its attributes as autotune does."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(storage=RDBStorage(url), study_name=name)
+    study.set_user_attr("verdict", {"winner": 0})
+    params, distributions = {"pause": 1}, {"pause": IntDistribution(1, 6)}
+    attributes = {"bound": 3.0}
+    study.add_trial(
+        create_trial(
+            state=TrialState.COMPLETE, params=params, distributions=distributions, value=1.0, user_attrs=attributes
+        )
+    )
+
+
+def rows(url):
+    """Return everything that a storage holds, by table, but for its version."""
+    engine = sa.create_engine(url)
+    metadata = sa.MetaData()
+    with engine.connect() as connection:
+        metadata.reflect(connection)
+        found = {
+            name: sorted(map(repr, connection.execute(sa.select(table)).all()))
+            for name, table in metadata.tables.items()
+            if name != "autotune_schema"
+        }
+    engine.dispose()
+    assert any(found.values()), "there is nothing in this storage"
+    return found
+
+
+def version(url):
+    """Return the version of a storage."""
+    engine = sa.create_engine(url)
+    with engine.connect() as connection:
+        found = connection.execute(sa.text("SELECT version FROM autotune_schema")).scalar_one()
+    engine.dispose()
+    return found
+
+
+def set_version(url, version):
+    """Let a storage be of another version; 0 is from before there were versions."""
+    if version:
+        _change(url, f"UPDATE autotune_schema SET version = {int(version)}")
+    else:
+        _change(url, "DROP TABLE autotune_schema")
+
+
+def set_revision(url, revision):
+    """Let Optuna's tables be of another revision."""
+    _change(url, f"UPDATE alembic_version SET version_num = '{revision}'")
+
+
+def copies(folder: Path):
+    """Return the copies of storages that were made, by name; each must be a whole database."""
+    found = sorted(folder.glob("*.bak"))
+    for one in found:
+        with closing(sqlite3.connect(one)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    return [one.name for one in found]
+
+
+def _change(url, statement):
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        assert connection.execute(sa.text(statement)).rowcount != 0
+    engine.dispose()
