@@ -2,34 +2,25 @@
 
 import ctypes
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Mapping
 from functools import cache
 
 from launchers.environment import job_environment
-from launchers.mpi import MpiFlavour, MpiKind, mpi_environment
+from launchers.mpi import MpiFlavour, mpi_environment, start_commands
+from launchers.mpi.open_mpi import OPEN_MPI
 
-_COMMANDS = ("mpirun", "mpiexec", "mpiexec.hydra", "srun")
 # On a login node `mpirun` may be a script that asks a licence server or a file system.
 _PATIENCE_S = 20.0
-
-# What the commands print about themselves when asked for their version; the first that matches is it.
-_VERSIONS = (
-    (MpiKind.OPEN_MPI, re.compile(r"\(Open ?MPI\)\s+v?(\d+(?:\.\d+)*)", re.IGNORECASE)),
-    (MpiKind.OPEN_MPI, re.compile(r"\(OpenRTE\)\s+v?(\d+(?:\.\d+)*)")),
-    (MpiKind.INTEL_MPI, re.compile(r"Intel\(R\) MPI Library.*?Version\s+(\d+(?:\.\d+)*)", re.DOTALL)),
-    (MpiKind.MPICH, re.compile(r"HYDRA build details:.*?Version:\s+(\d+(?:\.\d+)*)", re.DOTALL)),
-    (MpiKind.SRUN, re.compile(r"^slurm(?:-wlm)?\s+(\d+(?:\.\d+)*)", re.MULTILINE)),
-)
 
 
 def flavour_of(version_text: str, path: str = "mpirun") -> MpiFlavour | None:
     """Read what `mpirun --version` (or `mpiexec`, `srun`) printed; None if it is none that is known."""
-    for kind, pattern in _VERSIONS:
-        if match := pattern.search(version_text):
-            return MpiFlavour(kind, tuple(map(int, match[1].split("."))), path)
+    for kind in start_commands():
+        version = kind.version_of(version_text)
+        if version is not None:
+            return MpiFlavour(kind, version, path)
     return None
 
 
@@ -39,7 +30,7 @@ def detect(path: str | None = None) -> MpiFlavour | None:
 
     `path` is the search path, by default the one of this process. The answer is remembered.
     """
-    for command in _COMMANDS:
+    for command in dict.fromkeys(name for kind in start_commands() for name in kind.commands):
         found = shutil.which(command, path=path)
         if found is None:
             continue
@@ -51,7 +42,7 @@ def detect(path: str | None = None) -> MpiFlavour | None:
 
 def _version_text(command: str) -> str:
     # Open MPI refuses to say its version to root in some releases.
-    allowed: Mapping[str, str] = mpi_environment(MpiFlavour(MpiKind.OPEN_MPI, (5,)), user_id=os.geteuid())
+    allowed: Mapping[str, str] = mpi_environment(MpiFlavour(OPEN_MPI, (5,)), user_id=os.geteuid())
     try:
         done = subprocess.run(
             [command, "--version"],

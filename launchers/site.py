@@ -3,7 +3,8 @@
 import sys
 from dataclasses import dataclass, field
 
-from launchers.mpi import MpiFlavour, MpiKind
+from launchers.mpi import MpiFlavour
+from launchers.mpi.open_mpi import OPEN_MPI
 
 GIBIBYTE = 2**30
 
@@ -41,6 +42,6 @@ class Site:
     exclusive: bool = False
     max_jobs: int = 100
     poll_s: float = 30.0
-    mpi: MpiFlavour = field(default_factory=lambda: MpiFlavour(MpiKind.OPEN_MPI))
+    mpi: MpiFlavour = field(default_factory=lambda: MpiFlavour(OPEN_MPI))
     python: str = sys.executable
     by_chunks: bool = True

@@ -20,14 +20,14 @@ from autotune.machines.identity import config_folder
 from autotune.machines.this_machine import Machine
 from autotune.studyfile import NAME
 from autotune.tomlfiles.errors import explain
-from launchers.mpi import MpiFlavour, MpiKind
+from launchers.mpi import MpiFlavour, start_commands
+from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.site import Site
 from spaces.parameters.errors import did_you_mean
 
 _LONGEST_S = 366 * 86400.0
 _LONGEST_PAUSE_S = 86400.0
 _MOST_MEMORY_GIB = 2.0**20
-_STARTS = {MpiKind.SRUN: "srun", MpiKind.INTEL_MPI: "mpiexec.hydra", MpiKind.MPICH: "mpiexec"}
 Line = Annotated[str, Field(pattern=r"^[^\n\r\x00]+$")]
 Word = Annotated[str, Field(pattern=r"^[^\s\x00]+$")]
 
@@ -100,7 +100,7 @@ class SiteFile(BaseModel):
     @classmethod
     def _starts(cls, value: str) -> str:
         if _flavour(value, None) is None:
-            kinds = ", ".join(MpiKind)
+            kinds = ", ".join(map(str, start_commands()))
             msg = f"must be one of {kinds}, with a version if it is known (Open MPI 4.1.2)"
             raise ValueError(msg)
         return value
@@ -263,7 +263,7 @@ def _cluster(file: SiteFile, path: Path) -> Cluster:
         exclusive=file.exclusive,
         max_jobs=file.max_jobs,
         poll_s=file.poll_s,
-        mpi=_flavour(file.mpi, file.start) or MpiFlavour(MpiKind.OPEN_MPI),
+        mpi=_flavour(file.mpi, file.start) or MpiFlavour(OPEN_MPI),
         by_chunks=file.by_chunks,
         **({"python": os.path.expanduser(file.python)} if file.python else {}),  # noqa: PTH111  a word for another machine
     )
@@ -271,9 +271,9 @@ def _cluster(file: SiteFile, path: Path) -> Cluster:
 
 
 def _flavour(text: str, start: str | None) -> MpiFlavour | None:
-    for kind in MpiKind:
-        name, _, version = text.partition(kind.value)
+    for kind in start_commands():
+        name, _, version = text.partition(kind.name)
         if name == "" and re.fullmatch(r"(\s+\d+(\.\d+)*)?", version):
             numbers = tuple(int(part) for part in version.split(".")) if version.strip() else ()
-            return MpiFlavour(kind, numbers, start or _STARTS.get(kind, "mpirun"))
+            return MpiFlavour(kind, numbers, start or kind.default_path)
     return None

@@ -14,7 +14,7 @@ from autotune.machines.figure import Figure, best, middle
 from launchers.base import STDERR, STDOUT, LaunchError
 from launchers.job import Job, MpiStart, Resources
 from launchers.local import LocalLauncher
-from launchers.mpi import MpiFlavour, MpiKind
+from launchers.mpi import MpiFlavour
 from launchers.run import run
 
 SOURCE = Path(__file__).with_name("pingpong.c")
@@ -42,15 +42,14 @@ def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> tuple[di
     if flavour is None:
         msg = "no MPI start command is known here"
         raise PingPongError(msg)
-    if flavour.kind is MpiKind.SRUN and not os.environ.get("SLURM_JOB_ID"):
-        # Outside of one it would ask for nodes, and wait for them.
-        msg = "srun starts ranks in an allocation only: measure in a job"
+    needed = flavour.kind.allocation_variable
+    if needed is not None and not os.environ.get(needed):
+        msg = f"{flavour.kind.default_path} starts ranks in an allocation only: measure in a job"
         raise PingPongError(msg)
     with tempfile.TemporaryDirectory(prefix="autotune-pingpong-") as name:
         folder = Path(name)
         compiled = _compiled(folder / "pingpong")
-        kind = "openmpi" if flavour.kind is MpiKind.OPEN_MPI else "mpich"
-        by_python = (sys.executable, "-P", rank.__file__, kind)
+        by_python = (sys.executable, "-P", rank.__file__, flavour.kind.interface)
         argv = (str(folder / "pingpong"),) if compiled else by_python
         return read_output(_run(flavour, argv, folder, cpus)), "" if compiled else BY_PYTHON
 

@@ -2,16 +2,14 @@
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.machines.this_machine import FACTS
+from launchers.mpi import start_commands
 from spaces.expressions.functions import FUNCTIONS
 
-# What starts ranks, and its options that take a number of them.
-_STARTERS = frozenset({"mpirun", "mpiexec", "orterun", "srun"})
-_RANK_OPTIONS = frozenset({"-np", "-n", "--np", "-c", "--ntasks"})
 _THREAD_OPTIONS = frozenset({"-t", "-T", "--threads", "--nthreads", "--num-threads", "-nt"})
 _THREAD_VARIABLES = re.compile(r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR|GOTO)_NUM_THREADS")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
@@ -60,8 +58,8 @@ def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
         left = left[1:]
     while len(left) > 1 and _VARIABLE.fullmatch(left[0]):
         found.variable(left.pop(0))
-    if len(left) > 1 and Path(left[0]).name in _STARTERS:
-        left = found.starter(left)
+    if len(left) > 1 and (options := _rank_options(Path(left[0]).name)):
+        left = found.starter(left, options)
     found.program(left)
     return CommandLineProposal(tuple(found.argv), tuple(found.environment), tuple(found.knobs))
 
@@ -85,13 +83,13 @@ class _Apart:
         else:
             self.environment.append((name, _escaped(value)))
 
-    def starter(self, words: list[str]) -> list[str]:
+    def starter(self, words: list[str], rank_options: Collection[str]) -> list[str]:
         """Take off what starts ranks, if there is nothing about it that this does not understand."""
         at = 1
         ranks = None
         while at < len(words) and words[at].startswith("-"):
             option, equals, value = words[at].partition("=")
-            if option not in _RANK_OPTIONS or (not equals and at + 1 >= len(words)):
+            if option not in rank_options or (not equals and at + 1 >= len(words)):
                 return words
             value = value if equals else words[at + 1]
             if not _WHOLE.fullmatch(value) or int(value) < 1:
@@ -137,6 +135,11 @@ class _Apart:
         knob = Knob(name, value, where, kind)
         self.knobs.append(knob)
         return knob
+
+
+def _rank_options(program: str) -> frozenset[str]:
+    """Return the options that take the number of ranks, empty for what is no MPI start command."""
+    return frozenset().union(*(one.rank_options for one in start_commands() if program in one.commands))
 
 
 def _number(text: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from launchers import Job, LaunchError, MpiStart, Resources
 from launchers.detect import detect
-from launchers.mpi import MpiKind
+from launchers.mpi.open_mpi import OPEN_MPI
 from objectives.base import Output, Plan, PlanError, RunJob
 from objectives.linked import linked_libraries
 from objectives.qe import blas, libraries, pseudo
@@ -237,7 +237,7 @@ def _allocators() -> tuple[str, ...]:
 def _transports(cores: int) -> tuple[str, ...]:
     """Return the ways to exchange data that MPI has here beside its own."""
     flavour = detect()
-    is_known = flavour is not None and flavour.kind is MpiKind.OPEN_MPI and flavour.version[:1] == (4,)
+    is_known = flavour is not None and flavour.kind == OPEN_MPI and flavour.version[:1] == (4,)
     return tuple(TRANSPORTS) if is_known and flavour is not None and flavour.single_copy and cores > 1 else ()
 
 

@@ -1,7 +1,11 @@
 import pytest
 
 from launchers.detect import detect, flavour_of, may_read_memory
-from launchers.mpi import MpiFlavour, MpiKind
+from launchers.mpi import MpiFlavour
+from launchers.mpi.intel_mpi import INTEL_MPI
+from launchers.mpi.mpich import MPICH
+from launchers.mpi.open_mpi import OPEN_MPI
+from launchers.mpi.srun import SRUN
 
 HYDRA = """HYDRA build details:
     Version:                                 4.0.2
@@ -15,20 +19,20 @@ Copyright 2003-2026, Intel Corporation.
 VERSIONS = [
     (
         "mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n",
-        MpiKind.OPEN_MPI,
+        OPEN_MPI,
         (4, 1, 4),
     ),
     (
         "mpirun (Open MPI) 5.0.11\n\nReport bugs to https://www.open-mpi.org/community/help/\n",
-        MpiKind.OPEN_MPI,
+        OPEN_MPI,
         (5, 0, 11),
     ),
-    ("mpirun (Open MPI) 4.1.7rc1\n", MpiKind.OPEN_MPI, (4, 1, 7)),
-    ("mpiexec (OpenRTE) 4.0.3\n", MpiKind.OPEN_MPI, (4, 0, 3)),
-    (HYDRA, MpiKind.MPICH, (4, 0, 2)),
-    (INTEL, MpiKind.INTEL_MPI, (2021, 18, 1)),
-    ("slurm 23.02.7\n", MpiKind.SRUN, (23, 2, 7)),
-    ("slurm-wlm 22.05.8\n", MpiKind.SRUN, (22, 5, 8)),
+    ("mpirun (Open MPI) 4.1.7rc1\n", OPEN_MPI, (4, 1, 7)),
+    ("mpiexec (OpenRTE) 4.0.3\n", OPEN_MPI, (4, 0, 3)),
+    (HYDRA, MPICH, (4, 0, 2)),
+    (INTEL, INTEL_MPI, (2021, 18, 1)),
+    ("slurm 23.02.7\n", SRUN, (23, 2, 7)),
+    ("slurm-wlm 22.05.8\n", SRUN, (22, 5, 8)),
 ]
 
 
@@ -54,7 +58,7 @@ def test_the_first_known_command_is_found(tmp_path):
     command(tmp_path / "a b", "srun", VERSIONS[6][0])
     found = detect(f"{tmp_path}/a b")
     assert found is not None
-    assert (found.kind, found.version, found.path) == (MpiKind.MPICH, (4, 0, 2), f"{tmp_path}/a b/mpiexec")
+    assert (found.kind, found.version, found.path) == (MPICH, (4, 0, 2), f"{tmp_path}/a b/mpiexec")
 
 
 def test_a_command_that_cannot_run_is_passed_over(tmp_path):

@@ -11,7 +11,8 @@ import pytest
 
 from launchers import STDOUT, EndReason, Job, JobState, LaunchError, MpiStart, Resources
 from launchers.local import LocalLauncher, online_cpus, sweep
-from launchers.mpi import MpiFlavour, MpiKind
+from launchers.mpi import MpiFlavour
+from launchers.mpi.mpich import MPICH
 from launchers.processes import JOB_VARIABLE, mark_of
 from launchers.run import run
 from launchers.supervisor import descendants, memory_bytes, start_time
@@ -215,7 +216,7 @@ def test_one_machine_is_one_node(folder):
     with pytest.raises(LaunchError, match="2 nodes"):
         LocalLauncher().submit(Job(("true",), folder, resources=Resources(nodes=2)))
     on_two = Job(("true",), folder, mpi=MpiStart(4), resources=Resources(4, nodes=2, cpus=(0, 1), hosts=("a", "b")))
-    command = LocalLauncher(MpiFlavour(MpiKind.MPICH, (4,), "mpiexec")).command(on_two)
+    command = LocalLauncher(MpiFlavour(MPICH, (4,), "mpiexec")).command(on_two)
     assert command == ["mpiexec", "-n", "4", "-hosts", "a,b", "-ppn", "2", "true"]
 
 
@@ -231,7 +232,7 @@ def test_a_number_that_is_another_process_by_now_is_not_the_job(folder):
 
 
 def test_a_launcher_travels_to_workers():
-    launcher = LocalLauncher(MpiFlavour(MpiKind.MPICH, (4, 0)), grace_s=1.0)
+    launcher = LocalLauncher(MpiFlavour(MPICH, (4, 0)), grace_s=1.0)
     assert pickle.loads(pickle.dumps(launcher)) == launcher
 
 

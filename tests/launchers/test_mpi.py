@@ -9,19 +9,22 @@ from launchers import Job, MpiStart, Resources
 from launchers.mpi import (
     CannotStartRanksError,
     MpiFlavour,
-    MpiKind,
     flavour_record,
+    intel_mpi,
     mpi_argv,
     mpi_environment,
+    mpich,
     notes,
+    open_mpi,
     script_flavour,
+    srun,
 )
 
-OPEN_MPI_4 = MpiFlavour(MpiKind.OPEN_MPI, (4, 1, 4))
-OPEN_MPI_5 = MpiFlavour(MpiKind.OPEN_MPI, (5, 0, 11))
-MPICH = MpiFlavour(MpiKind.MPICH, (4, 0, 2), "mpiexec")
-INTEL_MPI = MpiFlavour(MpiKind.INTEL_MPI, (2021, 18, 1))
-SRUN = MpiFlavour(MpiKind.SRUN, (22, 5, 8), "srun")
+OPEN_MPI_4 = MpiFlavour(open_mpi.OPEN_MPI, (4, 1, 4))
+OPEN_MPI_5 = MpiFlavour(open_mpi.OPEN_MPI, (5, 0, 11))
+MPICH = MpiFlavour(mpich.MPICH, (4, 0, 2), "mpiexec")
+INTEL_MPI = MpiFlavour(intel_mpi.INTEL_MPI, (2021, 18, 1))
+SRUN = MpiFlavour(srun.SRUN, (22, 5, 8), "srun")
 FLAVOURS = [OPEN_MPI_4, OPEN_MPI_5, MPICH, INTEL_MPI, SRUN]
 
 ONLINE = range(8)
@@ -221,4 +224,4 @@ def test_a_script_uses_the_flavour_of_the_run_by_its_plain_name(flavour):
 
 
 def test_a_script_without_a_record_uses_open_mpi():
-    assert script_flavour({}) == MpiFlavour(MpiKind.OPEN_MPI)
+    assert script_flavour({}) == MpiFlavour(open_mpi.OPEN_MPI)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from launchers import Job, MpiStart, Resources
 from launchers.batch import BatchLauncher
-from launchers.mpi import MpiFlavour, MpiKind
+from launchers.mpi import MpiFlavour
+from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.schedulers.base import request, safe_name
 from launchers.schedulers.catalogue import SCHEDULERS
 from launchers.schedulers.pbs import PBS
@@ -196,7 +197,7 @@ def test_a_usual_name_stays():
 def test_chunks_hold_what_was_asked(ranks, nodes, gpus):
     nodes = min(nodes, ranks)
     job = Job(("a",), FOLDER, mpi=MpiStart(ranks), resources=Resources(cores=ranks, nodes=nodes, gpus=gpus))
-    site = replace(PLAIN, cores_per_node=2000, mpi=MpiFlavour(MpiKind.OPEN_MPI))
+    site = replace(PLAIN, cores_per_node=2000, mpi=MpiFlavour(OPEN_MPI))
     (select,) = [line for line in PBS.head(request(job, site), site) if "select=" in line]
     totals = {"chunks": 0, "ncpus": 0, "mpiprocs": 0, "ngpus": 0}
     for chunk in select.partition("select=")[2].split("+"):

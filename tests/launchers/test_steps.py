@@ -12,7 +12,8 @@ from autotune.execution.task import describe_job
 from launchers import STDERR, STDOUT, EndReason, Job, MpiStart, Resources, Usage
 from launchers.detect import detect
 from launchers.local import LocalLauncher
-from launchers.mpi import MpiFlavour, MpiKind
+from launchers.mpi import MpiFlavour
+from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.run import run
 from launchers.steps import STEPS_FILE, steps_in
 from tests.launchers.jobs import left_in, python, wait_for, wait_for_end
@@ -98,7 +99,7 @@ def test_a_job_script_prepares_once_and_makes_folders(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.c").write_text("int main(void) { return 0; }\n")
     job = Job(("./a",), tmp_path, mpi=MpiStart(2), resources=Resources(2), prepare=(("gcc", "-o", "a", "in/a.c"),))
-    text = sh(JobScript("mine", {}, describe_job(job), Usage(1.0), MpiFlavour(MpiKind.OPEN_MPI)))
+    text = sh(JobScript("mine", {}, describe_job(job), Usage(1.0), MpiFlavour(OPEN_MPI)))
     lines = text.splitlines()
     assert lines.index("mkdir -p in") < lines.index("cat > in/a.c <<'END_OF_INPUT'") < lines.index("gcc -o a in/a.c")
     assert shlex.split(lines[-1])[0] == "mpirun"

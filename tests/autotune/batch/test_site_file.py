@@ -6,7 +6,7 @@ import pytest
 
 from autotune.batch.site_file import SiteError, find_cluster, site_files
 from autotune.errors import CannotRunHereError
-from launchers.mpi import MpiKind
+from launchers.mpi.open_mpi import OPEN_MPI
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def test_gadi_is_the_machine_of_the_competitions_scripts():
     site, machine, _ = find_cluster("gadi", "pbs")
     assert (site.account, site.licences, site.directives) == ("jx00", ("qe",), ("-l wd",))
     assert (site.nodes * site.cores_per_node, machine.name) == (1536, "gadi")
-    assert (site.mpi.kind, site.mpi.version, site.mpi.path) == (MpiKind.OPEN_MPI, (4, 1, 2), "mpirun")
+    assert (site.mpi.kind, site.mpi.version, site.mpi.path) == (OPEN_MPI, (4, 1, 2), "mpirun")
     assert not site.by_chunks
 
 

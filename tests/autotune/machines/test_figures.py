@@ -26,7 +26,9 @@ from autotune.machines.software import find_blas
 from autotune.machines.this_machine import this_machine
 from autotune.machines.workers import WorkerError, Workers
 from launchers.detect import detect
-from launchers.mpi import MpiFlavour, MpiKind
+from launchers.mpi import MpiFlavour
+from launchers.mpi.open_mpi import OPEN_MPI
+from launchers.mpi.srun import SRUN
 
 TINY = Sizes(array_bytes=2**16, order=8, duration_s=0.001, repeats=2, file_bytes=2**16)
 MACHINE = MachineDescription(name="this", cpu=Cpu(cache_bytes=2**20))
@@ -92,7 +94,7 @@ def test_everything_that_can_be_measured_here(tmp_path):
 
 
 def test_one_core_has_one_figure_for_one_and_for_all(tmp_path):
-    one = bench(tmp_path, cpus=CORES[:1], flavour=MpiFlavour(MpiKind.OPEN_MPI))
+    one = bench(tmp_path, cpus=CORES[:1], flavour=MpiFlavour(OPEN_MPI))
     found = measure(MACHINE, one, lambda _: None, TINY)
     assert found.blas_flops == found.blas_flops_core
     assert found.memory_bandwidth_bytes_per_s == found.memory_bandwidth_core_bytes_per_s
@@ -234,9 +236,9 @@ def test_ranks_that_cannot_start_are_said(tmp_path, monkeypatch):
     with pytest.raises(PingPongError, match="no MPI start command"):
         message_figures(None, two)
     with pytest.raises(PingPongError, match="srun starts ranks in an allocation only"):
-        message_figures(MpiFlavour(MpiKind.SRUN, path=str(tmp_path / "srun")), two)
+        message_figures(MpiFlavour(SRUN, path=str(tmp_path / "srun")), two)
     with pytest.raises(PingPongError):
-        message_figures(MpiFlavour(MpiKind.OPEN_MPI, (4,), str(tmp_path / "no-mpirun")), two)
+        message_figures(MpiFlavour(OPEN_MPI, (4,), str(tmp_path / "no-mpirun")), two)
 
 
 @pytest.mark.real

@@ -10,10 +10,11 @@ from autotune import __version__
 from autotune.machines import provenance
 from autotune.machines.provenance import SessionFacts, at_start, session_facts
 from autotune.machines.this_machine import Machine, this_machine
-from launchers.mpi import MpiFlavour, MpiKind
+from launchers.mpi import MpiFlavour
+from launchers.mpi.open_mpi import OPEN_MPI
 
 MACHINE = Machine("node1", "Paper CPU", "zen3", (0, 1), 1, 2**34, "Linux-6.1")
-FLAVOUR = MpiFlavour(MpiKind.OPEN_MPI, (4, 1, 4))
+FLAVOUR = MpiFlavour(OPEN_MPI, (4, 1, 4))
 MEMINFO = "MemTotal:        8000000 kB\nMemFree:          100000 kB\nMemAvailable:    4000000 kB\n"
 
 

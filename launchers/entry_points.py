@@ -1,0 +1,50 @@
+"""What other distributions offer: entry points, as installed packages declare them."""
+
+from collections.abc import Collection
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+
+class EntryPointError(Exception):
+    """An installed distribution offers something that cannot be used; the message names the distribution."""
+
+
+def offered(group: str, taken: Collection[str] = ()) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by name; nothing is imported. `taken` are names that ship.
+
+    Raises:
+        EntryPointError: a name is taken, by what ships or by another distribution.
+    """
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        if point.name in taken:
+            msg = f"{describe(point)}: this name is taken by what ships with autotune; rename the entry point"
+            raise EntryPointError(msg)
+        if point.name in points:
+            msg = f"{describe(point)}: {describe(points[point.name])} has the same name; uninstall one of them"
+            raise EntryPointError(msg)
+        points[point.name] = point
+    return points
+
+
+def loaded(point: EntryPoint) -> Any:  # noqa: ANN401  whatever a distribution offers: its caller checks
+    """Import what an entry point names.
+
+    Raises:
+        EntryPointError: it cannot be imported; the message says why.
+    """
+    try:
+        return point.load()
+    except Exception as error:  # others' code: whatever it raises, the user has to see what it says
+        reason = " ".join(str(error).split())
+        msg = (
+            f"{describe(point)} cannot be loaded: {type(error).__name__}: {reason}; "
+            "mend it, or uninstall the distribution"
+        )
+        raise EntryPointError(msg) from error
+
+
+def describe(point: EntryPoint) -> str:
+    """Return an entry point and its distribution in words."""
+    distribution = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown distribution"
+    return f"entry point {point.name!r} ({point.value}) in group {point.group!r} of {distribution}"

@@ -1,0 +1,27 @@
+"""Intel MPI's `mpiexec.hydra`, which its `mpirun` calls."""
+
+import re
+
+from launchers.mpi.hydra import host_options
+from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart
+
+
+def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
+    options = ["-n", str(start.mpi.ranks), *host_options(start)]
+    if start.is_oversubscribed or start.mpi.bind_to == "none":
+        return [*options, "-genv", "I_MPI_PIN", "0"]
+    if start.cores:
+        return [*options, "-genv", "I_MPI_PIN_DOMAIN", f"[{start.masks()}]"]
+    if start.mpi.bind_to:
+        options += ["-genv", "I_MPI_PIN_DOMAIN", start.mpi.bind_to]
+    if start.mpi.map_by:
+        options += ["-genv", "I_MPI_PIN_ORDER", start.mpi.map_by]
+    return options
+
+
+INTEL_MPI = MpiStartCommand(
+    name="Intel MPI",
+    commands=("mpiexec.hydra", "mpirun", "mpiexec"),
+    version_patterns=(re.compile(r"Intel\(R\) MPI Library.*?Version\s+(\d+(?:\.\d+)*)", re.DOTALL),),
+    options=_options,
+)

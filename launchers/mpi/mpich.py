@@ -1,0 +1,23 @@
+"""MPICH's `mpiexec`."""
+
+import re
+
+from launchers.mpi.hydra import host_options
+from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart, given
+
+
+def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
+    options = ["-n", str(start.mpi.ranks), *host_options(start)]
+    if start.is_oversubscribed or start.mpi.bind_to == "none":
+        return [*options, "-bind-to", "none"]
+    if start.cores:
+        return [*options, "-bind-to", "user:" + ",".join("+".join(map(str, cores)) for cores in start.core_sets())]
+    return [*options, *given("-bind-to", start.mpi.bind_to), *given("-map-by", start.mpi.map_by)]
+
+
+MPICH = MpiStartCommand(
+    name="MPICH",
+    commands=("mpiexec", "mpirun", "mpiexec.hydra"),
+    version_patterns=(re.compile(r"HYDRA build details:.*?Version:\s+(\d+(?:\.\d+)*)", re.DOTALL),),
+    options=_options,
+)

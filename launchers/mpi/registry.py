@@ -1,0 +1,50 @@
+"""The MPI start commands: those that ship, and those of other distributions."""
+
+from functools import cache
+
+from launchers.entry_points import EntryPointError, describe, loaded, offered
+from launchers.mpi.intel_mpi import INTEL_MPI
+from launchers.mpi.mpich import MPICH
+from launchers.mpi.open_mpi import OPEN_MPI
+from launchers.mpi.srun import SRUN
+from launchers.mpi.start_command import MpiStartCommand
+
+GROUP = "autotune.mpi_start_commands"
+"""The group of entry points: each is a value of `MpiStartCommand`."""
+
+SHIPPED = (OPEN_MPI, INTEL_MPI, MPICH, SRUN)
+"""The order in which they are looked for; Open MPI counts where nothing else is said."""
+
+
+@cache
+def start_commands() -> tuple[MpiStartCommand, ...]:
+    """Return all start commands, those that ship first.
+
+    Raises:
+        EntryPointError: a distribution offers one that cannot be loaded, is no start command, or has a name that is
+            taken.
+    """
+    known = {command.name: command for command in SHIPPED}
+    for point in offered(GROUP).values():
+        command = loaded(point)
+        if not isinstance(command, MpiStartCommand):
+            msg = f"{describe(point)} must be a launchers.mpi.MpiStartCommand, got {type(command).__name__}"
+            raise EntryPointError(msg)
+        if command.name in known:
+            msg = f"{describe(point)}: an MPI start command called {command.name!r} is known already; rename it"
+            raise EntryPointError(msg)
+        known[command.name] = command
+    return tuple(known.values())
+
+
+def start_command(name: str) -> MpiStartCommand:
+    """Return the start command called `name`.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for command in start_commands():
+        if command.name == name:
+            return command
+    msg = f"no MPI start command is called {name!r}; known: {', '.join(map(str, start_commands()))}"
+    raise ValueError(msg)

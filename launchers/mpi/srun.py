@@ -1,0 +1,37 @@
+"""Slurm's `srun`, in an allocation."""
+
+import re
+
+from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart
+
+_BINDINGS = {"core": "cores", "hwthread": "threads", "socket": "sockets", "numa": "ldoms"}
+
+
+def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
+    mpi = start.mpi
+    options = [f"--nodes={start.nodes}", f"--ntasks={mpi.ranks}", "--export=ALL", "--kill-on-bad-exit=1"]
+    if start.hosts:
+        # Another step holds the hosts: the one that the coordinator's cluster runs in.
+        options += [f"--nodelist={','.join(start.hosts)}", f"--ntasks-per-node={start.slots}", "--overlap"]
+    if start.is_oversubscribed:
+        return [*options, "--overcommit", "--cpu-bind=none"]
+    options.append(f"--cpus-per-task={start.threads}")
+    if mpi.map_by:
+        options.append(f"--distribution={mpi.map_by}")
+    if start.cores:
+        # The cores are ours to share out: steps run side by side in one allocation.
+        options.append("--overlap")
+        if mpi.bind_to != "none":
+            return [*options, f"--cpu-bind=mask_cpu:{start.masks()}"]
+    return [*options, f"--cpu-bind={_BINDINGS.get(mpi.bind_to, mpi.bind_to)}"] if mpi.bind_to else options
+
+
+SRUN = MpiStartCommand(
+    name="Slurm srun",
+    commands=("srun",),
+    version_patterns=(re.compile(r"^slurm(?:-wlm)?\s+(\d+(?:\.\d+)*)", re.MULTILINE),),
+    options=_options,
+    rank_options=frozenset({"-n", "--ntasks"}),
+    # Outside of an allocation it would ask for nodes, and wait for them.
+    allocation_variable="SLURM_JOB_ID",
+)

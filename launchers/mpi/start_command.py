@@ -1,0 +1,124 @@
+"""What an MPI start command is: a value that says how it is recognised and what its options are."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from launchers.job import MpiStart
+
+
+@dataclass(frozen=True)
+class RankStart:
+    """What is to be started: `cores` are those that the job is kept to, empty if it may use the whole machine.
+
+    `capacity` is how many cores the job has. `shared` means that other jobs may use the same cores: default bindings
+    would put all of them on the first ones. `hosts` are the hosts of a job of several.
+    """
+
+    mpi: MpiStart
+    cores: tuple[int, ...]
+    capacity: int
+    shared: bool
+    nodes: int
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def slots(self) -> int:
+        """How many ranks a host of several takes: as even as can be."""
+        return -(-self.mpi.ranks // max(1, len(self.hosts)))
+
+    @property
+    def threads(self) -> int:
+        """How many cores a rank has."""
+        return max(1, self.capacity // self.mpi.ranks)
+
+    @property
+    def is_oversubscribed(self) -> bool:
+        """Whether ranks must share cores."""
+        return self.mpi.ranks > self.capacity
+
+    def core_sets(self) -> list[tuple[int, ...]]:
+        """Return the cores of each rank."""
+        k = self.threads
+        return [self.cores[k * rank : k * (rank + 1)] for rank in range(self.mpi.ranks)]
+
+    def masks(self) -> str:
+        """Return the cores of each rank as bit masks, in hexadecimal."""
+        return ",".join(hex(sum(1 << core for core in cores)) for cores in self.core_sets())
+
+
+class CannotStartRanksError(ValueError):
+    """What the job asks of the MPI start command cannot be said to it."""
+
+
+def _no_environment(_flavour: "MpiFlavour", _user_id: int) -> Mapping[str, str]:
+    return {}
+
+
+def _no_notes(_flavour: "MpiFlavour", _user_id: int) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class MpiStartCommand:
+    """A family of MPI start commands, such as Open MPI's.
+
+    Args:
+        name: What site files and records call it.
+        commands: The names of its programs, as they are looked for on the search path. Job scripts use the first.
+        version_patterns: What its programs print when asked for `--version`; group 1 is the version, such as `4.1.2`.
+        options: The options that start ranks, all but the job's own.
+        rank_options: The options that a user may give the number of ranks by, such as `-np`.
+        environment: The variables that it needs, given a flavour and the number of the user (0 is root).
+        notes: What the user should know of the way it starts ranks, given the same.
+        interface: Whose binary interface its library `libmpi` has.
+        allocation_variable: The variable that is set where it can start ranks, if it can do so in an allocation only.
+    """
+
+    name: str
+    commands: tuple[str, ...]
+    version_patterns: tuple[re.Pattern[str], ...]
+    options: Callable[["MpiFlavour", RankStart], list[str]]
+    rank_options: frozenset[str] = frozenset({"-n", "-np"})
+    environment: Callable[["MpiFlavour", int], Mapping[str, str]] = _no_environment
+    notes: Callable[["MpiFlavour", int], tuple[str, ...]] = _no_notes
+    interface: Literal["openmpi", "mpich"] = "mpich"
+    allocation_variable: str | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def default_path(self) -> str:
+        """The program that starts ranks where nobody says which."""
+        return self.commands[0]
+
+    def version_of(self, text: str) -> tuple[int, ...] | None:
+        """Return the version that a program printed, None if the program is not of this family."""
+        for pattern in self.version_patterns:
+            if match := pattern.search(text):
+                return tuple(map(int, match[1].split(".")))
+        return None
+
+
+@dataclass(frozen=True)
+class MpiFlavour:
+    """An MPI start command: `path` is its name or full path, `version` what it said of itself (may be empty).
+
+    `single_copy` says whether a process may read another one's memory here: containers often forbid it.
+    """
+
+    kind: MpiStartCommand
+    version: tuple[int, ...] = ()
+    path: str = "mpirun"
+    single_copy: bool = True
+
+    def __str__(self) -> str:
+        version = ".".join(map(str, self.version))
+        return f"{self.kind} {version} ({self.path})" if version else f"{self.kind} ({self.path})"
+
+
+def given(option: str, value: str | None) -> list[str]:
+    """Return an option with its value, nothing without one."""
+    return [option, value] if value else []
