@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from launchers import Job, JobStatus
+from objectives.kind import Runs
 from spaces import Configuration, Constraint, Parameter
 
 MetricKind = Literal["time", "rate", "other"]
@@ -72,6 +73,11 @@ class Measurement:
     details: Mapping[str, Any] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
 
+
+STEPS_VARIABLE = "AUTOTUNE_STEPS"
+CHECKPOINT_VARIABLE = "AUTOTUNE_CHECKPOINT"
+SEED_VARIABLE = "AUTOTUNE_SEED"
+"""The variables by which a program that works in steps may be told of `steps`, `checkpoint` and `seed` of `Context`."""
 
 CURVE = "curve"
 """The detail of a program that works in steps that holds the values of the target metric, a list of (step, value)."""
@@ -207,6 +213,28 @@ Draw = Callable[[Configuration, np.random.Generator], RecordedRun]
 
 
 @dataclass(frozen=True)
+class Reading:
+    """A number that was looked for: its value, or why it is not there."""
+
+    name: str
+    unit: str
+    value: float | None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What a person may see of one run: metrics, and the answer, as far as the objective reads them by themselves."""
+
+    metrics: tuple[Reading, ...] = ()
+    answer: Reading | None = None
+
+
+Look = Callable[[Output], Readings]
+"""Reads each figure of a run by itself."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """A program made ready to be tuned on this machine: the objective and the space it suggests.
 
@@ -218,7 +246,9 @@ class Plan:
     `alike` saves runs of configurations that could show nothing new. A program that `works_in_steps` tells its
     progress, stops at the step that it is asked to, and goes on from there. With `recorded` nothing is run: its runs
     are drawn from what was measured before, and their times are simulated; `space_size` is how many configurations
-    there were to be measured, where that is known.
+    there were to be measured, where that is known. `warnings` are remarks on options that are right and yet unwise.
+    `looks` reads each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who
+    makes the runs; the registry of objectives knows it.
     """
 
     objective: Objective
@@ -234,6 +264,9 @@ class Plan:
     recorded: Draw | None = None
     space_size: int | None = None
     installation: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    looks: Look | None = None
+    runs: Runs = "launched"
 
 
 class PlanError(Exception):

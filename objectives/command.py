@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,17 @@ from objectives.base import (
     PlanError,
     Progress,
     ProgressReader,
+    Reading,
+    Readings,
+    RunFailure,
     RunJob,
 )
 from objectives.commandcheck import is_made, mentions, missing_programs, read
 from objectives.commandoptions import CommandOptions, MetricOptions
+from objectives.commandwarnings import option_warnings
 from objectives.digest import file_digest
 from objectives.ending import check_disk, check_ending
-from objectives.figure import number_of, text_of
+from objectives.figure import Figure, number_of, text_of
 from objectives.inputfile import InputFile
 from objectives.templates import filled_in, names_in
 from spaces import Configuration
@@ -176,14 +181,32 @@ def planned(options: CommandOptions, files: tuple[InputFile, ...]) -> Plan:
     if "/" in program and found is not None:
         # Each run has a folder of its own, from where a relative path leads nowhere.
         options = options.model_copy(update={"argv": [str(Path(found).absolute()), *options.argv[1:]]})
+    objective = CommandObjective(options, files)
     return Plan(
-        objective=CommandObjective(options, files),
+        objective=objective,
         parameters=(),
         constraints=(),
         facts={},
         mentioned=tuple(sorted(placeholders(options, files))),
         identity=_identity(options, files, found),
+        warnings=tuple(option_warnings(options, objective.metrics[0])),
+        looks=partial(_look, options),
     )
+
+
+def _look(options: CommandOptions, output: Output) -> Readings:
+    answer = options.answer
+    return Readings(
+        tuple(_reading(metric.figure, metric.unit, output) for metric in options.metrics),
+        None if answer is None else _reading(answer.figure, answer.unit, output),
+    )
+
+
+def _reading(figure: Figure, unit: str, output: Output) -> Reading:
+    try:
+        return Reading(figure.name, unit, figure.value(output))
+    except RunFailure as error:
+        return Reading(figure.name, unit, None, str(error))
 
 
 def _identity(options: CommandOptions, files: tuple[InputFile, ...], program: str | None) -> dict[str, str]:

@@ -3,25 +3,107 @@
 import difflib
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from launchers.entry_points import EntryPointError, describe, loaded, offered
 from objectives.base import Plan, PlanError, RunJob
+from objectives.kind import ObjectiveKind, Program, Runs
+
+COMMAND = "command"
+"""The objective of any program, described in the study file alone."""
+
+REPLAY = "replay"
+"""The objective of studies that tell recorded measurements again."""
+
+GROUP = "autotune.objectives"
+"""The group of entry points by which other distributions offer objectives: each is a value of `ObjectiveKind`."""
 
 OBJECTIVES = {
-    "qe": "objectives.qe.plan",
-    "command": "objectives.command",
-    "ucx": "objectives.ucx.plan",
-    "training": "objectives.training.script",
-    "dna": "objectives.training.dna",
-    "ddp": "objectives.training.ddp",
-    "replay": "objectives.replay.plan",
-    "external": "objectives.external",
+    "qe": ObjectiveKind(
+        "objectives.qe.plan:plan",
+        quantities="objectives.qe.quantities:quantities",
+        terms="objectives.qe.quantities:terms",
+        programs=(
+            Program(
+                "pw.x",
+                "study qe",
+                "quantum-espresso",
+                "module load qe (or quantum-espresso)",
+                needed=True,
+                links_blas=True,
+            ),
+            Program(
+                "ld1.x", "study qe --input ceo2 (makes its pseudopotentials)", "quantum-espresso", "module load qe"
+            ),
+        ),
+    ),
+    COMMAND: ObjectiveKind("objectives.command:plan", is_generic=True, paths=("files.*.template",)),
+    "ucx": ObjectiveKind("objectives.ucx.plan:plan"),
+    "training": ObjectiveKind("objectives.training.script:plan", is_generic=True),
+    "dna": ObjectiveKind("objectives.training.dna:plan"),
+    "ddp": ObjectiveKind("objectives.training.ddp:plan"),
+    REPLAY: ObjectiveKind("objectives.replay.plan:plan", runs="recorded"),
+    "external": ObjectiveKind("objectives.external:plan", runs="told", is_generic=True),
 }
-"""Name -> module with a function `plan`."""
+"""The objectives that ship with autotune."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all objectives, those that ship first.
+
+    Raises:
+        PlanError: a distribution offers one whose name is taken.
+    """
+    return (*OBJECTIVES, *_others())
+
+
+def kind(name: str) -> ObjectiveKind:
+    """Return what is known of the objective called `name`.
+
+    Raises:
+        PlanError: there is no such objective, or the distribution that offers it is broken.
+    """
+    # Also where the name is one of ours: two objectives of one name are an error, whichever is meant.
+    others = _others()
+    if name in OBJECTIVES:
+        return OBJECTIVES[name]
+    if name in others:
+        return _offered_kind(others[name])
+    known = names()
+    close = difflib.get_close_matches(name, known, n=1)
+    suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+    msg = f"no objective is called {name!r}{suggestion}; known: {', '.join(known)}"
+    raise PlanError(msg)
+
+
+def is_known(name: str) -> bool:
+    """Whether there is an objective called `name`."""
+    try:
+        return name in names()
+    except PlanError:
+        return False
+
+
+def runs(name: str) -> Runs:
+    """Return who makes the runs of the objective called `name`; those of an unknown one count as launched."""
+    return _stored_kind(name).runs
+
+
+def is_generic(name: str) -> bool:
+    """Whether the objective called `name` stands for any program; an unknown one does not."""
+    return _stored_kind(name).is_generic
+
+
+def paths(name: str) -> tuple[str, ...]:
+    """Return which options of the objective called `name` are paths relative to the study file."""
+    return _stored_kind(name).paths
 
 
 def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
@@ -33,33 +115,66 @@ def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], r
     Raises:
         PlanError: there is no such objective, its options have errors, or the program cannot be tuned here.
     """
-    if name not in OBJECTIVES:
-        close = difflib.get_close_matches(name, OBJECTIVES, n=1)
-        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-        msg = f"no objective is called {name!r}{suggestion}; known: {', '.join(OBJECTIVES)}"
-        raise PlanError(msg)
-    module = importlib.import_module(OBJECTIVES[name])
-    planned: Plan = module.plan(options, machine=machine, run_job=run_job, folder=folder)
-    return planned
+    found = kind(name)
+    planned: Plan = _function(name, found.plan)(options, machine=machine, run_job=run_job, folder=folder)
+    return replace(planned, runs=found.runs)
 
 
 Quantities = Callable[[Mapping[str, npt.NDArray[Any]]], dict[str, npt.NDArray[np.float64]]]
 """Computes what a run time depends on from columns of parameters and facts, (n,) each, by name."""
 
-_QUANTITIES = {"qe": "objectives.qe.quantities"}
-
 
 def quantities(name: str) -> Quantities | None:
     """Return what is known of the physics of the objective called `name`, for a performance model; None if nothing."""
-    if name not in _QUANTITIES:
-        return None
-    found: Quantities = importlib.import_module(_QUANTITIES[name]).quantities
-    return found
+    where = _stored_kind(name).quantities
+    return None if where is None else _function(name, where)
 
 
 def terms(name: str) -> Quantities | None:
     """Return what the run time of the objective called `name` is a sum of, up to rates; None where nobody wrote it."""
-    if name not in _QUANTITIES:
-        return None
-    found: Quantities = importlib.import_module(_QUANTITIES[name]).terms
+    where = _stored_kind(name).terms
+    return None if where is None else _function(name, where)
+
+
+def _stored_kind(name: str) -> ObjectiveKind:
+    """Return what is known of a study's objective, nothing if its distribution is gone: the study can be read still."""
+    if name in OBJECTIVES:
+        return OBJECTIVES[name]
+    try:
+        return kind(name)
+    except PlanError:
+        return ObjectiveKind("")
+
+
+def _function(name: str, where: str) -> Callable[..., Any]:
+    """Import a function that the objective called `name` declares as `module:function`."""
+    module, _, function = where.partition(":")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    except Exception as error:  # others' code: whatever it raises, the user has to see what it says
+        if name in OBJECTIVES:
+            raise
+        reason = " ".join(str(error).split())
+        msg = f"{describe(_others()[name])}: {where} cannot be loaded: {type(error).__name__}: {reason}; mend it"
+        raise PlanError(msg) from error
+    return found
+
+
+@cache
+def _others() -> Mapping[str, EntryPoint]:
+    """Return the objectives that other distributions offer; none is imported."""
+    try:
+        return offered(GROUP, taken=OBJECTIVES)
+    except EntryPointError as error:
+        raise PlanError(str(error)) from error
+
+
+def _offered_kind(point: EntryPoint) -> ObjectiveKind:
+    try:
+        found = loaded(point)
+    except EntryPointError as error:
+        raise PlanError(str(error)) from error
+    if not isinstance(found, ObjectiveKind):
+        msg = f"{describe(point)} must be an objectives.kind.ObjectiveKind, got {type(found).__name__}"
+        raise PlanError(msg)
     return found

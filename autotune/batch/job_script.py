@@ -14,7 +14,7 @@ from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
 from launchers.schedulers import pbs as pbs_scheduler
 from launchers.schedulers import slurm as slurm_scheduler
 from launchers.site import Site
-from objectives.training.objective import CHECKPOINT, SEED
+from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
 from spaces import Configuration
 
 # A job script asks for more than was measured: production runs meet busier machines.
@@ -23,7 +23,7 @@ _MEMORY_MARGIN = 1.5
 _MINIMUM_WALLTIME_S = 600
 _END = "END_OF_INPUT"
 # A production run neither goes on from a checkpoint of tuning, nor draws its random numbers.
-_OF_TUNING = (CHECKPOINT, SEED)
+_OF_TUNING = (CHECKPOINT_VARIABLE, SEED_VARIABLE)
 
 
 @dataclass(frozen=True)

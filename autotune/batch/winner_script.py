@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from autotune.batch.job_script import FORMATS, JobScript
 from autotune.errors import CannotRunHereError, NothingWorkedError
-from autotune.records.study import EXTERNAL, REPLAY_NOTICE
+from autotune.records.study import REPLAY_NOTICE
 from autotune.results.summary import Summary, run_to_use
 from autotune.storage.study_store import StudyStore
 from launchers.mpi import script_flavour
@@ -26,7 +26,7 @@ def script_of(store: StudyStore, summary: Summary, form: str, site: "Site | None
             f"{REPLAY_NOTICE}"
         )
         raise CannotRunHereError(msg)
-    if summary.definition.objective == EXTERNAL:
+    if summary.definition.told:
         msg = f"the runs of study {summary.name!r} are made by another program: there is no job to write a script for"
         raise CannotRunHereError(msg)
     run = run_to_use(store, summary)

@@ -15,8 +15,9 @@ from autotune.formatting import shown
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import CheckReport
 from autotune.planning.check import check as examined
-from autotune.planning.trial_run import NumberRead, TrialRun, trial_run
+from autotune.planning.trial_run import TrialRun, trial_run
 from launchers.local import local_launcher
+from objectives.base import Reading
 
 
 def check(
@@ -42,7 +43,7 @@ def check(
         claim = CoreClaim.claim(machine.cpus)
         try:
             limit_s = found.study.budget.run_time_limit_s if found.study else None
-            tried = trial_run(found.plan.objective, found.space.default(), machine, launcher, limit_s)
+            tried = trial_run(found.plan, found.space.default(), machine, launcher, limit_s)
         finally:
             claim.release()
     code = _exit_code(found, tried)
@@ -114,7 +115,7 @@ def _print_run(tried: TrialRun) -> None:
             errors().print(f"  {line}", markup=False)
 
 
-def _told(one: NumberRead) -> str:
+def _told(one: Reading) -> str:
     if one.value is None:
         return one.why or f"{one.name}: not read"
     return f"{one.name}: {one.value:.10g} {one.unit}".rstrip()

@@ -13,25 +13,14 @@ from rich.table import Table
 from autotune.cli.common import AsJson, output, print_json
 from autotune.errors import ExitCode
 from autotune.machines.this_machine import this_machine
-from objectives.qe import blas as blas_libraries
+from objectives import blas as blas_libraries
+from objectives.kind import Program
+from objectives.registry import OBJECTIVES
 
 _LIBRARIES = ("optuna", "ray", "numpy", "scipy", "pandas", "pydantic")
 
 
-@dataclass(frozen=True)
-class Program:
-    """A program that some study needs. `needed` ones are those of `autotune study qe`."""
-
-    name: str
-    purpose: str
-    package: str
-    otherwise: str
-    version_argv: tuple[str, ...] = ()
-    needed: bool = False
-
-
-PROGRAMS = (
-    Program("pw.x", "study qe", "quantum-espresso", "module load qe (or quantum-espresso)", needed=True),
+_TOOLS = (
     Program(
         "mpirun",
         "programs with several ranks",
@@ -40,10 +29,15 @@ PROGRAMS = (
         ("mpirun", "--version"),
         needed=True,
     ),
-    Program("ld1.x", "study qe --input ceo2 (makes its pseudopotentials)", "quantum-espresso", "module load qe"),
     Program("sbatch", "Slurm job scripts", "slurm-client", "run on a login node", ("sbatch", "--version")),
     Program("qsub", "PBS job scripts", "", "run on a login node"),
 )
+
+PROGRAMS = sorted(
+    (*(program for kind in OBJECTIVES.values() for program in kind.programs), *_TOOLS),
+    key=lambda program: not program.needed,
+)
+"""What is looked for, the needed programs first."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +70,8 @@ def look(program: Program, which: Callable[[str], str | None] = shutil.which) ->
 
 
 def _blas_names() -> list[str]:
-    program = shutil.which("pw.x")
-    return [library.name for library in blas_libraries.find(Path(program))] if program else []
+    paths = [path for program in PROGRAMS if program.links_blas and (path := shutil.which(program.name))]
+    return [library.name for path in paths for library in blas_libraries.find(Path(path))]
 
 
 def doctor(as_json: AsJson = False) -> None:

@@ -13,9 +13,10 @@ from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, displayed, err
 from autotune.cli.study import SetOption
 from autotune.errors import StudyFileError
 from autotune.machines.this_machine import this_machine
-from autotune.records.study import REPLAY, REPLAY_NOTICE
+from autotune.records.study import REPLAY_NOTICE
 from autotune.storage.address import sqlite_path, storage_url
 from autotune.studyfile import StudyFile
+from objectives import registry
 
 if TYPE_CHECKING:
     from autotune.planning.prepare import Prepared
@@ -97,7 +98,7 @@ def _chosen(source: str, study_name: str | None, storage: str, changes: list[str
     known = studyfile.catalogue()
     if path.suffix == ".toml" or (source in known and study_name is None and _is_replay(known[source])):
         found = studyfile.load(studyfile.find(source), changes)
-        if found.objective != REPLAY:
+        if registry.runs(found.objective) != "recorded":
             msg = f"{source} is no replay: its objective is {found.objective!r}; a replay has objective = 'replay'"
             raise StudyFileError(msg)
         return found
@@ -118,13 +119,13 @@ def _chosen(source: str, study_name: str | None, storage: str, changes: list[str
             msg = f"there is no file {source}, and no storage {stored} that could hold a study of that name"
             raise StudyFileError(msg)
         options = {"table": storage, "study": source}
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.get("study") or path.name).lstrip("._-") or REPLAY
-    table = {"name": name, "objective": REPLAY, "options": options} | _settings(options)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.get("study") or path.name).lstrip("._-") or registry.REPLAY
+    table = {"name": name, "objective": registry.REPLAY, "options": options} | _settings(options)
     return studyfile.changed(table, changes, source)
 
 
 def _is_replay(path: Path) -> bool:
-    return studyfile.load(path).objective == REPLAY
+    return registry.runs(studyfile.load(path).objective) == "recorded"
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:

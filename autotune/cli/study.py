@@ -48,7 +48,7 @@ from autotune.execution.ray_node import host_and_port
 from autotune.execution.signals import pausable
 from autotune.formatting import shown
 from autotune.machines.this_machine import Machine
-from autotune.records.study import EXTERNAL, REPLAY, REPLAY_NOTICE
+from autotune.records.study import REPLAY_NOTICE
 from autotune.storage.address import shown as without_password
 from autotune.storage.address import storage_url
 from autotune.storage.study_lock import IfHeld
@@ -215,7 +215,7 @@ def study(
         print_json(summary.to_dict())
         return
     output().print(summary.best_text(), markup=False)
-    if chosen.objective == REPLAY:
+    if summary.definition.replay:
         return
     again = "" if storage == DEFAULT_STORAGE else f" --storage {shlex.quote(without_password(storage))}"
     output().print(f"job script: autotune best {stored_name}{again} --script pbs|slurm|sh", markup=False)
@@ -362,12 +362,12 @@ def _dry_run(chosen: StudyFile, machine: Machine, starter: LocalLauncher | Batch
     check_sampler(chosen.sampler)
     with tempfile.TemporaryDirectory() as scratch:
         prepared = prepare(chosen, machine, local_launcher(), Path(scratch) / "plan")
-        for note in (*((REPLAY_NOTICE,) if prepared.plan.recorded is not None else ()), *prepared.plan.notes):
+        for note in (*((REPLAY_NOTICE,) if prepared.plan.runs == "recorded" else ()), *prepared.plan.notes):
             errors().print(note, markup=False)
         known = preview(prepared.space, chosen.sampler, chosen.budget.most)
         for number, configuration in enumerate(known.proposals):
             output().print(f"# trial {number}: {shown(configuration)}", markup=False)
-            if prepared.plan.recorded is not None or chosen.objective == EXTERNAL:
+            if prepared.plan.runs != "launched":
                 continue  # nothing would be run
             folder = Path(scratch) / f"{number}"
             folder.mkdir()

@@ -11,7 +11,7 @@ from pathlib import Path
 from autotune.machines.description import Software
 from autotune.machines.this_machine import read_or_empty
 from launchers.detect import detect
-from objectives.qe.blas import LIBRARY, system_blas
+from objectives.blas import LIBRARY, system_blas
 
 # What a program may be linked with for linear algebra, the usual name first.
 BLAS_LIBRARIES = (LIBRARY, "libflexiblas.so.3", "libopenblas.so.0", "libmkl_rt.so.2", "libmkl_rt.so", "libblis.so.4")

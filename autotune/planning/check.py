@@ -15,7 +15,6 @@ from autotune import studyfile
 from autotune.errors import StudyFileError
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
-from autotune.records.study import REPLAY
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
@@ -31,8 +30,6 @@ from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
 from spaces import Configuration, Space
 from spaces.parameters.errors import did_you_mean
-
-COMMAND = "command"
 
 RUN_FOLDER = "RUN-FOLDER"
 """What the folder of a run is called before there is one."""
@@ -109,7 +106,7 @@ class _Examination:
             return
         self.found.study = study
         self._sampler(study)
-        plan = self._command(study) if study.objective == COMMAND else self._plan(study)
+        plan = self._command(study) if study.objective == registry.COMMAND else self._plan(study)
         self._space(study, plan)
         if self.found.mistakes or self.found.missing or plan is None:
             return
@@ -134,7 +131,7 @@ class _Examination:
         left = {key: value for key, value in table.items() if key not in {item["loc"][0] for item in items}}
         left.setdefault("name", "study")
         if "argv" in (left.get("options") or {}):
-            left.setdefault("objective", COMMAND)
+            left.setdefault("objective", registry.COMMAND)
         try:
             return studyfile.parse(left, "study")
         except StudyFileError:
@@ -184,13 +181,13 @@ class _Examination:
             try:
                 return registry.plan(
                     study.objective,
-                    resolved(study.options, folder) if study.objective == REPLAY else study.options,
+                    resolved(study.options, folder) if registry.runs(study.objective) == "recorded" else study.options,
                     machine=self.machine.facts,
                     run_job=lambda job: run_job(job, self.launcher),
                     folder=folder,
                 )
             except PlanError as error:
-                known = study.objective in registry.OBJECTIVES
+                known = registry.is_known(study.objective)
                 for line in str(error).splitlines():
                     problem = located(line if known else f"{line} @ objective", self.places, {})
                     (self.found.missing if problem.path is None else self.found.mistakes).append(problem)
@@ -199,7 +196,7 @@ class _Examination:
         return None
 
     def _space(self, study: StudyFile, plan: Plan | None) -> None:
-        if plan is None and study.objective != COMMAND:
+        if plan is None and study.objective != registry.COMMAND:
             return  # most of it is the objective's
         # Names that are mentioned were looked at, each with its own place.
         known = _NO_PLAN if plan is None else replace(plan, mentioned=())
@@ -233,25 +230,7 @@ def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str
         yield "the space has one configuration: there is nothing to tune"
     elif size is not None and size.exact and not study.budget.auto and size.value < study.budget.most:
         yield f"budget.trials is {study.budget.trials}, but there are {size.value} configurations: no more are tried"
-    if not isinstance(plan.objective, CommandObjective):
-        return
-    options = plan.objective.options
-    if not options.metrics:
-        yield "no metric is declared: the time of the whole run is optimised, the start of the program included"
-    target = plan.objective.metrics[0]
-    if options.prepare and any(metric.kind == "time" for metric in options.metrics[:1]) | (not options.metrics):
-        yield "runs that have lost are not stopped early, since the time of what prepares them does not count"
-    elif target.kind == "other":
-        yield (
-            f"{target.name} has no kind: runs that have lost cannot be stopped early (kind = 'time' if it is the time "
-            "of the run or of its main part, 'rate' if it is work per time, with progress)"
-        )
-    elif target.kind == "rate" and options.progress is None:
-        yield f"{target.name} is a rate, and there is no progress: runs that have lost cannot be stopped early"
-    if options.answer is None and options.success:
-        yield "no answer is compared with the default's: nothing but the success patterns would notice a fast wrong one"
-    elif options.answer is None:
-        yield "no answer is checked: a fast wrong answer would not be noticed"
+    yield from plan.warnings
 
 
 _NO_PLAN = Plan(CommandObjective(CommandOptions(argv=["true"])), (), (), {}, {})

@@ -11,7 +11,7 @@ from autotune.execution.task import run_job
 from autotune.machines.detect import quick_facts
 from autotune.machines.facts import Facts
 from autotune.machines.this_machine import Machine
-from autotune.records.study import EXTERNAL, REPLAY, Definition
+from autotune.records.study import Definition
 from autotune.records.workload import Workload
 from autotune.results.export import resolved
 from autotune.studyfile import StudyFile
@@ -54,7 +54,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they are not of one kind
     def planned(options: Mapping[str, Any], place: Path) -> tuple[Plan, Space]:
         plan = registry.plan(
             study.objective,
-            resolved(options, place) if study.objective == REPLAY else options,
+            resolved(options, place) if registry.runs(study.objective) == "recorded" else options,
             machine=machine.facts,
             run_job=lambda job: run_job(job, launcher),
             folder=place,
@@ -90,7 +90,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they are not of one kind
         installation=plan.installation,
         machine=machine.describe() | {"facts": described or quick_facts(machine)},
         # What was recorded, or is made elsewhere, does not depend on the machine that keeps it.
-        machine_identity={} if study.objective in {REPLAY, EXTERNAL} else {**machine.identity, **(session or {})},
+        machine_identity={**machine.identity, **(session or {})} if plan.runs == "launched" else {},
         version=__version__,
         study=study.model_dump(mode="json"),
     )

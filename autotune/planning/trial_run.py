@@ -7,23 +7,11 @@ from pathlib import Path
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
 from launchers import Launcher, LaunchError, Usage
-from objectives.base import Context, Objective, Output, RunFailure
-from objectives.command import CommandObjective
-from objectives.figure import Figure
+from objectives.base import Context, NumberRead, Output, Plan, Readings, RunFailure
 from spaces import Configuration
 
 _TAIL_LINES = 10
 _TAIL_CHARACTERS = 200
-
-
-@dataclass(frozen=True)
-class NumberRead:
-    """A number that was looked for: its value, or why it is not there."""
-
-    name: str
-    unit: str
-    value: float | None
-    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,9 +32,10 @@ class TrialRun:
 
 
 def trial_run(
-    objective: Objective, default: Configuration, machine: Machine, launcher: Launcher, limit_s: float | None
+    plan: Plan, default: Configuration, machine: Machine, launcher: Launcher, limit_s: float | None
 ) -> TrialRun:
     """Run the default configuration once, in a folder that is removed afterwards."""
+    objective = plan.objective
     with tempfile.TemporaryDirectory(prefix="autotune-check-") as scratch:
         folder = Path(scratch)
         job = objective.job(default, Context(folder, machine.cpus, limit_s))
@@ -64,28 +53,25 @@ def trial_run(
             output = run_job(job, launcher, follow)
         except LaunchError as error:
             return TrialRun(Usage(), None, failure=str(error))
-        return replace(_read(objective, output), steps=len(seen), last_step=seen[-1] if seen else None)
+        return replace(_read(plan, output), steps=len(seen), last_step=seen[-1] if seen else None)
 
 
-def _read(objective: Objective, output: Output) -> TrialRun:
+def _read(plan: Plan, output: Output) -> TrialRun:
     failure, metrics, answer = None, {}, None
     try:
-        measurement = objective.measure(output)
+        measurement = plan.objective.measure(output)
     except RunFailure as error:
         failure = f"{error.kind.value}: {error}"
     else:
         metrics, answer = dict(measurement.metrics), measurement.answer
     # A figure that cannot be read hides the others from `measure`, and a person wants to see them.
-    looked_for = _figures(objective)
+    seen = Readings() if plan.looks is None else plan.looks(output)
+    by_name = {reading.name: reading for reading in seen.metrics}
     readings = tuple(
-        _reading(looked_for[metric.name], metric.unit, output)
-        if metric.name in looked_for
-        else NumberRead(metric.name, metric.unit, metrics.get(metric.name))
-        for metric in objective.metrics
+        by_name.get(metric.name) or NumberRead(metric.name, metric.unit, metrics.get(metric.name))
+        for metric in plan.objective.metrics
     )
-    checked = None if answer is None else NumberRead(answer.name, answer.unit, answer.value)
-    if checked is None and isinstance(objective, CommandObjective) and objective.options.answer is not None:
-        checked = _reading(objective.options.answer.figure, objective.options.answer.unit, output)
+    checked = seen.answer if answer is None else NumberRead(answer.name, answer.unit, answer.value)
     return TrialRun(
         output.status.usage,
         output.status.exit_code,
@@ -94,19 +80,6 @@ def _read(objective: Objective, output: Output) -> TrialRun:
         failure=failure,
         tail=() if failure is None else _tail(output),
     )
-
-
-def _figures(objective: Objective) -> dict[str, Figure]:
-    if not isinstance(objective, CommandObjective):
-        return {}
-    return {metric.name: metric.figure for metric in objective.options.metrics}
-
-
-def _reading(figure: Figure, unit: str, output: Output) -> NumberRead:
-    try:
-        return NumberRead(figure.name, unit, figure.value(output))
-    except RunFailure as error:
-        return NumberRead(figure.name, unit, None, str(error))
 
 
 def _tail(output: Output) -> tuple[str, ...]:

@@ -7,14 +7,9 @@ from functools import cached_property
 from typing import Any, Self
 
 from autotune.records.outcome import Outcome
+from objectives import registry
 from objectives.base import Answer, Metric
 from spaces import Configuration
-
-REPLAY = "replay"
-"""The objective of studies that tell recorded measurements again."""
-
-EXTERNAL = "external"
-"""The objective of studies whose runs another program makes: it asks for configurations, and tells of each."""
 
 REPLAY_NOTICE = "replay of recorded measurements: times are simulated, nothing runs"
 """What every session and every summary of a replay says."""
@@ -57,7 +52,12 @@ class Definition:
     @property
     def replay(self) -> bool:
         """Whether its runs are recorded ones that are told again: nothing ran, and times are simulated."""
-        return self.objective == REPLAY
+        return registry.runs(self.objective) == "recorded"
+
+    @property
+    def told(self) -> bool:
+        """Whether another program makes its runs: it asks for configurations, and tells of each."""
+        return registry.runs(self.objective) == "told"
 
     @property
     def target(self) -> Metric:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from autotune import studyfile
 from autotune.errors import StudyFileError
-from autotune.records.study import EXTERNAL
 from autotune.studyfile import StudyFile
+from objectives import registry
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class CatalogueStudy:
     @property
     def ask_tell(self) -> bool:
         """Whether nothing is launched for it: an outside program asks for configurations, and makes the runs."""
-        return self.study.objective == EXTERNAL
+        return registry.runs(self.study.objective) == "told"
 
 
 @dataclass(frozen=True)

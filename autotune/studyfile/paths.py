@@ -1,37 +1,33 @@
 """Paths of a study file, which are relative to it: they must lead to the same place from every folder."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from objectives import registry
+
 
 def with_absolute_paths(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return a study's table whose templates of input files have full paths; `folder` is that of the study file.
+    """Return a study's table in which the paths that its objective declares are full; `folder` is the study file's.
 
     What is not of the form that it must have stays as it is: the check of the study says so.
     """
-    if table.get("objective") != "command":
-        return dict(table)
+    objective = table.get("objective")
+    paths = [path.split(".") for path in registry.paths(objective)] if isinstance(objective, str) else []
     found = dict(table)
-    if isinstance(found.get("options"), dict):
-        found["options"] = _options(found["options"], folder)
-    workloads = found.get("workloads")
-    if isinstance(workloads, dict):
-        found["workloads"] = {
-            name: _options(options, folder) if isinstance(options, dict) else options
-            for name, options in workloads.items()
-        }
-    return found
+    for path in paths:
+        found["options"] = _rooted(found.get("options"), path, folder)
+        found["workloads"] = _rooted(found.get("workloads"), ["*", *path], folder)
+    return {key: value for key, value in found.items() if key in table}
 
 
-def _options(options: dict[str, Any], folder: Path) -> dict[str, Any]:
-    files = options.get("files")
-    if not isinstance(files, list):
-        return options
-    return {**options, "files": [_file(file, folder) for file in files]}
-
-
-def _file(file: object, folder: Path) -> object:
-    if not isinstance(file, dict) or not isinstance(file.get("template"), str):
-        return file
-    return {**file, "template": str((folder / file["template"]).absolute())}
+def _rooted(value: object, path: Sequence[str], folder: Path) -> object:
+    """Return a value in which what lies at `path` is a full path; `*` stands for every item."""
+    if not path:
+        return str((folder / value).absolute()) if isinstance(value, str) else value
+    name, rest = path[0], path[1:]
+    if isinstance(value, dict):
+        return {key: _rooted(item, rest, folder) if name in {"*", key} else item for key, item in value.items()}
+    if isinstance(value, list) and name == "*":
+        return [_rooted(item, rest, folder) for item in value]
+    return value

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from autotune.errors import StudyFileError
-from autotune.records.study import EXTERNAL
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
 from objectives.base import Plan
 from spaces import (
@@ -55,7 +54,7 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
     )
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
-    if study.objective == EXTERNAL and study.workloads:
+    if plan.runs == "told" and study.workloads:
         errors.append("who asks is not told of another workload: give each a study of its own @ workloads")
     if study.budget.workers > 1 and plan.facts.get("gpus"):
         errors.append("trials on GPUs run one at a time: budget.workers = 1 @ budget.workers")

@@ -20,7 +20,7 @@ from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.warm_start import guide, warm_start
 from autotune.planning.prepare import Prepared, prepare
-from autotune.records.study import EXTERNAL, REPLAY, REPLAY_NOTICE
+from autotune.records.study import REPLAY_NOTICE
 from autotune.results.summary import Summary, summarise
 from autotune.search.asker import Asker
 from autotune.search.base import Proposer
@@ -31,6 +31,7 @@ from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
 from autotune.tuning.tuner import Ending, TuningLoop
 from launchers.local import sweep
+from objectives import registry
 from objectives.base import Metric
 
 
@@ -174,8 +175,9 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 @contextmanager
 def _opened(study: StudyFile, asked: SessionSettings, display: Display) -> Iterator[_Opened]:
-    replay, desk = study.objective == REPLAY, asked.desk
-    if (study.objective == EXTERNAL) is (desk is None):
+    runs, desk = registry.runs(study.objective), asked.desk
+    replay = runs == "recorded"
+    if (runs == "told") is (desk is None):
         raise StudyFileError(_EXTERNAL.format(name=study.name) if desk is None else _NOT_EXTERNAL.format(study=study))
     with held(asked, display, claim=not replay) as settings:
         if not settings.shared:

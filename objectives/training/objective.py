@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 
 from launchers import EndReason, Job, Resources
 from objectives.base import (
+    CHECKPOINT_VARIABLE,
     CURVE,
     LAST_STEP,
+    SEED_VARIABLE,
+    STEPS_VARIABLE,
     Context,
     InvalidResult,
     Measurement,
@@ -21,9 +24,6 @@ from objectives.training.ending import check, last_line
 from objectives.training.progress import ReaderKind, reader
 from spaces import Configuration
 
-STEPS = "AUTOTUNE_STEPS"
-CHECKPOINT = "AUTOTUNE_CHECKPOINT"
-SEED = "AUTOTUNE_SEED"
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 TIME_TO_TARGET = Metric("time_to_target_s", "s")
 
@@ -58,7 +58,11 @@ class TrainingObjective:
         """Return the command with the configuration's values in their places."""
         words = [filled_in(word, configuration) for word in self.argv]
         variables = {name: filled_in(value, configuration) for name, value in self.environment.items()}
-        asked = {STEPS: context.steps, CHECKPOINT: context.checkpoint, SEED: context.seed}
+        asked = {
+            STEPS_VARIABLE: context.steps,
+            CHECKPOINT_VARIABLE: context.checkpoint,
+            SEED_VARIABLE: context.seed,
+        }
         limits = [limit for limit in (context.time_limit_s, self.budget_s) if limit is not None]
         return Job(
             argv=tuple(word for word in words if word is not None),

@@ -4,11 +4,10 @@ import pytest
 
 from autotune import studyfile
 from autotune.machines.this_machine import this_machine
-from autotune.planning.check import COMMAND, check
+from autotune.planning.check import check
 from autotune.planning.prepare import prepare
-from autotune.records.study import REPLAY
 from launchers.local import local_launcher
-from objectives.registry import OBJECTIVES
+from objectives.registry import COMMAND, OBJECTIVES, REPLAY
 
 STUDIES = {name: studyfile.load(path) for name, path in studyfile.catalogue().items()}
 COMMANDS = sorted(name for name, study in STUDIES.items() if study.objective == COMMAND)

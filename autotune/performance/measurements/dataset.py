@@ -11,11 +11,9 @@ from autotune.records.measurement import Facts, Measured, Setting
 from autotune.records.study import Definition, State, TrialRecord
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
+from objectives import registry
 from objectives.base import FailureKind
 from objectives.digest import text_digest
-
-_GENERIC = frozenset({"command", "training", "external"})
-"""Objectives that stand for whatever a study says: the study's name tells which program that is."""
 
 _NAMES = frozenset({"host", "system"})
 _DIGEST = 8
@@ -52,7 +50,7 @@ def study_measurements(name: str, definition: Definition, trials: Iterable[Trial
 
 def program_of(objective: str, study: str) -> str:
     """Return the name of the program that a study tunes; of the generic objectives the study's own name tells it."""
-    return study if objective in _GENERIC else objective
+    return study if registry.is_generic(objective) else objective
 
 
 def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tuple[str, Facts]:

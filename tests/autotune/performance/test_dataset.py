@@ -9,11 +9,12 @@ from autotune.performance.measurements.dataset import measurements, setting_of, 
 from autotune.performance.measurements.machine_names import described
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.measurement import Measured, Setting
-from autotune.records.study import REPLAY, Run, TrialRecord
+from autotune.records.study import Run, TrialRecord
 from autotune.statistics.standings import Standings
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind, Metric
+from objectives.registry import REPLAY
 from tests.support.fakes import SECONDS, capped, definition, failed, small_space, took
 from tests.support.stored import add_trial
 
