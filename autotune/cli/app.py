@@ -25,6 +25,7 @@ from autotune.cli.space import space
 from autotune.cli.storage import storage
 from autotune.cli.study import study
 from autotune.errors import AutotuneError, ExitCode, is_interrupt
+from launchers.entry_points import EntryPointError
 
 app = typer.Typer(
     name="autotune",
@@ -88,7 +89,13 @@ def main() -> None:
     except Exception as error:
         if is_interrupt(error):
             sys.exit(ExitCode.INTERRUPTED)
-        if not isinstance(error, AutotuneError | OSError):
+        if not isinstance(error, AutotuneError | EntryPointError | OSError):
             raise
         errors().print(f"autotune: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code if isinstance(error, AutotuneError) else ExitCode.STORAGE)
+        sys.exit(_exit_code(error))
+
+
+def _exit_code(error: AutotuneError | EntryPointError | OSError) -> ExitCode:
+    if isinstance(error, AutotuneError):
+        return error.exit_code
+    return ExitCode.CANNOT_RUN_HERE if isinstance(error, EntryPointError) else ExitCode.STORAGE

@@ -104,7 +104,7 @@ def study(
         typer.Option(
             "--sampler",
             metavar="NAME",
-            help=f"How to search: {', '.join(studyfile.SAMPLERS)}, optuna:CLASS or optunahub:PACKAGE.",
+            help=f"How to search: {', '.join(studyfile.SAMPLERS)}, optuna:CLASS, optunahub:PACKAGE or MODULE:CLASS.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the search.")] = None,

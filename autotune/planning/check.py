@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from autotune import studyfile
-from autotune.errors import StudyFileError
+from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
 from autotune.results.export import resolved
@@ -146,6 +146,8 @@ class _Examination:
             check_sampler(study.sampler)
         except StudyFileError as error:
             self._wrong(*str(error).splitlines())
+        except CannotRunHereError as error:
+            self.found.missing.append(located(str(error), self.places, {}))
 
     def _command(self, study: StudyFile) -> Plan | None:
         checked, files, errors = read(study.options)

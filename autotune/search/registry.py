@@ -1,11 +1,12 @@
-"""Samplers by their names in a study file: our own, and Optuna's and OptunaHub's through the adapter."""
+"""Samplers by their names in a study file: our own, and through the adapter Optuna's, OptunaHub's, and users' own."""
 
 import importlib
 import importlib.util
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeGuard
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -30,6 +31,7 @@ _FORGETFUL = ("TPESampler", "GPSampler", "RandomSampler", "BruteForceSampler")
 _FORGETFUL_PACKAGES = ("samplers/auto_sampler",)
 _USELESS = {"GridSampler": "a grid of valid configurations is sampler.name = 'exhaustive'"}
 _HUB = "optunahub:"
+_OPTUNA_CLASS = "optuna:"
 
 
 def sampler_of(space: Space, settings: SamplerSection) -> Proposer:
@@ -65,7 +67,9 @@ def check_sampler(settings: SamplerSection) -> InnerSampler | None:
         return None
     if settings.name.startswith(_HUB):
         return _from_hub(settings)
-    made = _optuna_class(_OPTUNA.get(settings.name) or settings.name.removeprefix("optuna:"))
+    if ":" in settings.name and not settings.name.startswith(_OPTUNA_CLASS):
+        return InnerSampler(_builder(_class_of_user(settings.name), settings))
+    made = _optuna_class(_OPTUNA.get(settings.name) or settings.name.removeprefix(_OPTUNA_CLASS))
     _check_installed(settings.name, _NEEDED.get(made.__name__, ()))
     return InnerSampler(
         _builder(made, settings),
@@ -77,12 +81,7 @@ def check_sampler(settings: SamplerSection) -> InnerSampler | None:
 
 def _optuna_class(name: str) -> type[BaseSampler]:
     classes = [getattr(optuna.samplers, known) for known in optuna.samplers.__all__]
-    found: dict[str, type[BaseSampler]] = {
-        one.__name__: one
-        for one in classes
-        if inspect.isclass(one) and issubclass(one, BaseSampler) and not inspect.isabstract(one)
-        if one.__name__ not in _USELESS
-    }
+    found = {one.__name__: one for one in classes if _is_sampler(one) and one.__name__ not in _USELESS}
     if name in _USELESS:
         msg = f"{name} cannot be used over a valid set: {_USELESS[name]} @ sampler.name"
         raise StudyFileError(msg)
@@ -112,18 +111,53 @@ def _from_hub(settings: SamplerSection) -> InnerSampler:
             "used: check its name on hub.optuna.org, the network, and that what it needs is installed @ sampler.name"
         )
         raise CannotRunHereError(msg) from error
-    made = _hub_class(module, package, name)
+    made = _hub_class(_samplers_in(module), package, name)
     return InnerSampler(_builder(made, settings), remembers=package not in _FORGETFUL_PACKAGES)
 
 
-def _hub_class(module: Any, package: str, name: str) -> type[BaseSampler]:  # noqa: ANN401  a module of others
-    classes: dict[str, type[BaseSampler]] = {
-        known: one
-        for known, one in vars(module).items()
-        if inspect.isclass(one) and issubclass(one, BaseSampler) and not inspect.isabstract(one)
-    }
-    # What a package imports from Optuna is not what it offers.
-    own = {known: one for known, one in classes.items() if not one.__module__.startswith("optuna.")}
+def _class_of_user(name: str) -> type[BaseSampler]:
+    """Return the class that `module:Class` names; the module is imported, with whatever it does then.
+
+    Raises:
+        StudyFileError: the module has no such sampler.
+        CannotRunHereError: the module is not there, or cannot be imported.
+    """
+    place, _, wanted = name.partition(":")
+    try:
+        module = importlib.import_module(place)
+    except Exception as error:  # users' code: whatever it raises, they have to see what it says
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        close = suggestion(place, (_OPTUNA_CLASS.removesuffix(":"), _HUB.removesuffix(":")))
+        msg = (
+            f"sampler {name!r}: module {place!r} cannot be imported{close}: {reason}; install its package in the "
+            "environment of autotune, or name its folder in PYTHONPATH @ sampler.name"
+        )
+        raise CannotRunHereError(msg) from error
+    made = getattr(module, wanted, None)
+    if _is_sampler(made):
+        return made
+    known = _samplers_in(module)
+    there = ", ".join(known) or "none"
+    if made is not None:
+        rule = "is no sampler: it must be a class derived from optuna.samplers.BaseSampler, with all abstract methods"
+        msg = f"{wanted!r} in module {place!r} {rule}; the module has these samplers: {there} @ sampler.name"
+    else:
+        close = suggestion(wanted, known)
+        msg = f"module {place!r} has no sampler {wanted!r}{close}; it has these: {there} @ sampler.name"
+    raise StudyFileError(msg)
+
+
+def _samplers_in(module: ModuleType) -> dict[str, type[BaseSampler]]:
+    """Return the samplers that a module offers; what it imports from Optuna is not among them."""
+    found = ((name, one) for name, one in vars(module).items() if _is_sampler(one))
+    return {name: one for name, one in found if not one.__module__.startswith("optuna.")}
+
+
+def _is_sampler(value: object) -> TypeGuard[type[BaseSampler]]:
+    return inspect.isclass(value) and issubclass(value, BaseSampler) and not inspect.isabstract(value)
+
+
+def _hub_class(own: Mapping[str, type[BaseSampler]], package: str, name: str) -> type[BaseSampler]:
     if name in own:
         return own[name]
     if len(own) == 1 and not name:

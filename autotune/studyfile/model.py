@@ -69,16 +69,16 @@ class BudgetSection(_Section):
 OWN_SAMPLER = "autotune"
 
 SAMPLERS = (OWN_SAMPLER, "random", "exhaustive", "tpe", "gp", "cmaes")
-"""Samplers by name; `optuna:CLASS` and `optunahub:PACKAGE` are others'."""
+"""Samplers by name; `optuna:CLASS`, `optunahub:PACKAGE` and `MODULE:CLASS` are others'."""
 
-_OTHERS_SAMPLER = re.compile(r"optuna:[A-Za-z]\w*|optunahub:[A-Za-z]\w*(/\w+)*(:[A-Za-z]\w*)?")
+_OTHERS_SAMPLER = re.compile(r"optunahub:[A-Za-z]\w*(/\w+)*(:[A-Za-z]\w*)?|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 class SamplerSection(_Section):
     """Which configurations are tried. `startup` of them come first, before any measurement is looked at.
 
     With `warm_start` what a model of other machines predicts is tried first, if it promises to beat the default.
-    `options` are the arguments of Optuna's (or OptunaHub's) sampler.
+    `options` are the arguments of a sampler that is a class: Optuna's, OptunaHub's, or one of your own.
     """
 
     name: str = "autotune"
@@ -91,7 +91,7 @@ class SamplerSection(_Section):
     @classmethod
     def _known(cls, name: str) -> str:
         if name not in SAMPLERS and not _OTHERS_SAMPLER.fullmatch(name):
-            others = "optuna:CLASS (any sampler of Optuna's), optunahub:PACKAGE"
+            others = "optuna:CLASS (any sampler of Optuna's), optunahub:PACKAGE, MODULE:CLASS (one of your own)"
             msg = f"unknown sampler{did_you_mean(name, SAMPLERS)}; known: {', '.join(SAMPLERS)}, {others}"
             raise ValueError(msg)
         return name

@@ -122,6 +122,62 @@ def test_a_package_that_cannot_be_fetched_says_why(monkeypatch):
         check_sampler(section("optunahub:samplers/own"))
 
 
+@pytest.fixture
+def module_of_user(tmp_path, monkeypatch):
+    text = """
+import optuna
+
+
+class Drawn(optuna.samplers.RandomSampler):
+    def __init__(self, width: float = 1.0, seed: int | None = None) -> None:
+        super().__init__(seed=seed)
+        self.width = width
+
+
+class Abstract(optuna.samplers.BaseSampler):
+    pass
+
+
+number = 3
+"""
+    (tmp_path / "mysamplers.py").write_text(text)
+    (tmp_path / "broken.py").write_text("import no_such_module")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("mysamplers", None)
+
+
+@pytest.mark.usefixtures("module_of_user")
+def test_a_sampler_of_ones_own_searches_the_valid_set():
+    settings = section("mysamplers:Drawn", width=0.5)
+    assert check_sampler(settings).build(3).width == 0.5
+    study = optuna.create_study(sampler=sampler_of(SPACE, settings))
+    for number in range(5):
+        trial = ask(study, SPACE)
+        assert SPACE.contains(trial.params)
+        study.tell(trial, float(number))
+
+
+@pytest.mark.usefixtures("module_of_user")
+@pytest.mark.parametrize(
+    ("settings", "error", "said"),
+    [
+        (section("mysamplers:Drwn"), StudyFileError, "no sampler 'Drwn'.*did you mean 'Drawn'.*@ sampler.name"),
+        (section("mysamplers:number"), StudyFileError, "is no sampler: it must be a class derived.*Drawn @"),
+        (section("mysamplers:Abstract"), StudyFileError, "with all abstract methods"),
+        (section("mysamplers:Drawn", wdth=1.0), StudyFileError, "did you mean 'width'.*@ sampler.options.wdth"),
+        (section("mysamplers:Drawn", width="wide"), StudyFileError, "must be .*float.*got 'wide'"),
+        (section("mysamplers:Drawn", seed=1), StudyFileError, "sampler.seed @ sampler.options.seed"),
+        (section("nowhere.at_all:Drawn"), CannotRunHereError, "'nowhere.at_all' cannot be imported.*PYTHONPATH"),
+        (section("broken:Drawn"), CannotRunHereError, "No module named 'no_such_module'"),
+        (section("optna:TPESampler"), CannotRunHereError, "did you mean 'optuna'"),
+    ],
+)
+def test_mistakes_about_a_sampler_of_ones_own_are_told(settings, error, said):
+    with pytest.raises(error, match=said):
+        check_sampler(settings)
+
+
 def test_exhaustive_refuses_a_space_that_cannot_be_listed():
     with pytest.raises(StudyFileError, match=r"too many to try every one.*@ sampler.name"):
         sampler_of(LARGE, section("exhaustive"))
