@@ -139,7 +139,7 @@ class _Apart:
 
 def _rank_options(program: str) -> frozenset[str]:
     """Return the options that take the number of ranks, empty for what is no MPI start command."""
-    return frozenset().union(*(one.rank_options for one in start_commands() if program in one.commands))
+    return frozenset(word for one in start_commands() if program in one.commands for word in one.rank_options)
 
 
 def _number(text: str) -> bool:

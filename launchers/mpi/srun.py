@@ -31,7 +31,7 @@ SRUN = MpiStartCommand(
     commands=("srun",),
     version_patterns=(re.compile(r"^slurm(?:-wlm)?\s+(\d+(?:\.\d+)*)", re.MULTILINE),),
     options=_options,
-    rank_options=frozenset({"-n", "--ntasks"}),
+    rank_options=("-n", "--ntasks"),
     # Outside of an allocation it would ask for nodes, and wait for them.
     allocation_variable="SLURM_JOB_ID",
 )

@@ -80,7 +80,7 @@ class MpiStartCommand:
     commands: tuple[str, ...]
     version_patterns: tuple[re.Pattern[str], ...]
     options: Callable[["MpiFlavour", RankStart], list[str]]
-    rank_options: frozenset[str] = frozenset({"-n", "-np"})
+    rank_options: tuple[str, ...] = ("-n", "-np")
     environment: Callable[["MpiFlavour", int], Mapping[str, str]] = _no_environment
     notes: Callable[["MpiFlavour", int], tuple[str, ...]] = _no_notes
     interface: Literal["openmpi", "mpich"] = "mpich"

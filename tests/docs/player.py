@@ -23,6 +23,10 @@ _PORT = "8642"
 _SERVE = r"(\bautotune serve\b)"
 # What an answer says is no error to curl unless it is told so.
 _CURL = 'fail-with-body\nsilent\nshow-error\nnoproxy = "*"\n'
+# What a page installs lies in a folder of its page, not in the environment of the tests; nothing is fetched.
+_INSTALL = r"python -m pip install -e (\S+)"
+_PACKAGES = ".packages"
+_INSTALLED = f"python -m pip install --quiet --no-index --no-build-isolation --no-deps --target {_PACKAGES} --upgrade"
 _READY_S = 60.0
 _END_S = 60.0
 
@@ -40,7 +44,7 @@ class Player:
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AUTOTUNE_")},
             "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": os.fspath(ROOT),
+            "PYTHONPATH": f"{ROOT}:{folder / _PACKAGES}",
             "XDG_CONFIG_HOME": os.fspath(folder / ".config"),
             "COLUMNS": "120",
             "CURL_HOME": os.fspath(programs),
@@ -66,7 +70,8 @@ class Player:
                         self._play(command, f"{page.name}:{command.place}: {command.line}", started)
 
     def _play(self, command: Command, where: str, started: list[subprocess.Popen[bytes]]) -> None:
-        line = re.sub(_SERVE, rf"\1 --port {self.port}", shortened(command.words).replace(_PORT, self.port))
+        line = re.sub(_INSTALL, rf"{_INSTALLED} \1", command.words).replace("PYTHONPATH=.", "PYTHONPATH=.:$PYTHONPATH")
+        line = re.sub(_SERVE, rf"\1 --port {self.port}", shortened(line).replace(_PORT, self.port))
         if line.endswith("&"):
             started.append(self._start(line.removesuffix("&"), len(started), where))
             return
