@@ -7,7 +7,7 @@ from pathlib import Path
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
 from launchers import Launcher, LaunchError, Usage
-from objectives.base import Context, NumberRead, Output, Plan, Readings, RunFailure
+from objectives.base import Context, Output, Plan, Reading, Readings, RunFailure
 from spaces import Configuration
 
 _TAIL_LINES = 10
@@ -23,8 +23,8 @@ class TrialRun:
 
     usage: Usage
     exit_code: int | None
-    metrics: tuple[NumberRead, ...] = ()
-    answer: NumberRead | None = None
+    metrics: tuple[Reading, ...] = ()
+    answer: Reading | None = None
     steps: int = 0
     last_step: int | None = None
     failure: str | None = None
@@ -68,10 +68,10 @@ def _read(plan: Plan, output: Output) -> TrialRun:
     seen = Readings() if plan.looks is None else plan.looks(output)
     by_name = {reading.name: reading for reading in seen.metrics}
     readings = tuple(
-        by_name.get(metric.name) or NumberRead(metric.name, metric.unit, metrics.get(metric.name))
+        by_name.get(metric.name) or Reading(metric.name, metric.unit, metrics.get(metric.name))
         for metric in plan.objective.metrics
     )
-    checked = seen.answer if answer is None else NumberRead(answer.name, answer.unit, answer.value)
+    checked = seen.answer if answer is None else Reading(answer.name, answer.unit, answer.value)
     return TrialRun(
         output.status.usage,
         output.status.exit_code,

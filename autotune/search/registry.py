@@ -127,7 +127,7 @@ def _class_of_user(name: str) -> type[BaseSampler]:
         module = importlib.import_module(place)
     except Exception as error:  # users' code: whatever it raises, they have to see what it says
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        close = suggestion(place, (_OPTUNA_CLASS.removesuffix(":"), _HUB.removesuffix(":")))
+        close = did_you_mean(place, (_OPTUNA_CLASS.removesuffix(":"), _HUB.removesuffix(":")))
         msg = (
             f"sampler {name!r}: module {place!r} cannot be imported{close}: {reason}; install its package in the "
             "environment of autotune, or name its folder in PYTHONPATH @ sampler.name"
@@ -142,7 +142,7 @@ def _class_of_user(name: str) -> type[BaseSampler]:
         rule = "is no sampler: it must be a class derived from optuna.samplers.BaseSampler, with all abstract methods"
         msg = f"{wanted!r} in module {place!r} {rule}; the module has these samplers: {there} @ sampler.name"
     else:
-        close = suggestion(wanted, known)
+        close = did_you_mean(wanted, known)
         msg = f"module {place!r} has no sampler {wanted!r}{close}; it has these: {there} @ sampler.name"
     raise StudyFileError(msg)
 
