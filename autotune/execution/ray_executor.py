@@ -26,6 +26,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
+from ray._private import node as ray_node
 from ray._private import worker as ray_worker
 from ray.exceptions import NodeDiedError, RayError, RayTaskError, TaskUnschedulableError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -44,6 +45,7 @@ from objectives.base import FailureKind
 
 # Trials pass small values only; Ray's default is a third of the machine's memory.
 _OBJECT_STORE_BYTES = 80 * 2**20
+_NOT_NEEDED = ("start_log_monitor", "start_monitor", "start_api_server")
 _LOOK_S = 0.2
 _LOOK_EVERY_S = 2.0
 # By then Ray has made up its mind about a node (five health checks that fail, of 3 to 13 seconds each).
@@ -348,6 +350,9 @@ def local_cluster(cores: int) -> Iterator[None]:
     """Run a private Ray instance on this machine while the context lasts."""
     folder = _fresh_folder()
     _be_quiet()
+    # Nothing here asks these services; each would take a core's time, at the start and beside what is measured.
+    for service in _NOT_NEEDED:
+        setattr(ray_node.Node, service, lambda self, **options: None)  # noqa: ARG005  Ray's own names
     end_with_this_process()
     try:
         ray.init(
