@@ -8,7 +8,7 @@ from autotune.cli.app import app
 from autotune.errors import ImportFileError, StorageError
 from autotune.storage.measurement_store import MeasurementStore
 
-OUTPUTS = Path(__file__).parent.parent / "objectives" / "outputs"
+OUTPUTS = Path(__file__).parents[2] / "objectives" / "outputs"
 ROWS = """
 program = "solver"
 source = "my notes"

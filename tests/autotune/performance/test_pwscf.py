@@ -15,7 +15,7 @@ from objectives.qe.objective import METRICS
 from objectives.qe.output import parse
 from spaces.qe import QeFacts, parameters
 
-OUTPUTS = Path(__file__).parent.parent / "objectives" / "outputs"
+OUTPUTS = Path(__file__).parents[2] / "objectives" / "outputs"
 GIVEN = {"machine": "mine", "source": "old runs"}
 
 

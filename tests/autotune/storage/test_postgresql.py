@@ -111,7 +111,7 @@ NO_DRIVER = """
 import sys
 sys.modules["psycopg"] = None
 from autotune.errors import StorageError
-from autotune.search.{module} import {name}
+from autotune.storage.{module} import {name}
 try:
     {name}.{call}
 except StorageError as error:
@@ -121,7 +121,7 @@ except StorageError as error:
 
 @pytest.mark.parametrize(
     ("module", "name", "call"),
-    [("store", "StudyStore", "read({url!r}, 'x')"), ("library", "Library", "create({url!r})")],
+    [("study_store", "StudyStore", "read({url!r}, 'x')"), ("measurement_store", "Library", "create({url!r})")],
 )
 def test_without_the_driver_it_is_said_how_to_install_it(module, name, call):
     url = "postgresql+psycopg://me:secret@127.0.0.1:1/x"
@@ -214,7 +214,7 @@ def test_numbers_and_texts_come_back_as_they_went(postgresql):
 @pytest.mark.skipif(postgres.missing() is not None, reason=str(postgres.missing()))
 def test_a_server_of_the_tests_is_gone_with_a_run_that_was_killed():
     program = """
-from tests import postgres
+from tests.support import postgres
 with postgres.server() as server:
     print(server.folder, server.process.pid, flush=True)
     input()
