@@ -1,6 +1,5 @@
 """What holds for every test: none depends on how fast the machine is, or on how the tests were started."""
 
-import functools
 import itertools
 import signal
 from contextlib import contextmanager
@@ -8,9 +7,10 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Pool, event
-from xdist.scheduler import LoadFileScheduling
 
+from autotune.execution.core_pool import user_folder
 from tests.support import postgres
+from tests.support.cores import Cores, Files
 from tests.support.real_slurm import RealSlurm, why_not
 
 # Started in the background of a script they would hand on that Ctrl-C is ignored.
@@ -19,28 +19,24 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
+_CORES = Cores(user_folder())
 _NUMBERS = itertools.count()
-
-
-class Files(LoadFileScheduling):
-    """Which tests go on side by side (`pytest -n 2`): those of different files, and of one that takes cores at a time.
-
-    A study takes the cores of this machine for itself, and a second one is refused or waits.
-    """
-
-    def _split_scope(self, nodeid):
-        file = super()._split_scope(nodeid)
-        return "cores" if _takes_cores(self.config.rootpath / file) else file
-
-
-@functools.cache
-def _takes_cores(file):
-    return "pytest.mark.cores" in file.read_text(encoding="utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     return Files(config, log)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    # Around everything else: no fixture begins before, and the limit of a test's time does not count the wait.
+    _CORES.take(item.path)
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or nextitem.path != item.path:
+            _CORES.give_back()
 
 
 @contextmanager

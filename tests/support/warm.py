@@ -1,8 +1,8 @@
 """`python -m autotune` without the seconds that its imports take: run as `python -m tests.support.warm FD`.
 
-A server that has done so forks for each command, which has a process, a folder, an environment and files of its own,
-and ends as any other Python does. Commands that start from nothing are tested in `test_docs.py`, and wherever a session
-is a process to be killed.
+A server that has done so forks for each command, which has a process, a folder, an environment, cores and files of its
+own, and ends as any other Python does. Commands that start from nothing are tested in `test_docs.py`, and wherever a
+session is a process to be killed.
 """
 
 import atexit
@@ -65,7 +65,9 @@ class _Server:
     def run(self, folder: Path, words: Sequence[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         with ExitStack() as stack:
             files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(2)]
-            request = json.dumps({"folder": os.fspath(folder), "words": words, "environment": environment}).encode()
+            cores = sorted(os.sched_getaffinity(0))
+            wanted = {"folder": os.fspath(folder), "words": words, "environment": environment, "cores": cores}
+            request = json.dumps(wanted).encode()
             assert len(request) < _MOST_BYTES
             socket.send_fds(self._here, [request], [file.fileno() for file in files])
             code = int(self._here.recv(_MOST_BYTES))
@@ -113,6 +115,7 @@ def main() -> None:
     request = _serve(socket.socket(fileno=int(sys.argv[1])))
     if request is None:
         return
+    os.sched_setaffinity(0, request["cores"])
     os.chdir(str(request["folder"]))
     os.environ.clear()
     os.environ.update(added | request["environment"])

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import warm
 
-pytestmark = pytest.mark.cores
+pytestmark = pytest.mark.cores(1)
 
 STUDY = """
 objective = "command"

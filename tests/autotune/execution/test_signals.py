@@ -33,7 +33,7 @@ from tests.support.fakes import (
     study_file,
 )
 
-pytestmark = pytest.mark.cores
+pytestmark = pytest.mark.cores(1)
 
 
 class Pausing(PaperExecutor):

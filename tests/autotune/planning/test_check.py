@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from autotune.cli.app import app
 
-pytestmark = pytest.mark.cores
+pytestmark = pytest.mark.cores(1)
 
 PYTHON = sys.executable
 GOOD = f"""

@@ -13,7 +13,7 @@ from autotune.client import Client, ServiceError
 from autotune.storage.study_store import StudyStore
 from tests.autotune.service.serving import Service, serving
 
-pytestmark = pytest.mark.cores
+pytestmark = pytest.mark.cores(1)
 
 
 @pytest.fixture(scope="module")

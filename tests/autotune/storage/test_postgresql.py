@@ -24,7 +24,7 @@ from tests.support import postgres
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
 
-pytestmark = pytest.mark.cores
+pytestmark = pytest.mark.cores(1)
 
 SPACE = small_space()
 

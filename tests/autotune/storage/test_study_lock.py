@@ -15,7 +15,7 @@ from autotune.errors import BusyError
 from autotune.storage.study_lock import Holder, IfHeld, StudyLock
 from tests.autotune.cli.test_cli import autotune, held
 
-pytestmark = pytest.mark.cores
+pytestmark = pytest.mark.cores(1)
 
 HOLD = """
 import pathlib, signal, sys, time

@@ -21,8 +21,6 @@ from launchers import Usage
 from launchers.local import LocalLauncher
 from tests.support.fakes import ListDisplay, PaperExecutor
 
-pytestmark = pytest.mark.cores
-
 STUDY = f"""
 objective = "command"
 [options]

@@ -9,7 +9,7 @@ from autotune.storage.measurement_store import MeasurementStore
 from objectives.base import Metric
 from tests.autotune.cli.test_cli import STUDY, autotune
 
-pytestmark = pytest.mark.cores
+pytestmark = pytest.mark.cores(1)
 
 TOOK = Metric("took_s", "s")
 
