@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from tests.docs.page import ROOT, Block, Command, Page
 from tests.docs.test_docs import QUICK
+from tests.support import warm
 
 _SHIM = f'#!/bin/sh\nexec {sys.executable} -m autotune "$@"\n'
 _STUDY = r"((?:^|&& )(?:autotune|\./run) study \S+)"
@@ -27,6 +29,8 @@ _CURL = 'fail-with-body\nsilent\nshow-error\nnoproxy = "*"\n'
 _INSTALL = r"python -m pip install -e (\S+)"
 _PACKAGES = ".packages"
 _INSTALLED = f"python -m pip install --quiet --no-index --no-build-isolation --no-deps --target {_PACKAGES} --upgrade"
+# What only a shell understands.
+_SHELL = re.compile(r"[&|<>;$`*?~(){}#\\]")
 _READY_S = 60.0
 _END_S = 60.0
 
@@ -75,11 +79,21 @@ class Player:
         if line.endswith("&"):
             started.append(self._start(line.removesuffix("&"), len(started), where))
             return
-        self.said[command.words] = self.run(["bash", "-c", line], where, command.exit_code)
+        plain = line.startswith("autotune ") and not _SHELL.search(line)
+        argv = shlex.split(line) if plain else ["bash", "-c", line]
+        self.said[command.words] = self.run(argv, where, command.exit_code)
 
     def run(self, argv: list[str], where: str = "", exit_code: int = 0) -> str:
         """Run one command to its end, which must be as expected; return what it printed."""
-        ended = subprocess.run(
+        if argv[0] == "autotune":
+            ended = warm.autotune(self.folder, *argv[1:], environment=self.environment)
+        else:
+            ended = self._start_and_wait(argv)
+        assert ended.returncode == exit_code, f"{where}\nexit code {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+        return ended.stdout
+
+    def _start_and_wait(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [shutil.which(argv[0], path=self.environment["PATH"]) or argv[0], *argv[1:]],
             cwd=self.folder,
             env=self.environment,
@@ -89,8 +103,6 @@ class Player:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        assert ended.returncode == exit_code, f"{where}\nexit code {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
-        return ended.stdout
 
     def _start(self, line: str, number: int, where: str) -> subprocess.Popen[bytes]:
         log = self.folder / f".background-{number}"

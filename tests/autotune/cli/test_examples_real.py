@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from autotune.machines.this_machine import this_machine
 from launchers.detect import detect
+from tests.support.warm import autotune
 
 pytestmark = [pytest.mark.cores, pytest.mark.real, pytest.mark.timeout(900)]
 
@@ -27,17 +26,6 @@ SHORT = (
     *("verdict.confidence=0.75", "verdict.pairs=3", "verdict.max_pairs=3", "verdict.rounds=2", "verdict.candidates=1"),
     *("repeats.max_runs=1", "repeats.warm_up_runs=0", "repeats.baseline_runs=1"),
 )
-
-
-def autotune(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "autotune", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
 
 
 @pytest.mark.parametrize(

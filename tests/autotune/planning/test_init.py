@@ -3,8 +3,6 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -21,8 +19,9 @@ from autotune.planning.command_line import propose_knobs
 from autotune.planning.template import study_text
 from launchers.local import LocalLauncher
 from objectives.base import Context
+from tests.support.warm import autotune
 
-pytestmark = pytest.mark.cores
+pytestmark = pytest.mark.cores(1)
 
 GOLDEN = Path(__file__).parent / "golden"
 COMMANDS = {
@@ -96,17 +95,6 @@ def test_the_file_for_any_command_is_right_and_runs_that_command(tmp_path_factor
     if not any(knob.kind == "threads" for knob in propose_knobs(command).knobs):
         assert list(job.argv) == command
     assert (job.mpi is not None) == ranks
-
-
-def autotune(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "autotune", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
 
 
 def test_without_a_command_a_template_that_can_be_tuned_at_once(tmp_path):
