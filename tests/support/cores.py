@@ -94,7 +94,10 @@ class Cores:
 
 
 def _use(cpus: set[int]) -> None:
-    os.sched_setaffinity(0, cpus)
+    # Libraries keep their threads: those change, too.
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), cpus)
     this_machine.cache_clear()
 
 
