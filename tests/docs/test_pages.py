@@ -12,7 +12,7 @@ from tests.docs.player import Player, files, shortened
 from tests.docs.test_clusters import CANCEL, DRY, PILOT
 from tests.docs.test_docs import COMMANDS, IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS, README_RUN, SERVE
 
-pytestmark = pytest.mark.cores(1)
+pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 
 ELSEWHERE = {
     "README.md": {*README_RUN, *(f"autotune {words}" for words in (*COMMANDS, *DRY, *PILOT, CANCEL, SERVE))},

@@ -14,6 +14,8 @@ from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGo
 from autotune.storage.study_store import StudyStore
 from tests.support.asking import ONCE, external, seconds, work
 
+pytestmark = pytest.mark.slow
+
 ASKS = """
 import sys, time
 from autotune.asktell import AskTell, RunReport

@@ -5,6 +5,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -13,6 +14,8 @@ from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGo
 from autotune.asktell.work_queue import MOST_LAPSED
 from autotune.storage.study_store import StudyStore
 from tests.support.asking import external, seconds
+
+pytestmark = pytest.mark.slow
 
 LEASE_S = 10.0
 STUDY = external(budget={"trials": 6}, sampler={"name": "random"})

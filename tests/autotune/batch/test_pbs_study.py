@@ -11,7 +11,7 @@ from tests.launchers.fakes.cluster import FakeCluster
 from tests.support.pbs_study import PbsStudy, wait_for
 from tests.support.quick_training import TrainingStudy
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

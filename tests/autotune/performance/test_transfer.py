@@ -12,6 +12,8 @@ from objectives.base import Metric
 from spaces import Choice, Integer, Space
 from tests.support.machines import FACTS, SPACE, TIME, efficiency, measured, setting
 
+pytestmark = pytest.mark.slow
+
 ALL = list(SPACE.configurations())
 DEFAULT_FIRST = np.ascontiguousarray(
     np.concatenate(

@@ -17,6 +17,8 @@ import pytest
 from autotune.storage.study_store import StudyStore
 from tests.autotune.service.test_refusals import DOCS
 
+pytestmark = pytest.mark.slow
+
 
 def command():
     line = re.search(r"^    (optuna-dashboard .*)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)[1]

@@ -10,6 +10,8 @@ import pytest
 
 from tests.autotune.service.serving import OUTSIDE, Service, serving
 
+pytestmark = pytest.mark.slow
+
 # Streams do not end.
 ENDLESS = "/events$"
 

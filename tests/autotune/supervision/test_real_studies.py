@@ -33,7 +33,7 @@ default = 1
 # The default is the best: nothing is compared in the end.
 
 # Each start of a study takes seconds, on a busy machine a minute.
-pytestmark = [pytest.mark.cores(1), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.cores(1), pytest.mark.timeout(1800)]
 
 
 @pytest.fixture

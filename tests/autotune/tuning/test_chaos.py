@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.chaos import TARGETS, ChaosStudy, kill_once, nothing_left
 
-pytestmark = pytest.mark.cores(1)
+pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 
 INSTANTS = 2
 

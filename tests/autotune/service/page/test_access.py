@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import DESKTOP, PHONE, until
 
+pytestmark = pytest.mark.slow
+
 NARROW = {"width": 360, "height": 740}
 LONG = "a-study-with-a-name-that-is-longer-than-a-phone-is-wide-and-has-no-space"
 VIEWS = {

@@ -5,6 +5,8 @@ import pytest
 from tests.autotune.service.fakeservice import FakeService
 from tests.autotune.service.page.conftest import TIMES
 
+pytestmark = pytest.mark.slow
+
 CASES = [
     ("number", [3.34949], "3.349"),
     ("number", [12345.6], "12346"),

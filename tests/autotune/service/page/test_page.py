@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import TIMES
+
+pytestmark = pytest.mark.slow
 
 
 def test_life_of_a_study(fake, new_page):

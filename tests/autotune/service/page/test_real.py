@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.autotune.service.page.conftest import PATIENCE_MS
 from tests.autotune.service.serving import serving
 
-pytestmark = pytest.mark.cores(1)
+pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 
 
 @pytest.fixture(scope="module")

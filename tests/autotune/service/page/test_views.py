@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.autotune.service.page.conftest import TIMES, until
+
+pytestmark = pytest.mark.slow
 
 COLOURS = """() => [...document.querySelectorAll('.plot .scatterlayer .trace')].map(trace => {
     const point = trace.querySelector('.point');
