@@ -28,13 +28,17 @@ class Wanted(Enum):
     ALL = "all cores"
 
 
-@cache
 def wanted(file: Path) -> Wanted:
     """Return what a file says: the process that distributes tests knows no more of them than their names."""
-    marks = _MARK.findall(file.read_text(encoding="utf-8"))
+    marks = _MARK.findall(_text(file))
     if not marks:
         return Wanted.NONE
     return Wanted.ONE if all(marks) else Wanted.ALL
+
+
+@cache
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
 
 
 class Cores:
@@ -130,4 +134,4 @@ class Files(LoadFileScheduling):
         return wanted(self.config.rootpath / file)
 
     def _is_slow(self, file: str) -> bool:
-        return "pytest.mark.slow" in (self.config.rootpath / file).read_text(encoding="utf-8")
+        return "pytest.mark.slow" in _text(self.config.rootpath / file)

@@ -94,6 +94,7 @@ def test_what_is_told_again_is_answered_again_and_another_word_is_refused(study,
     assert len(StudyStore.read(sqlite, "mine").runs()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "words"),
     [

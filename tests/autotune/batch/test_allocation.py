@@ -37,6 +37,7 @@ def test_slurms_host_lists(text, hosts):
     assert expand_hosts(text) == hosts
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(NAME, st.sets(st.integers(0, 999), min_size=1), st.integers(1, 5), ENDING), max_size=4))
 def test_whatever_is_folded_is_unfolded(groups):
     text, hosts = [], []

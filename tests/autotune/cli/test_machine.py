@@ -116,6 +116,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
     assert ended.stderr.startswith("autotune: --output file/mine.toml: ")
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "autotune", "machine", "--measure"],

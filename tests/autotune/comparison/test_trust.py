@@ -40,6 +40,7 @@ def even_pace(elapsed_s):
     return Pace(tuple((step, elapsed_s * step / 10) for step in range(1, 11)), elapsed_s, elapsed_s)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [normal, spikes])
 def test_knobs_that_change_nothing_are_seldom_said_to_help(noise):
     claimed = 0

@@ -30,6 +30,7 @@ def said(tmp_path_factory):
     return ended.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_the_workers_that_start_runs_are_as_nice_as_we_are(said):
     assert int(said[0]) == os.nice(0)
 

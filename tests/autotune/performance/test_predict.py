@@ -250,5 +250,6 @@ def test_the_json_form_of_what_is_unknown(asked):
     assert str(found.proposals[0].value) == "2 (1 to 4, 90%)"
 
 
+@pytest.mark.slow
 def test_the_same_data_give_the_same_prediction(asked):
     assert predict(asked, many(asked), 5) == predict(asked, many(asked), 5)

@@ -129,6 +129,7 @@ def test_rows_of_the_setting_itself_tell_its_level():
     assert (known_a_little.estimate(asked).half < 0.5 * new.estimate(asked).half).all()
 
 
+@pytest.mark.slow
 def test_intervals_hold_settings_that_are_known_a_little():
     inside = []
     for seed in range(12):

@@ -36,6 +36,7 @@ def test_what_beats_the_default_on_every_known_machine_comes_first(store):
     assert [asker.ask().configuration for _ in range(6)] == [SPACE.default(), *found.proposals]
 
 
+@pytest.mark.slow
 def test_it_is_asked_once_and_the_answer_stays(store):
     first = warm_start(store, SPACE, setting("two"), known_without("two"), ListDisplay())
     again = ListDisplay()
@@ -58,6 +59,7 @@ def test_a_study_that_has_trials_is_left_as_it_is(store):
     assert "had trials before" in found.why
 
 
+@pytest.mark.slow
 def test_what_does_not_beat_the_default_for_certain_is_not_tried(store):
     """On half of the machines the default is best, on the others it is worst."""
     tuned = [SPACE.default(), *(one for one in ALL if one != SPACE.default())]

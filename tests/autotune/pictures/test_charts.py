@@ -193,6 +193,7 @@ def test_a_trade_off_shows_its_front():
     assert tradeoff(varied()) is None
 
 
+@pytest.mark.slow
 def test_thousands_of_trials_make_a_small_picture_that_says_so():
     found = summary(*(trial(k, took(5.0 - k / 1500.0 + k % 7)) for k in range(5000)))
     charts = charts_of(found)

@@ -51,6 +51,7 @@ def test_an_unknown_study_is_an_error_of_the_storage(study):
     assert "no study 'nobody'" in str(found.exception)
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_is_named(study, tmp_path):
     (tmp_path / "file").write_text("")
     found = report("paper", "-o", "file/report.html", code=2)

@@ -57,6 +57,7 @@ def test_a_flat_space_is_left_early_and_the_same_command_does_nothing():
     assert (len(simulated.store.trials()), len(simulated.store.runs())) == (trials, runs)
 
 
+@pytest.mark.slow
 def test_where_there_is_a_slope_the_search_goes_on():
     simulated = simulation(slope, HILLS, max_trials=30)
     assert simulated.tune() is Ending.BUDGET
@@ -65,6 +66,7 @@ def test_where_there_is_a_slope_the_search_goes_on():
     assert outlook is None or not outlook.stopped
 
 
+@pytest.mark.slow
 def test_bounds_of_capped_trials_are_not_taken_for_knowledge():
     simulated = simulation(flat, caps=True)
     assert simulated.tune() is Ending.PAYS_NO_MORE
@@ -123,6 +125,7 @@ def test_one_dull_look_is_not_enough():
     assert not look.calm_after(StoppingForecast(20, calm, 0.01, due=(20, 0.005)))
 
 
+@pytest.mark.slow
 def test_how_often_a_session_ends_does_not_matter():
     whole = simulation(flat)
     whole.tune()

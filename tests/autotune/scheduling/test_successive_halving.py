@@ -68,6 +68,7 @@ def test_a_paused_trial_has_no_value_to_compare(tmp_path):
     assert all(trial.value is None for trial in frozen if standings.trials[trial.number].state is State.PAUSED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_most", [0, 1, 5, 30])
 def test_an_interrupted_study_ends_with_the_same_brackets_and_repeats_nothing(tmp_path, at_most):
     whole = TrainingExecutor()

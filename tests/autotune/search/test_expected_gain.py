@@ -131,6 +131,7 @@ def test_what_is_better_when_it_is_greater_has_the_same_prospect():
     assert prospect(rates).gain == pytest.approx(prospect(times).gain, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_unit_does_not_matter_and_the_same_history_gives_the_same():
     told = history(lambda x, y: 5.0 + x + y)
     milli = history(lambda x, y: 1e3 * (5.0 + x + y))

@@ -88,6 +88,7 @@ def test_a_bound_is_not_taken_for_a_value():
     assert censored_mean(-3.0) > taken + 1.0
 
 
+@pytest.mark.slow
 @given(st.floats(-5, 1e6))
 def test_what_is_filled_in_is_a_number_no_better_than_the_bound(bound):
     values = np.where(LAST_IS_A_BOUND, bound, VALUES)

@@ -126,6 +126,7 @@ def test_a_guide_that_is_right_saves_most_of_the_trials():
     assert median_trials(right) <= cold / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("predicted", [0, 3])
 def test_a_guide_that_is_wrong_costs_little(predicted):
     assert median_trials(wrong, predicted) <= 1.5 * median_trials(lambda costs: None)
@@ -298,6 +299,7 @@ def test_running_trials_are_believed_at_what_the_guide_makes_of_them():
     assert place_of(beside) == np.argsort(costs)[1]
 
 
+@pytest.mark.slow
 def test_what_the_next_trials_gain_is_seen_with_the_guide_s_eyes():
     """Where the guide is known to be right, what is left to be gained is known, too."""
     costs = rugged()

@@ -115,6 +115,7 @@ def test_the_table_has_the_rows_that_are_tested():
     assert rows().keys() == REQUESTS.keys() | ELSEWHERE.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", REQUESTS)
 def test_what_is_refused_gets_what_the_table_says(service, row):
     assert {int(code) for code in rows()[row].split(" or ")} == REQUESTS[row].keys()
