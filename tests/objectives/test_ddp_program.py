@@ -22,6 +22,8 @@ from objectives.training.programs.ddp.options import settings_of
 from objectives.training.programs.ddp.rate import learning_rate
 from objectives.training.programs.ddp.timing import Interval, efficiencies, mean_loss, samples_per_s
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = Path(__file__).parents[2] / "objectives/training/programs"
 PYTHON = Path(os.environ.get("AUTOTUNE_TORCH_PYTHON") or Path(sys.prefix) / "share/autotune/torch/bin/python")
 TINY = ("--size", "8", "--samples", "24", "--batch-size", "8", "--report-every", "3", "--warm-up-steps", "3")

@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = Path(__file__).parents[2] / "objectives/training/programs"
 sys.path.insert(0, str(PROGRAMS))
 metrics, motif, synthetic, data, settings, progress, refusal = (
