@@ -79,7 +79,9 @@ class Player:
         if line.endswith("&"):
             started.append(self._start(line.removesuffix("&"), len(started), where))
             return
-        plain = line.startswith("autotune ") and not _SHELL.search(line)
+        # A process that has imported autotune knows nothing of a package that the page has installed since.
+        installed = (self.folder / _PACKAGES).exists()
+        plain = line.startswith("autotune ") and not installed and not _SHELL.search(line)
         argv = shlex.split(line) if plain else ["bash", "-c", line]
         self.said[command.words] = self.run(argv, where, command.exit_code)
 
