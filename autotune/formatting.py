@@ -1,10 +1,13 @@
 """Values as people read them: configurations, their values, and quantities with their units."""
 
-from objectives.base import Metric
-from spaces import Configuration
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from objectives.base import Metric
+    from spaces import Configuration
 
 
-def shown(configuration: Configuration) -> str:
+def shown(configuration: "Configuration") -> str:
     """Return a configuration for reading: only what is set."""
     return " ".join(f"{name}={written(value)}" for name, value in configuration.items()) or "(nothing set)"
 
@@ -16,6 +19,6 @@ def written(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def quantity(value: float, metric: Metric) -> str:
+def quantity(value: float, metric: "Metric") -> str:
     """Return a value of a metric for reading, with its unit if it has one."""
     return f"{value:.4g} {metric.unit}".rstrip()

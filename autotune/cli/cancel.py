@@ -1,19 +1,21 @@
-"""`autotune cancel`: no job of a study is left in the queue."""
+"""`autotune cancel`: cancel the queued jobs of a study."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, StudyName, errors, output, print_json
+from autotune.cli.common import errors, output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
 from autotune.errors import CannotRunHereError
 from autotune.storage.address import storage_url
 
 
 def cancel(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
-    """End the jobs of a study, and whoever tunes it; what was measured stays, and the same study command goes on.
+    """Cancel a study's queued jobs, and stop its process.
 
-    Exit code 3: there are jobs that could not be cancelled; the same command tries again.
+    Every measurement stays stored, and the same `autotune study` command resumes. Exit code 3: some jobs could not be
+    cancelled; the same command tries again.
     """
-    from autotune.coordination.cancel_jobs import cancel_jobs  # noqa: PLC0415  Optuna takes a second to import
+    from autotune.coordination.cancel_jobs import cancel_jobs
 
     done = cancel_jobs(storage_url(storage), name, lambda text: errors().print(text, markup=False))
     if as_json:

@@ -2,22 +2,20 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autotune import studyfile
-from autotune.cli.common import AsJson, errors, output, print_json
-from autotune.cli.study import SetOption, StudyArgument
+from autotune.cli.common import errors, output, print_json
+from autotune.cli.options import AsJson, SetOption, StudyArgument
 from autotune.cli.where import CoresOption, restrict
 from autotune.errors import ExitCode
 from autotune.formatting import shown
-from autotune.machines.this_machine import this_machine
-from autotune.planning.check import CheckReport
-from autotune.planning.check import check as examined
-from autotune.planning.trial_run import TrialRun, trial_run
-from launchers.local import local_launcher
-from objectives.base import Reading
+
+if TYPE_CHECKING:
+    from autotune.planning.check import CheckReport
+    from autotune.planning.trial_run import TrialRun
+    from objectives.base import Reading
 
 
 def check(
@@ -25,20 +23,29 @@ def check(
     changes: SetOption = None,
     cores: CoresOption = None,
     run: Annotated[
-        bool, typer.Option("--run", help="Run the default configuration once, and show what is read from it.")
+        bool,
+        typer.Option("--run", help="Run the default configuration once, and show the values that are read."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a study file: every mistake with its line, the space, the command of the default; --run tries it once.
+    """Check a study file, and say every mistake.
 
-    Exit codes: 0 it can be tuned, 2 the file has mistakes, 3 this machine lacks something, 4 the run of --run failed.
+    Each mistake has its line. If there is none, `check` prints the size of the space and the command of the default
+    configuration, which --run runs once. Exit codes: 0 the study can be tuned, 2 the file has mistakes, 3 this machine
+    lacks something, 4 the run of --run failed.
     """
+    from autotune import studyfile
+    from autotune.machines.this_machine import this_machine
+    from autotune.planning.check import check as examined
+    from launchers.local import local_launcher
+
     path = studyfile.find(name)
     machine, launcher = restrict(this_machine(), cores), local_launcher()
     found = examined(path, changes or (), machine, launcher)
     tried = None
     if run and found.plan is not None and found.space is not None and found.job is not None and not found.missing:
-        from autotune.execution.core_pool import CoreClaim  # noqa: PLC0415
+        from autotune.execution.core_pool import CoreClaim
+        from autotune.planning.trial_run import trial_run
 
         claim = CoreClaim.claim(machine.cpus)
         try:
@@ -58,7 +65,7 @@ def check(
     raise typer.Exit(code)
 
 
-def _exit_code(found: CheckReport, tried: TrialRun | None) -> ExitCode:
+def _exit_code(found: "CheckReport", tried: "TrialRun | None") -> ExitCode:
     if found.mistakes:
         return ExitCode.USAGE
     if found.missing:
@@ -70,7 +77,7 @@ def _quoted(name: str) -> str:
     return f"'{name}'" if " " in name else name
 
 
-def _print(path: Path, found: CheckReport) -> None:
+def _print(path: Path, found: "CheckReport") -> None:
     if found.mistakes:
         plural = "mistake" if len(found.mistakes) == 1 else "mistakes"
         errors().print(f"{path}: {len(found.mistakes)} {plural}", markup=False)
@@ -86,7 +93,7 @@ def _print(path: Path, found: CheckReport) -> None:
         output().print(f"warning: {warning}", markup=False)
 
 
-def _print_plan(found: CheckReport) -> None:
+def _print_plan(found: "CheckReport") -> None:
     assert found.space is not None
     size = found.space.size
     about = "" if size.exact else "about "
@@ -103,7 +110,7 @@ def _print_plan(found: CheckReport) -> None:
         output().print(f"command: {found.command}", markup=False)
 
 
-def _print_run(tried: TrialRun) -> None:
+def _print_run(tried: "TrialRun") -> None:
     output().print(f"run: exit code {tried.exit_code}, {tried.usage.elapsed_s:.3g} s", markup=False)
     for one in (*tried.metrics, *([tried.answer] if tried.answer else [])):
         output().print(f"  {_told(one)}", markup=False)
@@ -115,7 +122,7 @@ def _print_run(tried: TrialRun) -> None:
             errors().print(f"  {line}", markup=False)
 
 
-def _told(one: Reading) -> str:
+def _told(one: "Reading") -> str:
     if one.value is None:
         return one.why or f"{one.name}: not read"
     return f"{one.name}: {one.value:.10g} {one.unit}".rstrip()
@@ -125,7 +132,7 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _to_dict(path: Path, found: CheckReport, tried: TrialRun | None) -> dict[str, Any]:
+def _to_dict(path: Path, found: "CheckReport", tried: "TrialRun | None") -> dict[str, Any]:
     size = found.space.size if found.space is not None else None
     return {
         "file": str(path),

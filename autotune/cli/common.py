@@ -1,63 +1,36 @@
-"""What several commands share: consoles, options, and how values are written."""
+"""What several commands share: consoles, a session's display, and how results are written."""
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
-from autotune.display.console import Display, display_for
-from autotune.display.status_file import StatusDisplay
+from autotune.cli.options import DEFAULT_STORAGE
 from autotune.durations import parse_duration_s
 from autotune.errors import ExitCode, is_interrupt
-from autotune.execution.signals import stop_at_sigterm
-from autotune.pictures import FORMATS
 from autotune.storage import address
 from autotune.storage.study_lock import IfHeld
 
-Storage = Annotated[
-    str,
-    typer.Option(
-        "--storage",
-        envvar="AUTOTUNE_STORAGE",
-        help="Where studies are kept: a SQLite file, or an address such as postgresql+psycopg://user@host/database.",
-        show_default=True,
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another program.")]
-WaitOption = Annotated[
-    bool, typer.Option("--wait", help="If somebody else holds the study, or the cores, go on when they are done.")
-]
-TakeOverOption = Annotated[
-    bool,
-    typer.Option(
-        "--take-over", help="If somebody else holds the study, ask them to stop, and go on from what is there."
-    ),
-]
-StudyName = Annotated[str, typer.Argument(help="The study's name; `autotune list` shows them.")]
+if TYPE_CHECKING:
+    from rich.console import Console
 
-DEFAULT_STORAGE = address.DEFAULT
+    from autotune.display.console import Display
 
 
-class ScriptFormat(StrEnum):
-    """The job scripts that `--script` writes."""
-
-    PBS = "pbs"
-    SLURM = "slurm"
-    SH = "sh"
-
-
-def output() -> Console:
+def output() -> "Console":
     """Return the console for results."""
+    from rich.console import Console
+
     return Console(soft_wrap=True, highlight=False)
 
 
-def errors() -> Console:
+def errors() -> "Console":
     """Return the console for errors and progress."""
+    from rich.console import Console
+
     return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
@@ -70,15 +43,19 @@ LEFT = (
 
 
 @contextmanager
-def displayed(stopped: str = STOPPED, status: Path | None = None) -> Iterator[Display]:
+def displayed(stopped: str = STOPPED, status: Path | None = None) -> "Iterator[Display]":
     """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it.
 
     How it stands is written to the `status` file, if one is given.
     """
+    from autotune.display.console import display_for
+    from autotune.display.status_file import StatusDisplay
+    from autotune.execution.signals import stop_at_sigterm
+
     display = display_for(errors())
     if status is not None:
         display = StatusDisplay(display, status)
-    # A batch system, `kill` or --take-over asks so: the same as Ctrl-C.
+    # SIGTERM comes from a batch system, from `kill` or from --take-over. It means the same as Ctrl-C.
     stop_at_sigterm()
     try:
         yield display
@@ -139,7 +116,11 @@ def drawable(path: Path | None) -> Path | None:
     Raises:
         typer.BadParameter: its ending says so.
     """
-    if path is not None and path.suffix.lower() not in FORMATS:
+    if path is None:
+        return None
+    from autotune.pictures import FORMATS
+
+    if path.suffix.lower() not in FORMATS:
         msg = f"{path} has none of the endings {', '.join(FORMATS)}"
         raise typer.BadParameter(msg)
     return path

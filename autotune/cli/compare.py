@@ -6,49 +6,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Column, Table
 
-from autotune.cli.common import (
-    DEFAULT_STORAGE,
-    LEFT,
-    STOPPED,
-    AsJson,
-    Storage,
-    StudyName,
-    TakeOverOption,
-    WaitOption,
-    displayed,
-    drawable,
-    if_held,
-    output,
-    print_json,
-)
+from autotune.cli.common import LEFT, STOPPED, displayed, drawable, if_held, output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, RunsOption, Storage, StudyName, TakeOverOption, WaitOption
 from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
-from autotune.comparison.ablation import Ablation, OptionEffect
 from autotune.execution.signals import pausable
 from autotune.formatting import shown, written
-from autotune.pictures import draw_bars
-from autotune.pictures.ablation_bars import bars, lines
 from autotune.storage.address import storage_url
 from autotune.storage.study_lock import IfHeld
-from autotune.studyfile import StudyFile, parse
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from autotune.comparison.ablation import Ablation, OptionEffect
     from autotune.comparison.scaling import ScalingPoint
     from autotune.coordination.session_settings import SessionSettings
     from autotune.statistics.verdict import Interval
-
-RunsOption = Annotated[
-    Path | None, typer.Option("--runs", help="Folder for the runs' folders, if not beside the storage.")
-]
+    from autotune.studyfile import StudyFile
 
 
 def confirm(
     name: StudyName,
-    pairs: Annotated[int | None, typer.Option("--pairs", min=3, help="Interleaved pairs of runs, at least.")] = None,
-    max_pairs: Annotated[int | None, typer.Option("--max-pairs", min=3, help="Pairs of runs, at most.")] = None,
+    pairs: Annotated[int | None, typer.Option("--pairs", min=3, help="Least number of pairs of runs.")] = None,
+    max_pairs: Annotated[int | None, typer.Option("--max-pairs", min=3, help="Most pairs of runs.")] = None,
     precision: Annotated[
-        float | None, typer.Option("--precision", min=1e-4, help="Half the relative width of the interval asked for.")
+        float | None,
+        typer.Option("--precision", min=1e-4, help="Stop at this half-width of the interval, relative."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
@@ -57,8 +40,11 @@ def confirm(
     take_over: TakeOverOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the best few of a study with its default in fresh interleaved runs; earlier ones count."""
-    from autotune.tuning.session import confirm_study  # noqa: PLC0415  Ray and Optuna take a second to import
+    """Compare the best trials with the default in fresh runs.
+
+    The runs are interleaved. Runs of earlier confirmations count.
+    """
+    from autotune.tuning.session import confirm_study
 
     asked = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
     given = {key: value for key, value in asked.items() if value is not None}
@@ -73,11 +59,11 @@ def confirm(
 
 def ablate(
     name: StudyName,
-    rounds: Annotated[int | None, typer.Option("--rounds", min=3, help="How often every variant runs.")] = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", min=3, help="Number of runs of each variant.")] = None,
     picture: Annotated[
         Path | None,
         typer.Option(
-            "--picture", help="File for the picture (.png, .svg, .pdf), if not beside the runs.", callback=drawable
+            "--picture", help="File for the picture (.png, .svg, .pdf); by default beside the runs.", callback=drawable
         ),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
@@ -87,10 +73,15 @@ def ablate(
     take_over: TakeOverOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take the winner apart: what each changed option is worth alone, and in the winner; drop those that do nothing."""
-    # Ray and Optuna take a second to import
-    from autotune.storage.study_store import StudyStore  # noqa: PLC0415
-    from autotune.tuning.session import ablate_study  # noqa: PLC0415
+    """Measure what each changed option of the winner is worth.
+
+    Each option is measured alone on the default, and by its absence from the winner. Options without effect are
+    dropped.
+    """
+    from autotune.pictures import draw_bars
+    from autotune.pictures.ablation_bars import bars, lines
+    from autotune.storage.study_store import StudyStore
+    from autotune.tuning.session import ablate_study
 
     study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
     with pausable() as pause, displayed(_when_stopped(settings)) as display:
@@ -117,7 +108,7 @@ def ablate(
 
 def scaling(
     name: StudyName,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often every number of processes runs.")] = 3,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Number of runs for each number of processes.")] = 3,
     storage: Storage = DEFAULT_STORAGE,
     runs: RunsOption = None,
     cores: CoresOption = None,
@@ -125,8 +116,11 @@ def scaling(
     take_over: TakeOverOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the winner with one process, two, and so on: tables of strong and weak scaling."""
-    from autotune.tuning.session import scale_study  # noqa: PLC0415  Ray and Optuna take a second to import
+    """Measure strong and weak scaling of the winner.
+
+    The winner runs with one process, two, and so on. The result is a table for each kind of scaling.
+    """
+    from autotune.tuning.session import scale_study
 
     study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), {})
     with pausable() as pause, displayed(_when_stopped(settings)) as display:
@@ -140,7 +134,9 @@ def scaling(
             output().print(_scaling_table(points, f"{kind} scaling"))
 
 
-def _scaling_table(points: "list[ScalingPoint]", title: str) -> Table:
+def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":
+    from rich.table import Column, Table
+
     others = list(points[0].others)
     fixed = (Column(name, no_wrap=True) for name in ("processes", "runs", "value", "speed-up", "efficiency"))
     table = Table(*fixed, *(Column(name.replace("_", " ")) for name in others), title=title)
@@ -164,13 +160,14 @@ def _when_stopped(settings: "SessionSettings") -> str:
 def _stored(
     name: str, storage: str, runs: Path | None, cores: str | None, held: IfHeld, verdict: dict[str, Any]
 ) -> "tuple[StudyFile, SessionSettings]":
-    from autotune.coordination.session_settings import SessionSettings, default_runs  # noqa: PLC0415
-    from autotune.tuning.session import stored_study  # noqa: PLC0415
+    from autotune.coordination.session_settings import SessionSettings, default_runs
+    from autotune.studyfile import parse
+    from autotune.tuning.session import stored_study
 
     url = storage_url(storage)
     table = stored_study(url, name).model_dump(mode="json")
     section = table["verdict"] | verdict
-    # Who asks for more pairs than the study allows wants them.
+    # --pairs above the study's max_pairs raises it.
     section["max_pairs"] = (
         max(section["max_pairs"], section["pairs"]) if "max_pairs" not in verdict else verdict["max_pairs"]
     )
@@ -182,7 +179,9 @@ def _stored(
     return as_wide_as(study, cluster), SessionSettings(url, name, folder, machine, launcher, if_held=held, facts=facts)
 
 
-def _table(found: Ablation) -> Table:
+def _table(found: "Ablation") -> "Table":
+    from rich.table import Column, Table
+
     option = Column("option", no_wrap=True, overflow="fold")
     table = Table(option, "default", "winner", "alone on the default", "in the winner", "")
     for effect in found.effects:
@@ -205,13 +204,13 @@ def _interval(interval: "Interval | None") -> str:
     return f"{interval[0]:.3f}x ({interval[1]:.3f} to {interval[2]:.3f})" if interval else "not measured"
 
 
-def _note(effect: OptionEffect) -> str:
+def _note(effect: "OptionEffect") -> str:
     if effect.unused:
         return "the program says that it has no effect"
     return "does nothing" if effect.does_nothing else ""
 
 
-def conclusion(found: Ablation) -> str:
+def conclusion(found: "Ablation") -> str:
     """Say what taking the winner apart comes to."""
     said = f"{found.confidence:.0%} intervals, {found.rounds} interleaved rounds; above 1: the option makes it faster"
     if not found.dropped or found.simplified is None:

@@ -1,4 +1,4 @@
-"""`autotune doctor`: what is here, what is missing, and what to do about it."""
+"""`autotune doctor`: what is installed, what is missing, and how to install it."""
 
 import shutil
 import subprocess
@@ -6,16 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
-from rich.table import Table
 
-from autotune.cli.common import AsJson, output, print_json
+from autotune.cli.common import output, print_json
+from autotune.cli.options import AsJson
 from autotune.errors import ExitCode
-from autotune.machines.this_machine import this_machine
 from objectives import blas as blas_libraries
 from objectives.kind import Program
 from objectives.registry import OBJECTIVES
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _LIBRARIES = ("optuna", "ray", "numpy", "scipy", "pandas", "pydantic")
 
@@ -75,7 +78,12 @@ def _blas_names() -> list[str]:
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Say what is installed and what is missing, and describe the machine."""
+    """List what is installed here, and what is missing.
+
+    `doctor` also describes the machine. Exit code 3: a program that the example study needs is missing.
+    """
+    from autotune.machines.this_machine import this_machine
+
     machine = this_machine()
     findings = [look(program) for program in PROGRAMS]
     blas = _blas_names()
@@ -100,7 +108,9 @@ def doctor(as_json: AsJson = False) -> None:
         raise typer.Exit(ExitCode.CANNOT_RUN_HERE)
 
 
-def _table(findings: list[Finding]) -> Table:
+def _table(findings: list[Finding]) -> "Table":
+    from rich.table import Table
+
     table = Table("program", "for", "found", "if it is missing")
     for finding in findings:
         found = f"{finding.path} {finding.version}".strip() if finding.path else "missing"

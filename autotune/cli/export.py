@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from autotune.cli.common import DEFAULT_STORAGE, Storage, StudyName, print_json
+from autotune.cli.common import print_json
+from autotune.cli.options import DEFAULT_STORAGE, Storage, StudyName
 from autotune.errors import NothingWorkedError
-from autotune.results.export import as_csv, exported
 from autotune.storage.address import storage_url
 
 
@@ -14,12 +14,14 @@ def export(
     name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a list of rows.")] = False,
-    csv: Annotated[
-        bool, typer.Option("--csv", help="Print CSV with a header; so it is unless --json is given.")
-    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header; this is the default.")] = False,
 ) -> None:
-    """Print every measurement of a study: a row for each run, with its parameters, metrics, time, failure or bound."""
-    from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
+    """Print every measurement of a study as CSV or JSON.
+
+    Each run is a row, with its parameters, metrics, time, failure or bound.
+    """
+    from autotune.results.export import as_csv, exported
+    from autotune.storage.study_store import StudyStore
 
     if as_json and csv:
         msg = "give either --csv or --json"

@@ -1,4 +1,4 @@
-"""`autotune import`: measurements that were made elsewhere, for the performance model to learn from."""
+"""`autotune import`: take in measurements that were made elsewhere; the performance model learns from them."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, errors, output, print_json
+from autotune.cli.common import errors, output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
 from autotune.errors import ImportFileError
 from autotune.storage.address import shown, storage_url
 
@@ -23,30 +24,41 @@ def import_(
         ),
     ] = None,
     mapping: Annotated[
-        Path | None, typer.Option("--mapping", metavar="FILE", help="What the columns of a CSV file mean (TOML).")
+        Path | None,
+        typer.Option("--mapping", metavar="FILE", help="What the columns of a CSV file mean (TOML)."),
     ] = None,
     machine: Annotated[
-        str | None, typer.Option("--machine", metavar="NAME", help="Where it was measured, if the file does not say.")
+        str | None,
+        typer.Option("--machine", metavar="NAME", help="The machine, if the file does not name it."),
     ] = None,
     program: Annotated[
-        str | None, typer.Option("--program", metavar="NAME", help="What was measured, if the file does not say.")
+        str | None,
+        typer.Option("--program", metavar="NAME", help="The program, if the file does not name it."),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option("--workload", metavar="NAME", help="The problem; for pw.x, a word before its size.")
+        str | None,
+        typer.Option("--workload", metavar="NAME", help="The problem; for pw.x, a word before its size."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     source: Annotated[
         str | None,
-        typer.Option("--source", metavar="TEXT", help="Where the figures come from; otherwise the file's path."),
+        typer.Option("--source", metavar="TEXT", help="Where the figures come from; by default the file's path."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be imported, and import nothing.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List what was imported, and what ships.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be imported, and import nothing.")
+    ] = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the imported measurements, and those that ship with autotune.")
+    ] = False,
     remove: Annotated[
-        str | None, typer.Option("--remove", metavar="SOURCE", help="Forget what came from a source.")
+        str | None, typer.Option("--remove", metavar="SOURCE", help="Remove the measurements of this source.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import measurements that were made elsewhere. The same again changes nothing."""
+    """Import measurements that were made elsewhere.
+
+    The performance model learns from them. Importing the same file again changes nothing.
+    """
     if [source_file is not None, listed, remove is not None].count(True) != 1:
         msg = "give one of: a file or a folder, --list, --remove SOURCE"
         raise typer.BadParameter(msg)
@@ -69,9 +81,9 @@ def _import(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    from autotune.performance.measurements.files import read_any  # noqa: PLC0415  pydantic and numpy take a while
-    from autotune.performance.measurements.machine_names import described, place  # noqa: PLC0415
-    from autotune.storage.measurement_store import Added, MeasurementStore  # noqa: PLC0415
+    from autotune.performance.measurements.files import read_any
+    from autotune.performance.measurements.machine_names import described, place
+    from autotune.storage.measurement_store import Added, MeasurementStore
 
     found = read_any(path, mapping, given, place)
     machines = dict.fromkeys(one.setting.machine for one in found.measured)
@@ -99,9 +111,9 @@ def _import(
 
 
 def _list(storage: str, *, as_json: bool) -> None:
-    from autotune.performance.measurements.shipped import shipped  # noqa: PLC0415
-    from autotune.storage.address import sqlite_path  # noqa: PLC0415
-    from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415
+    from autotune.performance.measurements.shipped import shipped
+    from autotune.storage.address import sqlite_path
+    from autotune.storage.measurement_store import MeasurementStore
 
     url = storage_url(storage)
     path = sqlite_path(url)
@@ -121,7 +133,7 @@ def _list(storage: str, *, as_json: bool) -> None:
 
 
 def _remove(storage: str, source: str, *, as_json: bool) -> None:
-    from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415
+    from autotune.storage.measurement_store import MeasurementStore
 
     url = storage_url(storage)
     known = [row.source for row in MeasurementStore.read(url).sources()]

@@ -1,4 +1,4 @@
-"""`autotune init`: a study file to begin with."""
+"""`autotune init`: write a first study file for a command."""
 
 import shutil
 from pathlib import Path
@@ -9,14 +9,13 @@ from typer.core import TyperCommand
 
 from autotune.cli.common import errors, output
 from autotune.errors import StudyFileError
-from autotune.planning.template import harmless, study_text
 
 _COMMAND = "autotune.command"
 _STDOUT = "-"
 
 
 class WithCommand(TyperCommand):
-    """A command whose words after `--` are a command line of somebody else's, kept in the context."""
+    """A command that keeps the words after `--` in its context: they are the command line of another program."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Keep what comes after `--`, and read the rest."""
@@ -31,11 +30,17 @@ def init(
     context: typer.Context,
     file: Annotated[str, typer.Argument(metavar="[FILE]", help="The file to write.", show_default=True)] = "mine.toml",
     target: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="FILE", help="The same; - prints it instead.")
+        str | None,
+        typer.Option("-o", "--output", metavar="FILE", help="The file to write; - prints the text instead."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Write a commented study file for a command: autotune init mine.toml -- mpirun -np 4 ./solve --threads 2."""
+    """Write a commented study file for a command.
+
+    Give the command after --: autotune init mine.toml -- mpirun -np 4 ./solve --threads 2
+    """
+    from autotune.planning.template import harmless, study_text
+
     words = context.meta.get(_COMMAND) or list(harmless())
     name = target or file
     try:

@@ -1,43 +1,49 @@
-"""`autotune machine`: what is known of this machine or of a described one, and measuring this one."""
+"""`autotune machine`: describe this machine or another, and measure this one."""
 
 import os
 import re
 import socket
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from autotune.cli.common import AsJson, displayed, output, print_json
+from autotune.cli.common import displayed, output, print_json
+from autotune.cli.options import AsJson
 from autotune.errors import StorageError
-from autotune.machines.catalogue import THIS, find_machine, machine_files
-from autotune.machines.description import MachineDescription, MachineError, load
-from autotune.machines.detect import describe, with_figures
-from autotune.machines.identity import figures_file
-from autotune.machines.shown import shown_lines
-from autotune.machines.this_machine import this_machine
-from autotune.studyfile import NAME
+
+if TYPE_CHECKING:
+    from autotune.machines.description import MachineDescription
+
+_THIS = "this"
 
 
 def machine(
     name: Annotated[
-        str, typer.Argument(help="A machine by name (--list), the path of a description, or `this` one.")
-    ] = THIS,
+        str, typer.Argument(help="The name of a machine (--list), the path of a description, or `this`.")
+    ] = _THIS,
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure this machine (under a minute), and keep the figures.")
     ] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the machines that are described.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the described machines.")] = False,
     file: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write the description as TOML, to edit or hand on.")
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write the description as TOML, to edit or pass on."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Describe a machine: its facts, and where each comes from."""
+    """Describe a machine, or measure this one.
+
+    Each fact is shown with its source.
+    """
+    from autotune.machines.catalogue import find_machine
+    from autotune.machines.description import MachineError
+    from autotune.machines.shown import shown_lines
+
     if list_all:
         _list(as_json)
         return
-    if measure and name != THIS:
+    if measure and name != _THIS:
         msg = f"--measure measures the machine that it runs on, not {name!r}: run it there, and hand on its --output"
         raise MachineError(msg)
     described = _measured() if measure else find_machine(name)
@@ -50,10 +56,12 @@ def machine(
             output().print(line, markup=False)
 
 
-def _measured() -> MachineDescription:
-    # Only this needs what starts ranks and processes.
-    from autotune.machines.figures import FigureBenchmark, measure  # noqa: PLC0415
-    from launchers.detect import detect  # noqa: PLC0415
+def _measured() -> "MachineDescription":
+    from autotune.machines.detect import describe, with_figures
+    from autotune.machines.figures import FigureBenchmark, measure
+    from autotune.machines.identity import figures_file
+    from autotune.machines.this_machine import this_machine
+    from launchers.detect import detect
 
     whole = this_machine()
     detected = describe(whole, programs=True)
@@ -72,7 +80,11 @@ def _measured() -> MachineDescription:
     return described
 
 
-def _write(file: Path, described: MachineDescription) -> None:
+def _write(file: Path, described: "MachineDescription") -> None:
+    from autotune.machines.catalogue import THIS
+    from autotune.machines.description import MachineError
+    from autotune.studyfile import NAME
+
     if file.exists():
         msg = f"--output {file}: there is such a file already, and it may have been edited; remove it, or take another"
         raise MachineError(msg)
@@ -97,6 +109,10 @@ def _replace(file: Path, text: str) -> None:
 
 
 def _list(as_json: bool) -> None:
+    from rich.table import Table
+
+    from autotune.machines.catalogue import machine_files
+
     found = {name: _readable(file) for name, file in sorted(machine_files().items())}
     if as_json:
         print_json([{"name": name, "title": one.title} for name, one in found.items()])
@@ -108,15 +124,17 @@ def _list(as_json: bool) -> None:
     output().print(table)
 
 
-def _readable(file: Path) -> MachineDescription:
+def _readable(file: Path) -> "MachineDescription":
     """Read a description; one with errors must not hide the others."""
+    from autotune.machines.description import MachineDescription, MachineError, load
+
     try:
         return load(file)
     except MachineError:
         return MachineDescription(name="unreadable", title=f"{file} has errors: give its name to see them")
 
 
-def _to_dict(described: MachineDescription) -> dict[str, Any]:
+def _to_dict(described: "MachineDescription") -> dict[str, Any]:
     return {
         "name": described.name,
         "title": described.title,

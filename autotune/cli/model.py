@@ -1,4 +1,4 @@
-"""`autotune model`: what the performance model knows, and how well it predicts what it has not seen."""
+"""`autotune model`: the data of the performance model, and how well it predicts machines and workloads new to it."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, drawable, errors, known_storages, output, print_json
+from autotune.cli.common import drawable, errors, known_storages, output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AlsoOption, AsJson, Storage
 from autotune.errors import CannotRunHereError
 from spaces.parameters.errors import did_you_mean
 
@@ -25,21 +25,23 @@ _BY: tuple["By", ...] = ("machine", "workload")
 
 def model(
     program: Annotated[
-        str | None, typer.Argument(metavar="[PROGRAM]", help="Judge the model of this program; all are listed without.")
+        str | None,
+        typer.Argument(metavar="[PROGRAM]", help="Judge this program's model. Default: list all programs."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
-    also: Annotated[
-        list[str] | None,
-        typer.Option("--also", metavar="STORAGE", help="Learn from the measurements in it, too. Repeatable."),
-    ] = None,
+    also: AlsoOption = None,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", help="Draw predicted over measured values (.png, .svg, .pdf).", callback=drawable),
+        typer.Option("--picture", help="Draw predicted against measured values (.png, .svg, .pdf).", callback=drawable),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was measured of each program, or how well a program's model predicts what it has not seen."""
-    from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415  Optuna takes a second to import
+    """Show the model's data, and how well it predicts.
+
+    Without PROGRAM: how many measurements there are of each program. With it: how well the program's model predicts
+    machines and workloads that are left out of its data.
+    """
+    from autotune.performance.measurements.dataset import measurements
 
     known = measurements(known_storages(storage, also or ()))
     if program is None:
@@ -54,8 +56,8 @@ def model(
         there = ", ".join(names) or "nothing"
         msg = f"nothing was measured of {program!r}{did_you_mean(program, names)}; there is: {there}"
         raise CannotRunHereError(msg)
-    from autotune.performance.accuracy import left_out  # noqa: PLC0415  XGBoost and scikit-learn take a second, too
-    from autotune.pictures import draw_calibration  # noqa: PLC0415
+    from autotune.performance.accuracy import left_out
+    from autotune.pictures import draw_calibration
 
     found: dict[By, list[HeldOutSetting]] = {}
     for by in _BY:
@@ -74,6 +76,8 @@ def model(
 
 
 def _list(known: "Sequence[Measured]", *, as_json: bool) -> None:
+    from rich.table import Table
+
     by_program = {name: [one for one in known if one.setting.program == name] for name in _programs(known)}
     if as_json:
         print_json({name: _counts(rows) for name, rows in by_program.items()})
@@ -100,6 +104,8 @@ def _counts(rows: "Sequence[Measured]") -> dict[str, int]:
 
 
 def _fitted_on(own: "Sequence[Measured]") -> None:
+    from rich.table import Table
+
     sources = list(dict.fromkeys(one.setting.source for one in own))
     table = Table("machine", "metric", "workloads", "values", "source", title="what it is fitted on")
     rows = list(dict.fromkeys((one.setting.place, one.setting.metric.name, one.setting.source) for one in own))
@@ -114,6 +120,8 @@ def _fitted_on(own: "Sequence[Measured]") -> None:
 
 
 def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
+    from rich.table import Table
+
     if not rows:
         output().print(f"no {by} could be left out: at least two are needed, with 3 values by the same metric")
         return

@@ -5,22 +5,18 @@ import shlex
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import wraps
-from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import typer
 
-from autotune import studyfile
-from autotune.batch.pilot_job import FORMATS, PilotJob
-from autotune.batch.site_file import find_cluster
 from autotune.cli.common import duration_s, output, write_script
-from autotune.cli.study import StudyArgument, check, study
+from autotune.cli.options import StudyArgument, with_options
+from autotune.cli.study_options import StudyOptions
+from autotune.cli.study_request import requested
 from autotune.cli.where import SiteOption, cores_of
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.storage.address import shown
-from launchers.schedulers import pbs, slurm
 
 
 class BatchSystem(StrEnum):
@@ -34,25 +30,31 @@ def pilot(
     context: typer.Context,
     name: StudyArgument,
     system: Annotated[
-        BatchSystem | None, typer.Option("--script", help="The batch system, if no site says it; slurm by default.")
+        BatchSystem | None, typer.Option("--script", help="The batch system. Default: that of --site, or slurm.")
     ] = None,
     site: SiteOption = None,
-    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Nodes to ask for.")] = 1,
-    walltime: Annotated[str, typer.Option("--walltime", metavar="DURATION", help="Time to ask for (2h).")] = "1h",
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of nodes of the job.")] = 1,
+    walltime: Annotated[str, typer.Option("--walltime", metavar="DURATION", help="Time limit of the job (2h).")] = "1h",
     cores_per_node: Annotated[
-        int | None, typer.Option("--cores-per-node", min=1, help="Cores of a node, which PBS must be told.")
+        int | None, typer.Option("--cores-per-node", min=1, help="Cores of a node; PBS needs the number.")
     ] = None,
     directives: Annotated[
         list[str] | None,
-        typer.Option("--directive", metavar="TEXT", help="More for the batch system: '-q normal'. Repeatable."),
+        typer.Option("--directive", metavar="TEXT", help="A directive of the batch system: '-q normal'. Repeatable."),
     ] = None,
     setup: Annotated[
         list[str] | None,
-        typer.Option("--setup", metavar="LINE", help="A line for the shell before: 'module load qe'. Repeatable."),
+        typer.Option("--setup", metavar="LINE", help="A shell line before the study: 'module load qe'. Repeatable."),
     ] = None,
     target: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("autotune-job.sh"),
 ) -> None:
-    """Write a job script that tunes inside one allocation, and goes on in the next; takes the options of `study`."""
+    """Write a job script that tunes inside one job.
+
+    If time runs out, the script submits itself again, and the next job resumes. `pilot` takes the options of `study`.
+    """
+    from autotune import studyfile
+    from autotune.batch.pilot_job import FORMATS, PilotJob
+
     options = _checked(name, context.args, nodes)
     there = _Site.of(site, system, nodes)
     # A file is one from wherever the job starts; a study that ships with autotune is a name.
@@ -98,6 +100,9 @@ class _Site:
         """
         if name is None:
             return cls(system or BatchSystem.SLURM)
+        from autotune.batch.site_file import find_cluster
+        from launchers.schedulers import pbs, slurm
+
         found = find_cluster(name, system).site
         if found.scheduler not in set(BatchSystem):
             msg = f"site {found.name!r} has {found.scheduler}: pilot jobs are written for {', '.join(BatchSystem)} only"
@@ -122,34 +127,30 @@ def _checked(name: str, options: list[str], nodes: int) -> list[str]:
     if named:
         msg = f"{', '.join(named)}: the job script says that itself"
         raise StudyFileError(msg)
-    given: dict[str, Any] = {}
-
-    @wraps(study)
-    def note(**values: Any) -> None:  # noqa: ANN401  the options of a command
-        given.update(values)
-
+    given: list[StudyOptions] = []
     probe = typer.Typer(add_completion=False)
-    probe.command("study")(note)
+    probe.command("study")(with_options(StudyOptions)(given.append))
     command = typer.main.get_command(probe)
     read = command.make_context("study", [name, *options])
     command.invoke(read)
-    asked = check(**{key: given[key] for key in signature(check).parameters})
-    if asked.chosen.launcher.site is not None or asked.chosen.launcher.kind not in {None, "local"}:
-        named_there = asked.chosen.launcher.kind or asked.chosen.launcher.site
+    (asked,) = given
+    launcher = requested(asked).study.launcher
+    if launcher.site is not None or launcher.kind not in {None, "local"}:
         msg = (
-            f"the study makes each run a job of its own (its [launcher] names {named_there}), but a pilot makes its "
-            "runs inside its own job: take [launcher] out of the study file, or leave --set launcher... out"
+            f"the study makes each run a job of its own (its [launcher] names {launcher.kind or launcher.site}), but a "
+            "pilot makes its runs inside its own job: take [launcher] out of the study file, or leave --set "
+            "launcher... out"
         )
         raise StudyFileError(msg)
-    if given["cores"] is not None:
-        cores_of(given["cores"])
+    if asked.cores is not None:
+        cores_of(asked.cores)
         if nodes > 1:
             msg = f"--cores names cores of one host, but the job gets {nodes} whole nodes: leave --cores out"
             raise StudyFileError(msg)
     source = read.get_parameter_source("storage")
     # A batch system may start the job without this shell's environment.
     unsaid = source is not None and source.name == "ENVIRONMENT"
-    storage = _storage(given["storage"])
+    storage = _storage(asked.storage)
     return [*options, *(["--storage", storage] if unsaid else [])]
 
 

@@ -1,24 +1,23 @@
-"""`autotune predict`: the configurations that should be best where nothing has run."""
+"""`autotune predict`: the configurations that should be best on a machine where nothing has run."""
 
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from autotune.cli.common import (
+from autotune.cli.common import errors, known_storages, output, print_json, write_script
+from autotune.cli.options import (
     DEFAULT_STORAGE,
+    AlsoOption,
     AsJson,
+    InputOption,
     ScriptFormat,
+    SetOption,
     Storage,
-    errors,
-    known_storages,
-    output,
-    print_json,
-    write_script,
+    StudyArgument,
 )
-from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
+from autotune.cli.study_request import choose
 from autotune.errors import CannotRunHereError
 from autotune.formatting import shown
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 MachineOption = Annotated[
     str,
     typer.Option(
-        "--machine", metavar="NAME|FILE", help="A described machine (`autotune machine --list`), a file, or this."
+        "--machine", metavar="NAME|FILE", help="A described machine (`autotune machine --list`), a file, or `this`."
     ),
 ]
 
@@ -37,30 +36,32 @@ MachineOption = Annotated[
 def predict(
     name: StudyArgument,
     machine: MachineOption = "this",
-    nodes: Annotated[int, typer.Option("--nodes", min=1, help="How many of its nodes a run may use.")] = 1,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many configurations to propose.")] = 5,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of its nodes that a run may use.")] = 1,
+    top: Annotated[int, typer.Option("--top", min=1, help="Number of configurations to propose.")] = 5,
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", metavar="RULE", help="Only configurations that keep to it: 'np <= 24'. Repeatable."),
+        typer.Option(
+            "--where", metavar="RULE", help="Propose only configurations that keep to it: 'np <= 24'. Repeatable."
+        ),
     ] = None,
     changes: SetOption = None,
     input_file: InputOption = None,
     storage: Storage = DEFAULT_STORAGE,
-    also: Annotated[
-        list[str] | None,
-        typer.Option("--also", metavar="STORAGE", help="Learn from the measurements in it, too. Repeatable."),
-    ] = None,
+    also: AlsoOption = None,
     script: Annotated[
-        ScriptFormat | None, typer.Option("--script", help="Print a job script of the first proposal.")
+        ScriptFormat | None, typer.Option("--script", help="Print a job script for the first proposal.")
     ] = None,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the best configurations on a machine, from what was measured on others; nothing is run there."""
-    from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415  Optuna and XGBoost take a second to import
-    from autotune.performance.predict import predict as predicted  # noqa: PLC0415
-    from autotune.performance.predict import question, restricted, target_of  # noqa: PLC0415
-    from launchers.local import local_launcher  # noqa: PLC0415
+    """Predict the best configurations for a machine.
+
+    The model learns from measurements on other machines. Nothing runs on the machine itself.
+    """
+    from autotune.performance.measurements.dataset import measurements
+    from autotune.performance.predict import predict as predicted
+    from autotune.performance.predict import question, restricted, target_of
+    from launchers.local import local_launcher
 
     chosen = choose(name, changes, input_file)
     place = target_of(machine, nodes)
@@ -79,6 +80,8 @@ def predict(
 
 
 def _print(found: "Prediction", size: str) -> None:
+    from rich.table import Table
+
     metric = found.setting.metric
     for line in found.grounds:
         output().print(line, markup=False)
@@ -107,12 +110,12 @@ def _cell(interval: "Interval | None") -> str:
 
 
 def _script(asked: "Question", place: "Target", found: "Prediction", form: ScriptFormat, scratch: Path) -> str:
-    from autotune.batch.job_script import FORMATS, JobScript  # noqa: PLC0415
-    from autotune.execution.task import describe_job  # noqa: PLC0415
-    from launchers import Usage  # noqa: PLC0415
-    from launchers.detect import detect  # noqa: PLC0415
-    from launchers.mpi import script_flavour  # noqa: PLC0415
-    from objectives.base import Context  # noqa: PLC0415
+    from autotune.batch.job_script import FORMATS, JobScript
+    from autotune.execution.task import describe_job
+    from launchers import Usage
+    from launchers.detect import detect
+    from launchers.mpi import script_flavour
+    from objectives.base import Context
 
     if not found.proposals:
         raise CannotRunHereError("\n".join(("nothing can be proposed, so there is no job script", *found.doubts)))

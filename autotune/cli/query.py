@@ -5,36 +5,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from autotune.cli.common import (
-    DEFAULT_STORAGE,
-    AsJson,
-    ScriptFormat,
-    Storage,
-    StudyName,
-    output,
-    print_json,
-    write_script,
-)
+from autotune.cli.common import output, print_json, write_script
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, ScriptFormat, Storage, StudyName
 from autotune.cli.where import SiteOption
 from autotune.errors import NothingWorkedError
 from autotune.formatting import quantity, shown
-from autotune.records.study import Run, State, TrialRecord
-from autotune.results.summary import Summary, summarise
-from autotune.results.trial_rows import state_of, trial_row
-from autotune.statistics.standings import Standings
 from autotune.storage.address import storage_url
-from objectives.base import Metric
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from autotune.records.study import Run, TrialRecord
+    from autotune.results.summary import Summary
+    from autotune.statistics.standings import Standings
     from autotune.storage.study_store import StudyStore
     from launchers.site import Site
+    from objectives.base import Metric
 
 
 def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """List the studies in a storage."""
-    from autotune.storage.study_store import StudyStore, study_names  # noqa: PLC0415  importing Optuna takes a while
+    from rich.table import Table
+
+    from autotune.results.summary import summarise
+    from autotune.storage.study_store import StudyStore, study_names
 
     url = storage_url(storage)
     summaries = [summarise(store) for store in map(partial(StudyStore.read_if_ours, url), study_names(url)) if store]
@@ -52,7 +47,10 @@ def show(
     storage: Storage = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
-    """Show how a study stands: machine, workload, baseline, winner, verdict, failures."""
+    """Show the state of a study: baseline, winner, verdict.
+
+    It also shows the machine, the workload and the failures.
+    """
     summary = _summary(name, storage)
     if as_json:
         print_json(summary.to_dict())
@@ -63,19 +61,24 @@ def show(
 def best(
     name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
-    script: Annotated[ScriptFormat | None, typer.Option("--script", help="Print a job script of that kind.")] = None,
+    script: Annotated[ScriptFormat | None, typer.Option("--script", help="Print a job script of this kind.")] = None,
     site: SiteOption = None,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the winner, with its speed-up over the default configuration and how sure that is."""
+    """Print the winner, its speed-up and its uncertainty.
+
+    The speed-up is that over the default configuration. --script makes a job script of the winner.
+    """
+    from autotune.results.summary import summarise
+
     store = _store(name, storage)
     summary = summarise(store)
     if summary.best is None:
         msg = f"study {name!r} has no valid measurement yet"
         raise NothingWorkedError(msg)
     if script is not None:
-        from autotune.batch.winner_script import script_of  # noqa: PLC0415  needs what only this output needs
+        from autotune.batch.winner_script import script_of
 
         write_script(script_of(store, summary, script.value, _site(site, summary, script)), target)
     elif as_json:
@@ -92,12 +95,14 @@ def trials(
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
     """Print every trial of a study."""
+    from autotune.results.trial_rows import trial_row
+
     summary = _summary(name, storage)
     rows = [trial_row(trial, summary.standings, summary.definition) for trial in summary.trials]
     if as_json:
         print_json(rows)
     elif csv:
-        import pandas as pd  # noqa: PLC0415  only this output needs it, and importing it takes a while
+        import pandas as pd
 
         typer.echo(pd.DataFrame(rows).to_csv(index=False), nl=False)
     else:
@@ -105,7 +110,12 @@ def trials(
 
 
 def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
-    """Print every single run with where, when and how it was made; --json has the whole command and environment."""
+    """Print every run of a study: where, when and how.
+
+    With --json, each run has its whole command and environment.
+    """
+    from rich.table import Table
+
     store = _store(name, storage)
     target = store.definition.target
     found = store.runs()
@@ -119,7 +129,7 @@ def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = 
     output().print(table)
 
 
-def _run_row(run: Run, target: Metric) -> list[str]:
+def _run_row(run: "Run", target: "Metric") -> list[str]:
     outcome = run.outcome
     value = f"{outcome.metrics[target.name]:g}" if outcome.complete else (outcome.failure or "capped")
     load = outcome.conditions.get("load_1m")
@@ -138,16 +148,20 @@ def _run_row(run: Run, target: Metric) -> list[str]:
 
 
 def _store(name: str, storage: str) -> "StudyStore":
-    from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
+    from autotune.storage.study_store import StudyStore
 
     return StudyStore.read(storage_url(storage), name)
 
 
-def _summary(name: str, storage: str) -> Summary:
+def _summary(name: str, storage: str) -> "Summary":
+    from autotune.results.summary import summarise
+
     return summarise(_store(name, storage))
 
 
-def _list_row(summary: Summary) -> list[str]:
+def _list_row(summary: "Summary") -> list[str]:
+    from autotune.records.study import State
+
     standings, best = summary.standings, summary.best
     gain = standings.gain(best) if best else None
     return [
@@ -160,7 +174,11 @@ def _list_row(summary: Summary) -> list[str]:
     ]
 
 
-def _trials_table(summary: Summary) -> Table:
+def _trials_table(summary: "Summary") -> "Table":
+    from rich.table import Table
+
+    from autotune.results.trial_rows import state_of
+
     standings = summary.standings
     metric = standings.metric
     value_title = f"{metric.name} [{metric.unit}]".replace("[", r"\[")
@@ -180,12 +198,14 @@ def _trials_table(summary: Summary) -> Table:
     return table
 
 
-def _runs_of(trial: TrialRecord) -> str:
+def _runs_of(trial: "TrialRecord") -> str:
     last = trial.runs[-1] if trial.runs else None
     return f"{last.steps} of {last.of} steps" if last and last.steps is not None else str(len(trial.runs))
 
 
-def _value_of(trial: TrialRecord, standings: Standings) -> str:
+def _value_of(trial: "TrialRecord", standings: "Standings") -> str:
+    from autotune.records.study import State
+
     if trial.state is State.CAPPED:
         worse = "<" if standings.metric.direction == "maximize" else ">"
         return f"{worse} {standings.bound(trial):.4g}"
@@ -194,9 +214,9 @@ def _value_of(trial: TrialRecord, standings: Standings) -> str:
     return f"{standings.value(trial):.4g}" if trial.complete else ""
 
 
-def _site(name: str | None, summary: Summary, form: ScriptFormat) -> "Site | None":
+def _site(name: str | None, summary: "Summary", form: ScriptFormat) -> "Site | None":
     """Return the site of a job script: the one that is asked for, or the one that the study was made for."""
-    from autotune.batch.site_file import find_cluster  # noqa: PLC0415  needs what only job scripts need
+    from autotune.batch.site_file import find_cluster
 
     launcher = summary.definition.study.get("launcher", {})
     if name is None and launcher.get("kind") != form.value:

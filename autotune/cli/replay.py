@@ -1,4 +1,4 @@
-"""`autotune replay`: would a smaller budget have done?"""
+"""`autotune replay`: would a smaller budget have been enough?"""
 
 import re
 import tempfile
@@ -6,20 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from autotune import studyfile
-from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, displayed, errors, output, print_json
-from autotune.cli.study import SetOption
+from autotune.cli.common import displayed, errors, output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, SetOption, Storage
 from autotune.errors import StudyFileError
-from autotune.machines.this_machine import this_machine
-from autotune.records.study import REPLAY_NOTICE
 from autotune.storage.address import sqlite_path, storage_url
-from autotune.studyfile import StudyFile
-from objectives import registry
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from autotune.planning.prepare import Prepared
+    from autotune.studyfile import StudyFile
     from autotune.tuning.replay import BudgetRow
 
 _BUDGETS = "10,20,50,100"
@@ -35,18 +32,23 @@ def replay(
             "of a study in the storage.",
         ),
     ],
-    study_name: Annotated[str | None, typer.Option("--study", help="Which study of a storage.")] = None,
+    study_name: Annotated[str | None, typer.Option("--study", help="A study of the given storage.")] = None,
     budgets: Annotated[str, typer.Option("--budgets", metavar="LIST", help="Numbers of trials.")] = _BUDGETS,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How often tuning is replayed.")] = 20,
-    sampler: Annotated[str | None, typer.Option("--sampler", help="Another search than the default one.")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of replays, each with a seed of its own.")] = 20,
+    sampler: Annotated[str | None, typer.Option("--sampler", help="The sampler, if not the default one.")] = None,
     changes: SetOption = None,
     storage: Storage = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
-    """Replay the tuning of recorded measurements many times: what would a smaller budget have found?"""
-    from autotune.planning.prepare import prepare  # noqa: PLC0415  Optuna takes a second to import
-    from autotune.tuning.replay import budget_rows, table_of  # noqa: PLC0415
-    from launchers.local import local_launcher  # noqa: PLC0415
+    """Replay recorded measurements with smaller budgets.
+
+    Tuning is repeated many times on the records, to see what each budget would have found. Nothing is run.
+    """
+    from autotune.machines.this_machine import this_machine
+    from autotune.planning.prepare import prepare
+    from autotune.records.study import REPLAY_NOTICE
+    from autotune.tuning.replay import budget_rows, table_of
+    from launchers.local import local_launcher
 
     numbers = _numbers(budgets)
     extra = [f"sampler.name={sampler}"] if sampler else []
@@ -88,12 +90,15 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _chosen(source: str, study_name: str | None, storage: str, changes: list[str]) -> StudyFile:
+def _chosen(source: str, study_name: str | None, storage: str, changes: list[str]) -> "StudyFile":
     """Return the replay that a table, a storage, a study file or a stored study makes.
 
     Raises:
         StudyFileError: it makes none.
     """
+    from autotune import studyfile
+    from objectives import registry
+
     path = Path(source)
     known = studyfile.catalogue()
     if path.suffix == ".toml" or (source in known and study_name is None and _is_replay(known[source])):
@@ -125,6 +130,9 @@ def _chosen(source: str, study_name: str | None, storage: str, changes: list[str
 
 
 def _is_replay(path: Path) -> bool:
+    from autotune import studyfile
+    from objectives import registry
+
     return registry.runs(studyfile.load(path).objective) == "recorded"
 
 
@@ -132,7 +140,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     """Return how a stored study was tuned: its sampler and its repeats."""
     if "study" not in options:
         return {}
-    from autotune.storage.study_store import StudyStore  # noqa: PLC0415
+    from autotune.storage.study_store import StudyStore
 
     stored = StudyStore.read(storage_url(options["table"]), options["study"]).definition.study
     return {key: stored[key] for key in ("sampler", "repeats") if key in stored}
@@ -140,7 +148,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 
 def _partial(prepared: "Prepared") -> list[str]:
     """Say it plainly where only a part of a space was measured."""
-    from autotune.tuning.replay import table_of  # noqa: PLC0415
+    from autotune.tuning.replay import table_of
 
     whole = prepared.plan.space_size
     recorded = len(table_of(prepared).recordings)
@@ -153,7 +161,9 @@ def _partial(prepared: "Prepared") -> list[str]:
     return [said]
 
 
-def _table(rows: "list[BudgetRow]") -> Table:
+def _table(rows: "list[BudgetRow]") -> "Table":
+    from rich.table import Table
+
     table = Table("budget", "best found / best recorded", "quartiles", "within 5 %", "core-hours (simulated)")
     for row in rows:
         ratio = "" if row.median is None else f"{row.median:.3f}"

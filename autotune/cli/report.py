@@ -1,4 +1,4 @@
-"""`autotune report`: a study as one document that can be read, printed and passed on."""
+"""`autotune report`: a study as one document to read, print and pass on."""
 
 import json
 import os
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import DEFAULT_STORAGE, Storage, StudyName, errors
+from autotune.cli.common import errors
+from autotune.cli.options import DEFAULT_STORAGE, Storage, StudyName
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
@@ -37,16 +38,19 @@ def report(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to write it, - for the output; without: HTML to STUDY.html here, md and json to the output.",
+            help="The file to write; - prints the report. Default: STUDY.html for HTML; md and json are printed.",
         ),
     ] = None,
     png: Annotated[
-        Path | None, typer.Option("--png", metavar="FOLDER", help="Draw the pictures as PNG files there, too.")
+        Path | None, typer.Option("--png", metavar="FOLDER", help="Also draw the pictures as PNG files in this folder.")
     ] = None,
 ) -> None:
-    """Write a report of a study: verdict, figures, pictures, job script, how and with what it was measured."""
-    from autotune.report import report_of  # noqa: PLC0415  importing Optuna takes a while
-    from autotune.storage.study_store import StudyStore  # noqa: PLC0415
+    """Write a report of a study: HTML, Markdown or JSON.
+
+    It has the verdict, figures, pictures, the job script, and how the study was measured.
+    """
+    from autotune.report import report_of
+    from autotune.storage.study_store import StudyStore
 
     found = report_of(StudyStore.read(storage_url(storage), name))
     drawn = _draw(found, png) if png is not None else {}
@@ -67,14 +71,14 @@ def _text(found: "Report", form: ReportFormat, drawn: dict[str, Path], target: P
         case ReportFormat.JSON:
             return json.dumps(found.to_dict(), indent=2, default=str) + "\n"
         case ReportFormat.MD:
-            from autotune.report.markdown import to_markdown  # noqa: PLC0415
+            from autotune.report.markdown import to_markdown
 
             # Beside a report in a file its pictures are found wherever both are moved to.
             start = Path.cwd() if target is None or str(target) == "-" else target.absolute().parent
             beside = {key: Path(os.path.relpath(path.absolute(), start)).as_posix() for key, path in drawn.items()}
             return to_markdown(found, beside)
         case ReportFormat.HTML:
-            from autotune.report.page import to_html  # noqa: PLC0415
+            from autotune.report.page import to_html
 
             return to_html(found)
 
@@ -85,7 +89,7 @@ def _draw(found: "Report", folder: Path) -> dict[str, Path]:
     Raises:
         CannotRunHereError: a file cannot be written.
     """
-    from autotune.pictures.files import save  # noqa: PLC0415
+    from autotune.pictures.files import save
 
     files = {chart.name: folder / f"{chart.name}.png" for chart in found.charts}
     for chart in found.charts:

@@ -1,4 +1,4 @@
-"""`autotune serve` and `autotune token`: the service, and who may use it from elsewhere."""
+"""`autotune serve` and `autotune token`: the service, and the tokens of its users on other hosts."""
 
 import logging
 import socket
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, errors, output, print_json
+from autotune.cli.common import errors, output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
 from autotune.errors import AutotuneError, CannotRunHereError
 from autotune.storage.address import shown, state_folder, storage_url
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FolderOption = Annotated[
     Path | None,
-    typer.Option("--folder", help="Folder for the service's own files, if not autotune-service beside the storage."),
+    typer.Option("--folder", help="Folder for the service's files; by default autotune-service beside the storage."),
 ]
 
 _BACKLOG = 512
@@ -25,24 +25,27 @@ _BACKLOG = 512
 
 def serve(
     host: Annotated[
-        str, typer.Option("--host", help="Address to listen at; any but the loopback needs a token.")
+        str, typer.Option("--host", help="Address to listen at. Any address but the loopback needs a token.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port to listen at; 0: any that is free.")
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen at; 0 takes any free port.")
     ] = 8642,
     catalogue: Annotated[
         Path | None,
-        typer.Option("--catalogue", help="Folder of the study files that may be started, if not those that ship."),
+        typer.Option("--catalogue", help="Folder of the study files that may be started; by default those that ship."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     folder: FolderOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve studies to browsers and programs: start, follow, predict, ask, tell. Ctrl-C leaves the studies running."""
-    from autotune.service.app import create_app  # noqa: PLC0415  with FastAPI and Optuna it takes a while to import
-    from autotune.service.catalogue import Catalogue  # noqa: PLC0415
-    from autotune.service.server import run  # noqa: PLC0415
-    from autotune.service.settings import Settings  # noqa: PLC0415
+    """Serve studies to browsers and programs.
+
+    Clients start and follow studies, predict, ask and tell. Ctrl-C ends the service and leaves the studies running.
+    """
+    from autotune.service.app import create_app
+    from autotune.service.catalogue import Catalogue
+    from autotune.service.server import run
+    from autotune.service.settings import Settings
 
     url = storage_url(storage)
     settings = Settings(url, _folder(folder, url), catalogue, host, port)
@@ -63,15 +66,18 @@ def serve(
 
 def token(
     name: Annotated[
-        str | None, typer.Argument(help="Who is to have a token: a name; none: list those that there are.")
+        str | None, typer.Argument(help="The name of the token's user. Without a name, the tokens are listed.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the token away.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the token.")] = False,
     storage: Storage = DEFAULT_STORAGE,
     folder: FolderOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token with which somebody may use the service from elsewhere. It is shown once; a digest is kept."""
-    from autotune.service.tokens import TokenBook  # noqa: PLC0415
+    """Make, list or remove access tokens of the service.
+
+    A user on another host needs a token. It is shown once; the service keeps only a digest.
+    """
+    from autotune.service.tokens import TokenBook
 
     book = TokenBook(_folder(folder, storage_url(storage)) / "tokens.json")
     if name is None:
@@ -97,7 +103,7 @@ def _folder(given: Path | None, url: str) -> Path:
 
 
 def _check_tokens(settings: "Settings") -> None:
-    from autotune.service.tokens import TokenBook  # noqa: PLC0415
+    from autotune.service.tokens import TokenBook
 
     if not settings.loopback and not TokenBook(settings.tokens).known():
         msg = (
@@ -144,6 +150,8 @@ def _list(known: dict[str, str], *, as_json: bool) -> None:
     if as_json:
         print_json([{"name": who, "made": made} for who, made in known.items()])
         return
+    from rich.table import Table
+
     table = Table("token of", "made")
     for who, made in known.items():
         table.add_row(who, made)

@@ -1,20 +1,22 @@
-"""`autotune space`: what may be tried."""
+"""`autotune space`: the space of a study."""
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
-from rich.table import Table
 
-from autotune.cli.common import AsJson, errors, output, print_json
-from autotune.cli.study import InputOption, SetOption, StudyArgument, choose
+from autotune.cli.common import errors, output, print_json
+from autotune.cli.options import AsJson, InputOption, SetOption, StudyArgument
+from autotune.cli.study_request import choose
 from autotune.cli.where import CoresOption, restrict
 from autotune.errors import StudyFileError
 from autotune.formatting import shown, written
-from autotune.machines.this_machine import this_machine
-from spaces import Configuration, Space
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from spaces import Configuration, Space
 
 
 def space(
@@ -22,21 +24,28 @@ def space(
     changes: SetOption = None,
     input_file: InputOption = None,
     cores: CoresOption = None,
-    sample: Annotated[int, typer.Option("--sample", min=0, help="How many valid configurations to show.")] = 5,
+    sample: Annotated[int, typer.Option("--sample", min=0, help="Number of valid configurations to show.")] = 5,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sample.")] = 0,
     check: Annotated[
         str | None,
         typer.Option(
             "--check",
             metavar="CONFIGURATION",
-            help="Say why one is not valid; what it leaves out is as in the default: 'np=3 npool=2'.",
+            help="Say why this configuration is not valid; the default fills in the rest: 'np=3 npool=2'.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the space of a study: its size, parameters, constraints, a sample; or check one configuration."""
-    from autotune.planning.prepare import prepare  # noqa: PLC0415
-    from launchers.local import local_launcher  # noqa: PLC0415
+    """Show a study's space, or check one configuration.
+
+    The space has a size, parameters, constraints, a default, and a sample of valid configurations. Exit code 1: the
+    configuration of --check is not valid.
+    """
+    import numpy as np
+
+    from autotune.machines.this_machine import this_machine
+    from autotune.planning.prepare import prepare
+    from launchers.local import local_launcher
 
     with tempfile.TemporaryDirectory() as scratch:
         machine = restrict(this_machine(), cores)
@@ -75,7 +84,7 @@ def space(
         output().print(f"sample:  {shown(configuration)}", markup=False)
 
 
-def _check(built: Space, text: str, *, as_json: bool) -> None:
+def _check(built: "Space", text: str, *, as_json: bool) -> None:
     violations = built.violations({**built.default(), **read_configuration(built, text)})
     if as_json:
         print_json({"valid": not violations, "violations": violations})
@@ -86,7 +95,7 @@ def _check(built: Space, text: str, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def read_configuration(built: Space, text: str) -> Configuration:
+def read_configuration(built: "Space", text: str) -> "Configuration":
     """Read `np=2 npool=1 blas=openblas`; values are read as the parameter's domain writes them.
 
     Raises:
@@ -113,7 +122,9 @@ def _number(text: str) -> int | float | str:
     return text
 
 
-def _parameters(built: Space) -> Table:
+def _parameters(built: "Space") -> "Table":
+    from rich.table import Table
+
     table = Table("parameter", "values", "default", "exists when", "what it is")
     for parameter in built.parameters:
         values = [written(value) for value in parameter.values]
@@ -125,7 +136,9 @@ def _parameters(built: Space) -> Table:
     return table
 
 
-def _constraints(built: Space) -> Table:
+def _constraints(built: "Space") -> "Table":
+    from rich.table import Table
+
     table = Table("constraint", "rule", "reason")
     for constraint in built.constraints:
         table.add_row(constraint.name, constraint.rule, constraint.reason)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import DEFAULT_STORAGE, AsJson, Storage, output, print_json
+from autotune.cli.common import output, print_json
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
 from autotune.storage.address import shown, storage_url
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ def storage(
     storage: Storage = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a storage holds, and which version it is of."""
-    from autotune.storage.contents import contents  # noqa: PLC0415  importing Optuna takes a while
-    from autotune.storage.schema import VERSION  # noqa: PLC0415
-    from autotune.storage.upgrade import upgrade  # noqa: PLC0415
+    """Show what a storage holds, or upgrade it."""
+    from autotune.storage.contents import contents
+    from autotune.storage.schema import VERSION
+    from autotune.storage.upgrade import upgrade
 
     url = storage_url(storage)
     if action is None:

@@ -4,19 +4,19 @@ import shutil
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.batch.site_file import Cluster, find_cluster
 from autotune.errors import CannotRunHereError, StudyFileError
-from autotune.machines.facts import Facts
-from autotune.machines.this_machine import Machine, this_machine
-from autotune.studyfile import StudyFile
-from launchers.batch import BatchLauncher
-from launchers.cpus import parse_cpu_list
-from launchers.local import LocalLauncher, local_launcher
-from launchers.schedulers.catalogue import SCHEDULERS
+
+if TYPE_CHECKING:
+    from autotune.batch.site_file import Cluster
+    from autotune.machines.facts import Facts
+    from autotune.machines.this_machine import Machine
+    from autotune.studyfile import StudyFile
+    from launchers.batch import BatchLauncher
+    from launchers.local import LocalLauncher
 
 
 class LauncherKind(StrEnum):
@@ -30,14 +30,15 @@ class LauncherKind(StrEnum):
 
 
 LauncherOption = Annotated[
-    LauncherKind | None, typer.Option("--launcher", help="Who starts runs: this machine, or a batch system, as jobs.")
+    LauncherKind | None,
+    typer.Option("--launcher", help="What starts runs: this machine, or a batch system, as jobs."),
 ]
 SiteOption = Annotated[
     str | None,
     typer.Option(
         "--site",
         metavar="NAME|FILE",
-        help="The batch system's site: one that ships (gadi, slurm) or a file; else ~/.config/autotune/site.toml.",
+        help="The batch system's site: a name (gadi, slurm) or a file; by default ~/.config/autotune/site.toml.",
     ),
 ]
 CoresOption = Annotated[
@@ -45,17 +46,19 @@ CoresOption = Annotated[
 ]
 
 
-def cluster_of(chosen: StudyFile) -> Cluster | None:
+def cluster_of(chosen: "StudyFile") -> "Cluster | None":
     """Return the site whose batch system runs a study; None for a study that runs here.
 
     Raises:
         AutotuneError: there is no such site, or its file has errors.
     """
+    from autotune.batch.site_file import find_cluster
+
     kind, site = chosen.launcher.kind, chosen.launcher.site
     return None if kind == "local" or (kind is None and site is None) else find_cluster(site, kind)
 
 
-def as_wide_as(chosen: StudyFile, cluster: Cluster | None) -> StudyFile:
+def as_wide_as(chosen: "StudyFile", cluster: "Cluster | None") -> "StudyFile":
     """Return the study with as many runs side by side as the site says, which beats the study file."""
     if cluster is None:
         return chosen
@@ -63,8 +66,8 @@ def as_wide_as(chosen: StudyFile, cluster: Cluster | None) -> StudyFile:
 
 
 def machine_and_launcher(
-    cluster: Cluster | None, cores: str | None, study: str
-) -> tuple[Machine, LocalLauncher | BatchLauncher, Facts | None]:
+    cluster: "Cluster | None", cores: str | None, study: str
+) -> "tuple[Machine, LocalLauncher | BatchLauncher, Facts | None]":
     """Return the machine that runs get, what starts them there, and what is known of a machine that is not this one.
 
     Jobs are named after the `study`.
@@ -72,6 +75,11 @@ def machine_and_launcher(
     Raises:
         StudyFileError: `cores` is no list of cores that can be used.
     """
+    from autotune.machines.this_machine import this_machine
+    from launchers.batch import BatchLauncher
+    from launchers.local import local_launcher
+    from launchers.schedulers.catalogue import SCHEDULERS
+
     if cluster is None:
         return restrict(this_machine(), cores), local_launcher(), None
     if cores is not None:
@@ -81,7 +89,7 @@ def machine_and_launcher(
     return cluster.machine, launcher, cluster.facts
 
 
-def check_commands(cluster: Cluster | None) -> None:
+def check_commands(cluster: "Cluster | None") -> None:
     """Look for the command that submits jobs, before anything is stored.
 
     Raises:
@@ -89,6 +97,8 @@ def check_commands(cluster: Cluster | None) -> None:
     """
     if cluster is None:
         return
+    from launchers.schedulers.catalogue import SCHEDULERS
+
     kind = cluster.site.scheduler
     command = SCHEDULERS[kind].submit(Path("job.sh"))[0]
     if shutil.which(command) is None:
@@ -105,6 +115,8 @@ def cores_of(text: str) -> set[int]:
     Raises:
         StudyFileError: it is none.
     """
+    from launchers.cpus import parse_cpu_list
+
     try:
         return set(parse_cpu_list(text))
     except ValueError:
@@ -112,7 +124,7 @@ def cores_of(text: str) -> set[int]:
         raise StudyFileError(msg) from None
 
 
-def restrict(machine: Machine, cores: str | None) -> Machine:
+def restrict(machine: "Machine", cores: str | None) -> "Machine":
     """Return the machine with only the listed cores.
 
     Raises:

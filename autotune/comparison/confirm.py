@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
-from scipy.special import stdtrit
-
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.coordination.run_manager import Bench
 from autotune.records.study import TrialRecord
@@ -155,6 +153,8 @@ def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -
     if not reliable:
         return found.candidates[0]
     best = min(reliable, key=effects.center)
+    from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and reading a study needs none of it
+
     alike = [best]
     for place in reliable:
         contrast = effects.contrast(place, best)

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from enum import Enum
 from math import inf, log, sqrt
 
-from scipy.special import stdtr, stdtrit
-
 from autotune.statistics.mixed_model import Contrast, MixedModel, center
 
 
@@ -51,6 +49,8 @@ def standing(effects: MixedModel, challenger: int, incumbent: int, rules: RaceRu
         return Standing.OPEN
     if runs >= rules.max_runs or spread == 0.0:
         return Standing.LOST if behind >= 0.0 else Standing.WON
+    from scipy.special import stdtr  # noqa: PLC0415  slow to import, and reading a study needs none of it
+
     chance = float(stdtr(contrast.degrees, -behind / spread))
     if chance < rules.error_rate:
         return Standing.LOST
@@ -63,6 +63,8 @@ def losing_value(effects: MixedModel, challenger: int, incumbent: int, block: in
     if len(before) + 1 < rules.min_runs:
         return inf
     spread = _still_open(effects, effects.prospective(challenger, incumbent, block), incumbent, rules)
+    from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and reading a study needs none of it
+
     allowed = spread * float(stdtrit(effects.degrees, 1.0 - rules.error_rate))
     # Where the machine drifts, the incumbent's runs in the same block are what it is up against, if they were slower.
     here = effects.values(incumbent, block) if effects.drift > 0.0 else []

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from autotune.batch import allocation
 from autotune.cli import study as studies
 from autotune.cli.app import app
-from autotune.cli.study import choose
+from autotune.cli.study_request import choose
 from autotune.errors import ExitCode
 
 

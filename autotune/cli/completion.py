@@ -1,0 +1,39 @@
+"""What the shell completes: names of studies, and study files.
+
+A completion is quick, and it never fails: where something cannot be read, there is nothing to propose.
+"""
+
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+
+import typer
+
+from autotune.storage import address
+
+_TOML = ".toml"
+
+
+def study_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of the stored studies that begin so, in the storage that the command line names."""
+    with suppress(Exception):
+        from autotune.storage.names import stored_names
+
+        names = stored_names(address.storage_url(ctx.params.get("storage") or address.DEFAULT))
+        return [name for name in names if name.startswith(incomplete)]
+    return []
+
+
+def study_files(incomplete: str) -> list[str]:
+    """Return the studies that ship with autotune, and the study files in the folder, that begin so."""
+    with suppress(Exception):
+        shipped = sorted(entry.name.removesuffix(_TOML) for entry in files("studies").iterdir() if _is_toml(entry.name))
+        folder, slash, _ = incomplete.rpartition("/")
+        there = Path(folder + slash).expanduser().iterdir()
+        own = sorted(f"{folder}{slash}{path.name}" for path in there if _is_toml(path.name) and path.is_file())
+        return [name for name in (*shipped, *own) if name.startswith(incomplete)]
+    return []
+
+
+def _is_toml(name: str) -> bool:
+    return name.endswith(_TOML) and not name.startswith(".")

@@ -1,0 +1,71 @@
+"""The group of all commands: it imports a command's module only when that command is used."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from autotune.cli.commands import COMMANDS, CommandEntry
+
+if TYPE_CHECKING:
+    from typer._click.core import Command
+    from typer._click.formatting import HelpFormatter
+    from typer._click.shell_completion import CompletionItem
+
+
+class CommandGroup(TyperGroup):
+    """The commands of the table. Help and completion read the table; nothing else is imported for them."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401  Typer's own
+        """Make the group as Typer does, with commands that are not there yet."""
+        super().__init__(**settings | {"commands": {}})
+        self.commands = _Commands()  # type: ignore[assignment]  # nothing adds to them
+
+    def format_commands(self, ctx: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
+        """Write the groups of commands. Long summaries are wrapped, never cut off."""
+        del ctx
+        # The summaries of all groups begin in the same column.
+        width = max(len(entry.name) for entry in COMMANDS)
+        for group in dict.fromkeys(entry.group for entry in COMMANDS):
+            with formatter.section(group):
+                rows = [(entry.name.ljust(width), entry.summary) for entry in COMMANDS if entry.group == group]
+                formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: typer.Context, incomplete: str) -> "list[CompletionItem]":  # type: ignore[override]
+        """Return the options, or the commands, that begin so."""
+        from typer._click.shell_completion import CompletionItem
+
+        found = [CompletionItem(entry.name, help=entry.summary) for entry in COMMANDS]
+        # Typer's group would import every command for its help; what is above it completes the options.
+        options = super(TyperGroup, self).shell_complete(ctx, incomplete)
+        return [item for item in found if item.value.startswith(incomplete)] + options
+
+
+class _Commands(Mapping[str, "Command"]):
+    """The commands by name; each is imported when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._entries = {entry.name: entry for entry in COMMANDS}
+        self._loaded: dict[str, Command] = {}
+
+    def __getitem__(self, name: str) -> "Command":
+        if name not in self._loaded:
+            self._loaded[name] = _load(self._entries[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _load(entry: CommandEntry) -> "Command":
+    module = import_module(f"autotune.cli.{entry.module}")
+    kind = TyperCommand if entry.command_class is None else getattr(module, entry.command_class)
+    one = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    settings = dict(entry.settings)
+    one.command(entry.name, cls=kind, context_settings=settings)(getattr(module, entry.function))
+    return typer.main.get_command(one)

@@ -1,0 +1,99 @@
+"""Options that several commands share, and commands whose options are the fields of a dataclass."""
+
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from autotune.cli.completion import study_files, study_names
+from autotune.storage import address
+
+DEFAULT_STORAGE = address.DEFAULT
+
+Storage = Annotated[
+    str,
+    typer.Option(
+        "--storage",
+        envvar="AUTOTUNE_STORAGE",
+        help="Where studies are kept: a SQLite file, or an address such as postgresql+psycopg://user@host/database.",
+        show_default=True,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for another program.")]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="If another process holds the study or the cores, wait until it is done.")
+]
+TakeOverOption = Annotated[
+    bool,
+    typer.Option(
+        "--take-over", help="If another process holds the study, ask it to stop, and continue from what is stored."
+    ),
+]
+StudyName = Annotated[
+    str, typer.Argument(help="The study's name; `autotune list` shows the names.", autocompletion=study_names)
+]
+StudyArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="A study that ships with autotune (qe), or a study file (./mine.toml).",
+        autocompletion=study_files,
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the study file: budget.workers=2. Repeatable."),
+]
+InputOption = Annotated[
+    str | None,
+    typer.Option("--input", metavar="FILE", help="The program's input file. autotune copies it and never changes it."),
+]
+RunsOption = Annotated[
+    Path | None, typer.Option("--runs", help="Folder for the runs' folders; by default beside the storage.")
+]
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option("--also", metavar="STORAGE", help="Learn from the measurements in this storage, too. Repeatable."),
+]
+
+
+class ScriptFormat(StrEnum):
+    """The job scripts that `--script` writes."""
+
+    PBS = "pbs"
+    SLURM = "slurm"
+    SH = "sh"
+
+
+Options = TypeVar("Options")
+
+
+def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Give a command the fields of a frozen dataclass as its arguments and options: each is declared there only."""
+    hints = get_type_hints(kind, include_extras=True)
+    parameters = [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(kind)  # type: ignore[arg-type]  # a dataclass
+    ]
+
+    def decorated(command: Callable[[Options], None]) -> Callable[..., None]:
+        @wraps(command)
+        def from_options(**given: Any) -> None:  # noqa: ANN401  the values of the fields
+            command(kind(**given))
+
+        # What Typer reads.
+        from_options.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        from_options.__annotations__ = hints
+        return from_options
+
+    return decorated

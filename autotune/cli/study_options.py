@@ -1,0 +1,107 @@
+"""The arguments and options of `autotune study`, which `autotune pilot` takes, too."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autotune.cli.options import (
+    DEFAULT_STORAGE,
+    AsJson,
+    InputOption,
+    RunsOption,
+    SetOption,
+    Storage,
+    StudyArgument,
+    TakeOverOption,
+    WaitOption,
+)
+from autotune.cli.where import CoresOption, LauncherOption, SiteOption
+
+
+class Switch(StrEnum):
+    """On or off."""
+
+    ON = "on"
+    OFF = "off"
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """What the user asked of `autotune study`; None where an option was not given."""
+
+    name: StudyArgument
+    trials: Annotated[
+        str | None,
+        typer.Option(
+            "--trials",
+            metavar="NUMBER|auto",
+            help="Total number of trials, earlier sessions included; auto: until more search no longer pays.",
+        ),
+    ] = None
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            "--timeout", metavar="DURATION", help="Start no new trial after this time (15m, 1h30m); then confirm."
+        ),
+    ] = None
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Number of trials side by side, each on its own cores.")
+    ] = None
+    sampler: Annotated[
+        str | None,
+        typer.Option(
+            "--sampler",
+            metavar="NAME",
+            help="How to search: autotune, random, exhaustive, tpe, gp, cmaes, optuna:CLASS or optunahub:PACKAGE.",
+        ),
+    ] = None
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the search.")] = None
+    warm_start: Annotated[
+        Switch | None,
+        typer.Option("--warm-start", help="First try what a model of other machines predicts to be best here."),
+    ] = None
+    changes: SetOption = None
+    input_file: InputOption = None
+    storage: Storage = DEFAULT_STORAGE
+    study_name: Annotated[
+        str | None, typer.Option("--name", help="Name of the study in the storage; by default that of the study file.")
+    ] = None
+    runs: RunsOption = None
+    cores: CoresOption = None
+    launcher: LauncherOption = None
+    site: SiteOption = None
+    wait: WaitOption = False
+    take_over: TakeOverOption = False
+    ray_address: Annotated[
+        str | None,
+        typer.Option("--ray-address", metavar="HOST:PORT|auto", help="Run the trials on the nodes of a Ray cluster."),
+    ] = None
+    ray_nodes: Annotated[
+        int | None, typer.Option("--ray-nodes", min=1, help="Wait until the Ray cluster has this number of nodes.")
+    ] = None
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="Stop cleanly before this time (17:30, 2026-11-22T17:30). Exit code 7: there is more to do. "
+            "Inside a job of a batch system, the default is the job's end.",
+        ),
+    ] = None
+    status: Annotated[
+        Path | None,
+        typer.Option(
+            "--status", metavar="FILE", help="Write the study's progress to FILE as JSON, at most once a second."
+        ),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands of the runs, and run none.")] = False
+    as_json: AsJson = False
+
+    @property
+    def workers_given(self) -> bool:
+        """Whether the command line says how many trials run side by side."""
+        keys = (change.partition("=")[0].strip() for change in self.changes or ())
+        return self.workers is not None or "budget.workers" in keys

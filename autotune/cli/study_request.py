@@ -1,0 +1,130 @@
+"""What the options of `autotune study` ask for, checked before anything runs."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from autotune.cli.common import duration_s, if_held
+from autotune.cli.study_options import StudyOptions, Switch
+from autotune.cli.where import LauncherKind
+from autotune.errors import StudyFileError
+from autotune.storage.study_lock import IfHeld
+
+if TYPE_CHECKING:
+    from autotune.studyfile import StudyFile
+
+ON_RAY = "--ray-address runs on the nodes of a Ray cluster: leave --launcher, --site and --cores out"
+
+
+@dataclass(frozen=True)
+class StudyRequest:
+    """What the options of `study` ask for: `ends_at` is `--until`, in seconds since 1970."""
+
+    study: "StudyFile"
+    stored_name: str
+    if_held: IfHeld
+    ends_at: float | None
+
+
+def requested(options: StudyOptions) -> StudyRequest:
+    """Check what the options of `study` say by themselves, wherever the study is going to run.
+
+    Raises:
+        typer.BadParameter: an option is wrong.
+        StudyFileError: the study file is wrong, or options contradict each other.
+    """
+    from autotune.studyfile import NAME
+
+    local = options.launcher is LauncherKind.LOCAL
+    if local and options.site is not None:
+        msg = (
+            f"--launcher local runs on this machine, --site {options.site} names a batch system's: "
+            "leave one of the two out"
+        )
+        raise StudyFileError(msg)
+    overrides: dict[str, Any] = {
+        "budget.trials": _trials(options.trials) if options.trials is not None else None,
+        "budget.timeout_s": duration_s(options.timeout) if options.timeout else None,
+        "budget.workers": options.workers,
+        "sampler.name": options.sampler,
+        "sampler.seed": options.seed,
+        # --launcher local overrides the study file's site, too.
+        **(
+            {"launcher": '{ kind = "local" }'}
+            if local
+            else {"launcher.kind": options.launcher and options.launcher.value, "launcher.site": options.site}
+        ),
+        "sampler.warm_start": None if options.warm_start is None else str(options.warm_start is Switch.ON).lower(),
+    }
+    held = if_held(options.wait, options.take_over)
+    chosen = choose(options.name, options.changes, options.input_file, overrides)
+    _check_ray(options)
+    stored_name = options.study_name or chosen.name
+    if not re.fullmatch(NAME, stored_name):
+        msg = f"--name {stored_name!r}: a study's name has letters, digits, '.', '_' and '-' only"
+        raise StudyFileError(msg)
+    return StudyRequest(chosen, stored_name, held, None if options.until is None else _until(options.until))
+
+
+def choose(
+    name: str, changes: list[str] | None, input_file: str | None, overrides: dict[str, Any] | None = None
+) -> "StudyFile":
+    """Return the study that the options describe; an own input makes a study of its own name.
+
+    Its site is the same from every folder: other commands come back to the study from elsewhere.
+    """
+    from autotune import studyfile
+    from autotune.batch.site_file import lasting
+
+    given = [f"{key}={value}" for key, value in (overrides or {}).items() if value is not None]
+    loaded = studyfile.load(studyfile.find(name), [*(changes or []), *given])
+    if loaded.launcher.site is not None:
+        launcher = loaded.launcher.model_copy(update={"site": lasting(loaded.launcher.site)})
+        loaded = loaded.model_copy(update={"launcher": launcher})
+    if input_file is None:
+        return loaded
+    options = {**loaded.options, "input": input_file}
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(input_file).stem)
+    return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{stem}"})
+
+
+def _check_ray(options: StudyOptions) -> None:
+    address, nodes = options.ray_address, options.ray_nodes
+    if address is None:
+        if nodes is not None:
+            msg = f"--ray-nodes {nodes} counts the nodes of a Ray cluster: say which with --ray-address HOST:PORT"
+            raise StudyFileError(msg)
+        return
+    if options.cores is not None:
+        raise StudyFileError(ON_RAY)
+    if address != "auto":
+        from autotune.execution.ray_node import host_and_port
+
+        try:
+            host_and_port(address)
+        except ValueError as error:
+            msg = f"{error}, or auto for the Ray cluster on this host"
+            raise typer.BadParameter(msg, param_hint="--ray-address") from None
+
+
+def _until(text: str) -> float:
+    from autotune.coordination.deadline import parse_end
+
+    try:
+        return parse_end(text, datetime.now().astimezone()).timestamp()
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--until") from None
+
+
+def _trials(text: str) -> str:
+    """Return a number of trials, or `auto`, as it is written in a study file."""
+    from autotune.studyfile import AUTO
+
+    if text != AUTO and not re.fullmatch(r"0*[1-9]\d*", text):
+        msg = f"{text!r} is neither a number of trials, from 1 up, nor {AUTO}"
+        raise typer.BadParameter(msg, param_hint="--trials")
+    return text if text == AUTO else str(int(text))

@@ -1,0 +1,68 @@
+"""The table of commands says what the commands' modules say; help and completion read nothing but the table."""
+
+import inspect
+import re
+from importlib import import_module
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from autotune import studyfile
+from autotune.cli.app import app
+from autotune.cli.commands import COMMANDS
+from autotune.cli.group import CommandGroup
+from autotune.cli.study_options import StudyOptions
+
+NAMES = [entry.name for entry in COMMANDS]
+
+
+def help_of(*words, columns=80):
+    return CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": str(columns)}).stdout
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=NAMES)
+def test_the_table_is_in_step_with_the_modules(entry):
+    function = getattr(import_module(f"autotune.cli.{entry.module}"), entry.function)
+    assert inspect.getdoc(function).splitlines()[0] == entry.summary
+    command = typer.main.get_command(app).commands[entry.name]
+    assert command.name == entry.name
+    assert command.help.startswith(entry.summary)
+
+
+def test_the_help_has_every_command_with_its_whole_summary_on_one_line():
+    lines = help_of().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any("..." in line for line in lines if "Usage" not in line)
+    for entry in COMMANDS:
+        assert any(re.fullmatch(rf"  {entry.name} +{re.escape(entry.summary)}", line) for line in lines), entry.name
+
+
+def test_commands_are_grouped_in_the_help():
+    titles = [line.rstrip(":") for line in help_of().splitlines() if re.fullmatch(r"[A-Z][^:]*:", line)]
+    assert titles == ["Options", *dict.fromkeys(entry.group for entry in COMMANDS)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_commands_help_fits_and_nothing_is_cut_off(name):
+    lines = help_of(name).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any(re.search(r"\w\.\.\.$", line) for line in lines)
+
+
+def test_a_typo_gets_a_suggestion_and_no_command_is_imported_for_it():
+    ended = CliRunner().invoke(app, ["stduy"])
+    assert ended.exit_code == 2
+    assert "No such command 'stduy'. Did you mean 'study'?" in ended.output
+
+
+def test_the_group_knows_its_commands_by_name():
+    group = typer.main.get_command(app)
+    assert isinstance(group, CommandGroup)
+    assert list(group.commands) == NAMES
+    assert group.commands.get("no such command") is None
+
+
+def test_the_help_of_the_sampler_names_every_sampler():
+    (told,) = [option.help for option in StudyOptions.__annotations__["sampler"].__metadata__]
+    assert f"{', '.join(studyfile.SAMPLERS)}, optuna:CLASS" in told

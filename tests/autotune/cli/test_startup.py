@@ -1,0 +1,61 @@
+"""A command imports what it needs, and no more: each child process says which modules it has imported when it ends."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+# `import autotune.cli` and what it runs, and then what has been imported.
+CHILD = """
+import sys, json
+sys.argv[0] = 'autotune'
+from autotune.cli import main
+try:
+    main()
+except SystemExit as ended:
+    code = ended.code or 0
+json.dump({"code": code, "modules": sorted(sys.modules)}, open(3, "w"))
+"""
+# Seconds of the processor, all of them together.
+HEAVY = {"ray", "sklearn", "xgboost", "scipy", "matplotlib", "plotly", "fastapi", "starlette", "uvicorn", "pandas"}
+# What help and completion need none of.
+HELP = HEAVY | {"optuna", "sqlalchemy", "alembic", "numpy", "psutil", "archspec", "rich", "spaces", "objectives"}
+
+
+def imported(folder, *words, **environment):
+    """Return the top-level packages, and our modules, that a command imported."""
+    read, write = os.pipe()
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"import os; os.dup2({write}, 3)\n{CHILD}", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        pass_fds=[write],
+        text=True,
+    )
+    os.close(write)
+    with os.fdopen(read, encoding="utf-8") as pipe:
+        told = pipe.read()
+    said, _ = child.communicate()
+    assert told, said
+    found = json.loads(told)
+    assert found["code"] == 0, said
+    return {name.partition(".")[0] for name in found["modules"]} | {
+        name for name in found["modules"] if name.startswith("autotune.")
+    }
+
+
+def test_the_help_imports_no_command(tmp_path):
+    found = imported(tmp_path, "--help")
+    assert not found & HELP
+    assert {name for name in found if name.startswith("autotune.")} == {
+        *("autotune.cli", "autotune.cli.app", "autotune.cli.commands", "autotune.cli.group", "autotune.errors"),
+    }
+
+
+@pytest.mark.parametrize("command", ["study", "best", "list", "confirm", "predict", "serve", "machine", "space"])
+def test_the_help_of_a_command_imports_nothing_that_only_its_run_needs(tmp_path, command):
+    assert not imported(tmp_path, command, "--help") & HELP
