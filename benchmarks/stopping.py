@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 
 from autotune.search.base import History
-from autotune.search.expected_gain import AHEAD, DOUBT, expected_gain_of
+from autotune.search.expected_gain import DOUBT, expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
+from autotune.search.prospect import AHEAD
 from autotune.storage.observation import Observation
 from benchmarks.measured_tables import load_syr2k, load_tables
 from benchmarks.search.campaign import Limits, Task, open_tasks, run

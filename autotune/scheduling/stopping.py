@@ -8,15 +8,18 @@ nothing, whichever is more.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from autotune.search.asker import Asker
-from autotune.search.expected_gain import AHEAD, ExpectedGain
+from autotune.search.prospect import AHEAD, Prospect
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import OUTLOOK, StudyStore
 from autotune.studyfile import StudyFile
 from spaces.space import Count
+
+if TYPE_CHECKING:
+    # It imports SciPy, and reading a study needs only what was stored.
+    from autotune.search.asker import Asker
 
 _LEAST = 20
 # So many trials from look to look: the model changes its mind, and would stop a study at the first dull moment.
@@ -35,7 +38,7 @@ class StoppingForecast:
     """
 
     after: int
-    prospect: ExpectedGain
+    prospect: Prospect
     matters: float
     stopped: bool = False
     due: tuple[int, float] | None = None
@@ -44,7 +47,7 @@ class StoppingForecast:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Read the JSON-able form."""
         due = stored["due"]
-        parts = {"prospect": ExpectedGain(**stored["prospect"]), "due": (int(due[0]), float(due[1])) if due else None}
+        parts = {"prospect": Prospect(**stored["prospect"]), "due": (int(due[0]), float(due[1])) if due else None}
         return cls(**{**stored, **parts})
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +78,7 @@ class StoppingForecast:
 
 
 def look_ahead(
-    asker: Asker, seen: Mapping[int, Observation], standings: Standings, study: StudyFile, *, due: bool
+    asker: "Asker", seen: Mapping[int, Observation], standings: Standings, study: StudyFile, *, due: bool
 ) -> StoppingForecast | None:
     """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `Asker.ask`.
 

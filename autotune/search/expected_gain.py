@@ -16,11 +16,7 @@ from autotune.search.acquisition import Weighed, remembered
 from autotune.search.base import History, Rows
 from autotune.search.gaussian_process import Array, GaussianProcess, above_bound, log_expected_improvement
 from autotune.search.gp_sampler import ValidSetSampler
-
-AHEAD = 20
-"""Prospects look so many trials ahead."""
-
-PROBABILITY = 0.9
+from autotune.search.prospect import AHEAD, PROBABILITY, ExpectedGain
 
 DOUBT = 1.2
 """The model is too sure of itself: functions are drawn with its standard deviations times that.
@@ -37,15 +33,6 @@ _DRAWS = 200
 _PROMISING = 200
 _OTHERS = 100
 _LEAST_VARIANCE = 1e-12
-
-
-@dataclass(frozen=True)
-class ExpectedGain:
-    """The next `trials` gain at most `gain`, relatively (0.01: 1.01 times as good), with that `probability`."""
-
-    trials: int
-    gain: float
-    probability: float = PROBABILITY
 
 
 @dataclass(frozen=True)
