@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.study import StudyDirection
 
+from autotune.records.expected_gain import AHEAD
 from autotune.search.base import History
 from autotune.search.expected_gain import DOUBT, expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.prospect import AHEAD
 from autotune.storage.observation import Observation
 from benchmarks.measured_tables import load_syr2k, load_tables
 from benchmarks.search.campaign import Limits, Task, open_tasks, run

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self
 
-from autotune.search.prospect import AHEAD, Prospect
+from autotune.records.expected_gain import AHEAD, ExpectedGain
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import OUTLOOK, StudyStore
@@ -38,7 +38,7 @@ class StoppingForecast:
     """
 
     after: int
-    prospect: Prospect
+    prospect: ExpectedGain
     matters: float
     stopped: bool = False
     due: tuple[int, float] | None = None
@@ -47,7 +47,7 @@ class StoppingForecast:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Read the JSON-able form."""
         due = stored["due"]
-        parts = {"prospect": Prospect(**stored["prospect"]), "due": (int(due[0]), float(due[1])) if due else None}
+        parts = {"prospect": ExpectedGain(**stored["prospect"]), "due": (int(due[0]), float(due[1])) if due else None}
         return cls(**{**stored, **parts})
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 
 import optuna
 
+from autotune.records.expected_gain import ExpectedGain
 from autotune.records.study import TrialRecord
 from autotune.search.base import Proposer, SpaceExhaustedError
 from autotune.search.expected_gain import expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.prospect import Prospect
 from autotune.search.trial_index import TrialIndex
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
@@ -51,7 +51,7 @@ class Asker:
             roster.add(number, configuration)
             return TrialRecord(number, configuration)
 
-    def prospect(self, seen: Mapping[int, Observation], noise: float) -> Prospect | None:
+    def prospect(self, seen: Mapping[int, Observation], noise: float) -> ExpectedGain | None:
         """Return what the next trials would gain, for `seen` as for `ask`; None where the sampler does not know.
 
         `noise` is the relative standard deviation of runs of one configuration.

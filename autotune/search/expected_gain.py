@@ -1,4 +1,4 @@
-"""Prospect: what the next trials of a search would gain at most, with which probability.
+"""Expected gain: what the next trials of a search would gain at most, with which probability.
 
 Functions are drawn from the model's posterior, jointly over the most promising candidates and some others, and the
 search is played on in each of them: the candidate of the greatest expected improvement, its drawn value, what the
@@ -12,11 +12,11 @@ from math import expm1, log1p, sqrt
 
 import numpy as np
 
+from autotune.records.expected_gain import AHEAD, PROBABILITY, ExpectedGain
 from autotune.search.acquisition import Weighed, remembered
 from autotune.search.base import History, Rows
 from autotune.search.gaussian_process import Array, GaussianProcess, above_bound, log_expected_improvement
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.prospect import AHEAD, PROBABILITY, ExpectedGain
 
 DOUBT = 1.2
 """The model is too sure of itself: functions are drawn with its standard deviations times that.

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from autotune.storage.study_store import StudyStore
+from tests.support.fakes import definition, small_space
+
 # `import autotune.cli` and what it runs, and then what has been imported.
 CHILD = """
 import sys, json
@@ -48,6 +51,13 @@ def imported(folder, *words, **environment):
     }
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stored")
+    StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(small_space()))
+    return folder
+
+
 def test_the_help_imports_no_command(tmp_path):
     found = imported(tmp_path, "--help")
     assert not found & HELP
@@ -59,3 +69,10 @@ def test_the_help_imports_no_command(tmp_path):
 @pytest.mark.parametrize("command", ["study", "best", "list", "confirm", "predict", "serve", "machine", "space"])
 def test_the_help_of_a_command_imports_nothing_that_only_its_run_needs(tmp_path, command):
     assert not imported(tmp_path, command, "--help") & HELP
+
+
+@pytest.mark.parametrize(
+    "words", [["list"], ["show", "paper"], ["trials", "paper"], ["runs", "paper"], ["list", "--json"]], ids=" ".join
+)
+def test_reading_a_storage_needs_nothing_that_tuning_and_predicting_need(stored, words):
+    assert not imported(stored, *words) & HEAVY

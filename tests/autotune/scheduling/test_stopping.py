@@ -8,10 +8,10 @@ import pytest
 from autotune.display.console import Status, panel
 from autotune.errors import StudyFileError
 from autotune.planning.prepare import prepare
+from autotune.records.expected_gain import ExpectedGain
 from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import summarise
 from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, matters
-from autotune.search.prospect import Prospect
 from autotune.statistics.standings import Standings
 from autotune.studyfile import BudgetSection, RepeatsSection, StudyFile
 from autotune.tuning.session import run_study
@@ -112,7 +112,7 @@ def test_what_matters_is_the_least_gain_or_the_noise_and_less_where_trials_are_f
 
 
 def test_one_dull_look_is_not_enough():
-    calm, lively = Prospect(20, 0.005), Prospect(20, 0.5)
+    calm, lively = ExpectedGain(20, 0.005), ExpectedGain(20, 0.5)
     look = StoppingForecast(30, calm, 0.01)
     assert look.calm_after(StoppingForecast(25, calm, 0.01, due=(25, 0.005)))
     # Between them a session ended.
@@ -138,12 +138,12 @@ def test_how_often_a_session_ends_does_not_matter():
 
 
 def test_the_words():
-    found = StoppingForecast(46, Prospect(20, 0.004), 0.01, stopped=True)
+    found = StoppingForecast(46, ExpectedGain(20, 0.004), 0.01, stopped=True)
     assert found.sentence() == (
         "stopped after 46 trials: the next 20 would gain 0.4% at most, with probability 0.9 (1.0% would matter)"
     )
     assert StoppingForecast.from_dict(found.to_dict()) == found
-    ended = StoppingForecast(50, Prospect(20, 0.0), 0.01)
+    ended = StoppingForecast(50, ExpectedGain(20, 0.0), 0.01)
     assert ended.sentence() == "the next 20 trials would gain less than 0.1%, with probability 0.9"
 
 
@@ -151,12 +151,12 @@ def test_a_stop_holds_while_nothing_changed():
     trials = [record(number, *[100.0 + number] * 200) for number in range(3)]
     standings = Standings.of(trials, SECONDS)
     study = StudyFile(name="a", objective="b", budget=BudgetSection(trials="auto"))
-    found = StoppingForecast(3, Prospect(20, 0.005), 0.01, stopped=True)
+    found = StoppingForecast(3, ExpectedGain(20, 0.005), 0.01, stopped=True)
     assert found.holds(standings, study)
     assert not found.holds(Standings.of(trials[:2], SECONDS), study)
     assert not found.holds(standings, study.model_copy(update={"budget": BudgetSection(trials=50)}))
     assert not found.holds(standings, study.model_copy(update={"repeats": RepeatsSection(min_gain=0.002)}))
-    assert not StoppingForecast(3, Prospect(20, 0.005), 0.01).holds(standings, study)
+    assert not StoppingForecast(3, ExpectedGain(20, 0.005), 0.01).holds(standings, study)
 
 
 def test_a_whole_study_says_why_it_stopped_and_goes_on_when_told(tmp_path):

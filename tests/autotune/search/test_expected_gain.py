@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.study import StudyDirection
 
+from autotune.records.expected_gain import AHEAD, ExpectedGain
 from autotune.search.base import History, SpaceExhaustedError
 from autotune.search.expected_gain import Beliefs, expected_gain_of
 from autotune.search.gaussian_process import above_bound
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.prospect import AHEAD, Prospect
 from autotune.storage.observation import Observation
 from spaces import Integer, Space
 
@@ -164,6 +164,6 @@ def test_no_more_trials_are_promised_than_are_left():
     line = Space([Integer.range("x", 0, 23, default=8)])
     rows = line.all_indices()
     told = History(rows[:20], [Observation(value=20.0 + k) for k in range(20)], StudyDirection.MINIMIZE)
-    assert prospect(told, line) == Prospect(4, prospect(told, line).gain)
+    assert prospect(told, line) == ExpectedGain(4, prospect(told, line).gain)
     with pytest.raises(SpaceExhaustedError):
         prospect(History(rows, [Observation(value=20.0)] * 24, StudyDirection.MINIMIZE), line)

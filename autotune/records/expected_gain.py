@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 AHEAD = 20
-"""A prospect looks this number of trials ahead."""
+"""A forecast looks this number of trials ahead."""
 
 PROBABILITY = 0.9
 
 
 @dataclass(frozen=True)
-class Prospect:
+class ExpectedGain:
     """The next `trials` gain at most `gain`, relatively (0.01: 1.01 times as good), with that `probability`."""
 
     trials: int
