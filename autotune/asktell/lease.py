@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from autotune.records.study import Purpose
+from autotune.coordination.lease_record import Leased
+from autotune.records.series import RunId
 from spaces import Configuration
 
 _TICKET = "ticket"
@@ -74,15 +75,15 @@ class Ticket:
 
     def asked(self, record: Mapping[str, Any], lease_s: float) -> LeasedRun:
         """Return what who asked gets."""
-        purpose, cap = Purpose(**record["purpose"]), record["cap"]
-        again = record["name"].rpartition("-")[2] if "-" in record["name"] else "0"
+        run = Leased.from_dict(record)
+        purpose = run.purpose
         return LeasedRun(
             lease=self.lease,
             trial=-1 if purpose.trial is None else purpose.trial,
-            run=purpose.round if purpose.series else int(again),
+            run=RunId.parse(run.name).number if purpose.series.is_tuning else purpose.round,
             configuration=purpose.configuration,
-            cap=cap["bound"] if cap else None,
+            cap=run.cap.bound if run.cap else None,
             expires_at=self.expires_at,
             lease_s=lease_s,
-            series=purpose.series,
+            series=str(purpose.series),
         )

@@ -20,6 +20,7 @@ from autotune.asktell.errors import ClosedError, LaterError, LeaseConflictError,
 from autotune.asktell.lease import Ticket
 from autotune.asktell.replies import DIGEST, LEASE, Replies
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
+from autotune.coordination.lease_record import Leased
 from autotune.coordination.run_manager import Bench, Launched
 from autotune.errors import AutotuneError
 from autotune.execution.task import PREEMPTED, Task
@@ -288,9 +289,9 @@ class Desk:
         return [(out.task, outcome)]
 
     def _outcome(self, request: TellRequest, out: Out, ticket: Ticket) -> Outcome:
-        purpose, standings = out.record["purpose"], self.answers.now
+        purpose, standings = Leased.from_dict(out.record).purpose, self.answers.now
         default = standings.default if standings is not None else None
-        cappable = not purpose["series"] and purpose["trial"] != (default.number if default is not None else 0)
+        cappable = purpose.series.is_tuning and purpose.trial != (default.number if default is not None else 0)
         told = request.told
         outcome = told.outcome(out.task.objective, self.clock() - ticket.asked_at, cappable=cappable)  # type: ignore[arg-type]
         facts = {LEASE: ticket.lease, DIGEST: told.digest, _WHO: ticket.who, _CORES: told.cores}

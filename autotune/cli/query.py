@@ -120,7 +120,9 @@ def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = 
     target = store.definition.target
     found = store.runs()
     if as_json:
-        print_json([run.to_dict() | {"trial": run.trial, "series": run.series, "round": run.round} for run in found])
+        print_json(
+            [run.to_dict() | {"trial": run.trial, "series": str(run.series), "round": run.round} for run in found]
+        )
         return
     value_title = f"{target.name} [{target.unit}]".replace("[", r"\[")
     table = Table("trial", "for", "round", "block", value_title, "core-s", "started", "host", "load", "configuration")
@@ -135,9 +137,9 @@ def _run_row(run: "Run", target: "Metric") -> list[str]:
     load = outcome.conditions.get("load_1m")
     return [
         "" if run.trial is None else str(run.trial),
-        run.series.partition(":")[0] or "tuning",
-        str(run.round) if run.series else "",
-        "" if run.series else str(run.block),
+        run.series.kind.label,
+        "" if run.series.is_tuning else str(run.round),
+        str(run.block) if run.series.is_tuning else "",
         value,
         f"{run.core_s:.1f}",
         run.started[:19],

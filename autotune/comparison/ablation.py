@@ -13,6 +13,7 @@ from typing import Any, Self
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.confirm import changes, present_verdict
 from autotune.coordination.run_manager import Bench
+from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics import signed_rank
@@ -132,7 +133,7 @@ class _Comparison:
         for option in options:
             self._add(sides, Side(f"default with {option}", self._alone(option)))
             self._add(sides, Side(f"winner without {option}", self._without([option])))
-        table = self._rounds(f"ablate:{self.winner.number}", tuple(sides)).until(rounds)
+        table = self._rounds(Series.ablate(self.winner.number), tuple(sides)).until(rounds)
         values = table.values(0).values()
         return Ablation(
             self.winner.number,
@@ -157,9 +158,8 @@ class _Comparison:
         configuration = self._without(dropped)
         sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
         self._add(sides, Side("simplified", configuration))
-        table = self._rounds(f"simplify:{self.winner.number}:{text_digest(','.join(dropped))}", tuple(sides)).until(
-            found.rounds
-        )
+        series = Series.simplify(self.winner.number, text_digest(",".join(dropped)))
+        table = self._rounds(series, tuple(sides)).until(found.rounds)
         place = self._place(table, configuration)
         return replace(
             found,
@@ -205,10 +205,9 @@ class _Comparison:
         twin = self._same(configuration)
         return table.place(twin.configuration if twin else configuration)
 
-    def _rounds(self, series: str, sides: tuple[Side, ...]) -> Blocks:
-        return Blocks(
-            self.store, self.bench, self.standings, series, sides, self.study.sampler.seed, series.partition(":")[0]
-        )
+    def _rounds(self, series: Series, sides: tuple[Side, ...]) -> Blocks:
+        seed, phase = self.study.sampler.seed, series.kind.label
+        return Blocks(self.store, self.bench, self.standings, series, sides, seed, phase)
 
     def _add(self, sides: list[Side], side: Side) -> None:
         known = any(dict(other.configuration) == dict(side.configuration) for other in sides)

@@ -20,6 +20,7 @@ from autotune.execution.segments import continued
 from autotune.execution.task import Task
 from autotune.formatting import quantity
 from autotune.records.outcome import Outcome
+from autotune.records.series import RunId, Series
 from autotune.records.study import Purpose, Run, TrialRecord
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
@@ -101,7 +102,7 @@ class Blocks:
     store: StudyStore
     bench: Bench
     standings: Standings
-    series: str
+    series: Series
     sides: tuple[Side, ...]
     seed: int
     phase: str
@@ -173,7 +174,7 @@ class Blocks:
     def _launch(self, place: tuple[int, int], table: BlockTable) -> Launched:
         number, side = place
         chosen = self.sides[side]
-        folder = f"{self.series}-{number:02d}-{side}".replace(":", "-").replace(",", "-")
+        folder = str(RunId(self.series, round=number, side=side))
         reference, seed = self._reference(table), self._seed(number)
         task = self.bench.prepare(self._key(place), chosen.configuration, folder, reference=reference, seed=seed)
         return self._start(task, Purpose(chosen.configuration, chosen.trial, self.series, number))

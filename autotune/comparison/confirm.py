@@ -12,6 +12,7 @@ from typing import Any
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.coordination.run_manager import Bench
+from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.statistics.mixed_model import MeasuredRun, fit
 from autotune.statistics.standings import Standings
@@ -64,7 +65,7 @@ def confirm(store: StudyStore, bench: Bench, study: StudyFile) -> Verdict | None
     differences = len(changes(winner.configuration, found.default.configuration))
     verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
     sides = (Side.of(found.default, "default"), Side.of(winner, f"trial {winner.number}"))
-    rounds = Blocks(store, bench, standings, f"verdict:{winner.number}", sides, seed, "confirming")
+    rounds = Blocks(store, bench, standings, Series.verdict(winner.number), sides, seed, "confirming")
     return compared(verdict, rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
 
 
@@ -140,7 +141,7 @@ def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -
         Side.of(found.default, "default"),
         *(Side.of(trial, f"trial {trial.number}") for trial in found.candidates),
     )
-    series = "select:" + ",".join(str(trial.number) for trial in found.candidates)
+    series = Series.select([trial.number for trial in found.candidates])
     rounds = Blocks(store, bench, found.standings, series, sides, study.sampler.seed, "choosing")
     table = rounds.until(study.verdict.rounds)
     samples = [

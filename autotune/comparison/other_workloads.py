@@ -11,15 +11,13 @@ from typing import Any, Self
 from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.confirm import asked_now, changes, compared, present_verdict
 from autotune.coordination.run_manager import Bench
+from autotune.records.series import Series
 from autotune.records.workload import Workload
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import WORKLOADS, StudyStore
 from autotune.studyfile import StudyFile
 from objectives.base import Metric
-
-SERIES = "workload"
-"""What the series of such runs begin with."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class _Comparison:
             self.store,
             replace(self.bench, objective=workload.plan.objective),
             self.standings,
-            f"{SERIES}:{workload.name}:{workload.digest}:{winner.number}",
+            Series.workload(workload.name, workload.digest, winner.number),
             sides,
             self.study.sampler.seed,
             f"workload {workload.name}",

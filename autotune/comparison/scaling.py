@@ -13,14 +13,14 @@ from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.coordination.run_manager import Bench
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.formatting import shown
-from autotune.results.summary import summarise
+from autotune.records.series import Series
+from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection, StudyFile
 from objectives.base import Metric
 from objectives.digest import text_digest
 from spaces import Configuration, Space
 
-SERIES = "scaling"
 Kind = Literal["strong", "weak"]
 
 
@@ -75,8 +75,10 @@ def variants(base: Configuration, space: Space, section: ScalingSection) -> list
     return found
 
 
-def scale(store: StudyStore, bench: Bench, space: Space, study: StudyFile, rounds: int) -> list[ScalingPoint]:
-    """Measure in so many rounds, those of an earlier call included.
+def scale(  # noqa: PLR0913, PLR0917
+    store: StudyStore, bench: Bench, space: Space, study: StudyFile, base: Configuration | None, rounds: int
+) -> list[ScalingPoint]:
+    """Scale the configuration to use, `base`, in that many rounds, those of an earlier call included.
 
     Raises:
         StudyFileError: the study file does not say what counts processes.
@@ -85,8 +87,6 @@ def scale(store: StudyStore, bench: Bench, space: Space, study: StudyFile, round
     if study.scaling is None:
         msg = 'the study file does not say which parameter counts processes: [scaling] processes = "np" @ scaling'
         raise StudyFileError(msg)
-    summary = summarise(store)
-    base = summary.configuration
     if base is None:
         msg = "no configuration of this study has worked yet: there is nothing to scale"
         raise CannotRunHereError(msg)
@@ -96,8 +96,9 @@ def scale(store: StudyStore, bench: Bench, space: Space, study: StudyFile, round
         if dict(configuration) not in map(dict, configurations):
             configurations.append(configuration)
     sides = tuple(Side(f"{number}", configuration) for number, configuration in enumerate(configurations))
-    series = f"{SERIES}:{text_digest(repr(sorted(base.items())))}"
-    table = Blocks(store, bench, summary.standings, series, sides, study.sampler.seed, SERIES).until(rounds)
+    series = Series.scaling(text_digest(repr(sorted(base.items()))))
+    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    table = Blocks(store, bench, standings, series, sides, study.sampler.seed, series.kind.label).until(rounds)
     for place, side in enumerate(sides):
         for failure in table.failures(place)[:1]:
             bench.display.line(f"not in the tables, {shown(side.configuration)}: {failure}")

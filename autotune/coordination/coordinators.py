@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from autotune.records.series import Series
 from autotune.storage.leases import Lease, LeaseBook
 
 SILENT_S = 180.0
@@ -166,5 +167,5 @@ def _has_ended(holder: str) -> bool:
 def _trial(lease: Lease) -> int | None:
     with suppress(KeyError, TypeError):
         purpose = lease.record["purpose"]
-        return None if purpose["series"] else purpose["trial"]
+        return purpose["trial"] if Series.parse(purpose["series"]).is_tuning else None
     return None

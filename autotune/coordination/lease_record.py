@@ -7,6 +7,7 @@ from typing import Any, Self
 from autotune.execution.capping import Cap
 from autotune.execution.segments import Segment
 from autotune.execution.task import Task, job_from_description
+from autotune.records.series import Series
 from autotune.records.study import Purpose
 from objectives.base import Answer, Metric, Objective
 
@@ -44,14 +45,15 @@ class Leased:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form that is stored."""
-        return asdict(self)
+        purpose = asdict(self.purpose) | {"series": str(self.purpose.series)}
+        return asdict(self) | {"purpose": purpose}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Read the stored form."""
-        cap = stored["cap"]
+        purpose, cap = stored["purpose"], stored["cap"]
         changes = {
-            "purpose": Purpose(**stored["purpose"]),
+            "purpose": Purpose(**{**purpose, "series": Series.parse(purpose["series"])}),
             "cap": Cap(**{**cap, "metric": Metric(**cap["metric"])}) if cap else None,
         }
         return cls(**{**stored, **changes})

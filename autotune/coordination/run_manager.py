@@ -20,6 +20,7 @@ from autotune.execution.segments import Segment
 from autotune.execution.signals import Pause
 from autotune.execution.task import PREEMPTED, Task, describe_job
 from autotune.records.outcome import Outcome
+from autotune.records.series import RunId, Series
 from autotune.records.study import Purpose, Run
 from launchers.local import sweep
 from launchers.mpi import MpiFlavour
@@ -129,10 +130,10 @@ class Bench:
         """Return how many runs may go on, `flying` of them already: `most`, or as many as somebody asks for."""
         return most if self.asked is None else self.asked(flying)
 
-    def own(self, series: str) -> str:
+    def own(self, series: Series) -> str:
         """Return the folder of a run that each coordinator makes for itself."""
-        coordinators = self.coordinators
-        return series if coordinators is None or coordinators.alone else f"{series}-{coordinators.folder}"
+        alone = self.coordinators is None or self.coordinators.alone
+        return str(RunId(series, coordinator="" if alone or self.coordinators is None else self.coordinators.folder))
 
     def inherit(self, stored: Iterable[Run]) -> list[Leased]:
         """Take over the runs that dead coordinators left; return those with jobs that may go on, or wait to be read.

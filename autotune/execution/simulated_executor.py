@@ -23,6 +23,7 @@ from autotune.execution.capping import Watch, limited
 from autotune.execution.core_pool import CorePool
 from autotune.execution.task import Task, outcome_of
 from autotune.records.outcome import Outcome
+from autotune.records.series import RunId, SeriesKind
 from autotune.records.study import RECORDED_CAP
 from autotune.studyfile import StudyFile
 from launchers import EndReason, JobState, JobStatus, Usage
@@ -107,10 +108,15 @@ def answered(task: Task, run: RecordedRun) -> Outcome:
 
 def _entropy(seed: int, task: Task) -> list[int]:
     """Return what the random numbers of a run follow from: not the trial's number, which an interruption may change."""
-    trial, *rest = task.job.name.split("-")
-    # `00012-1` is the second run of a trial, `verdict-12-03-1` a side's run in the fourth round of a comparison.
-    occasion = rest if trial.isdigit() else [trial, *rest[-2:-1]]
-    return [seed, zlib.crc32(task.job.argv[1].encode()), zlib.crc32("-".join(occasion).encode()), task.attempt]
+    run = RunId.parse(task.job.name)
+    match run.series.kind:
+        case SeriesKind.TUNING:
+            occasion = str(run.number or "")
+        case SeriesKind.WARM_UP:
+            occasion = "warm"
+        case kind:
+            occasion = f"{kind}-{run.round:02d}"
+    return [seed, zlib.crc32(task.job.argv[1].encode()), zlib.crc32(occasion.encode()), task.attempt]
 
 
 @contextmanager

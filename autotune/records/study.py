@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from autotune.records.outcome import Outcome
+from autotune.records.series import TUNING, Series
 from objectives import registry
 from objectives.base import Answer, Metric
 from spaces import Configuration
@@ -122,14 +123,13 @@ class State(StrEnum):
 class Purpose:
     """What a run is made for.
 
-    `series` says for what: "" is tuning, "warm-up" counts for nothing, others are the comparisons after it, with their
-    `round`. Runs of one `block` are made close together in time. A program that works in steps runs until it has made
-    `steps` of them, of at most `of`.
+    Runs of a comparison are made in rounds; `round` counts them. Runs of one `block` are made close together in time. A
+    program that works in steps runs until it has made `steps` of them, of at most `of`.
     """
 
     configuration: Configuration
     trial: int | None = None
-    series: str = ""
+    series: Series = TUNING
     round: int = 0
     block: int = 0
     steps: int | None = None

@@ -9,19 +9,17 @@ from typing import Any
 from autotune import __version__
 from autotune.pictures.chart import Cell, Table
 from autotune.pictures.labels import counted
+from autotune.records.series import SeriesKind
 from autotune.records.study import Run
 from autotune.report.section import Code, Figures, Part, Section, Words
 from autotune.results.summary import Summary
 
-_SERIES = {
-    "": "tuning",
-    "warm-up": "warm-up",
-    "select": "choosing the winner",
-    "verdict": "the verdict",
-    "ablate": "ablation",
-    "simplify": "ablation",
-    "workload": "other workloads",
-    "scale": "scaling",
+_MADE_FOR = {
+    SeriesKind.SELECT: "choosing the winner",
+    SeriesKind.VERDICT: "the verdict",
+    SeriesKind.ABLATE: "ablation",
+    SeriesKind.SIMPLIFY: "ablation",
+    SeriesKind.WORKLOAD: "other workloads",
 }
 _LETTERS = 300
 _SESSIONS = 12
@@ -51,7 +49,7 @@ def _is_default(run: Run, summary: Summary) -> bool:
 
 def _dates(runs: Sequence[Run]) -> str:
     text = f"Report by autotune {__version__}. {counted(len(runs), 'run')}"
-    counts = Counter(_SERIES.get(run.series.partition(":")[0], run.series.partition(":")[0]) for run in runs)
+    counts = Counter(_MADE_FOR.get(run.series.kind, run.series.kind.label) for run in runs)
     if len(counts) > 1:
         text += f": {', '.join(f'{count} for {what}' for what, count in counts.items())}"
     started = sorted(run.started for run in runs if run.started)

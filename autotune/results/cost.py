@@ -6,6 +6,7 @@ from math import ceil
 from statistics import fmean, median
 from typing import Any
 
+from autotune.records.series import WARM_UP
 from autotune.records.study import Run, State, TrialRecord
 
 # From here on whole core-seconds have three digits.
@@ -99,7 +100,7 @@ def cost_account(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int
     seen: set[int | None] = set()
     for run in runs:
         spent[_entry(run, default, seen)] += run.core_s
-        if not run.series:
+        if run.series.is_tuning:
             seen.add(run.trial)
     return CostAccount(
         **spent,
@@ -111,11 +112,11 @@ def cost_account(runs: Sequence[Run], trials: Sequence[TrialRecord], winner: int
 
 
 def _entry(run: Run, default: int, seen: set[int | None]) -> str:
-    if run.series and run.series != "warm-up":
+    if run.series.is_comparison:
         return "comparisons"
     if run.outcome.capped:
         return "capped"
-    if run.outcome.failure is not None and not run.series:
+    if run.outcome.failure is not None and run.series.is_tuning:
         return "failed"
     if run.trial == default:
         return "baseline"
@@ -143,7 +144,7 @@ def _saved_per_run(runs: Sequence[Run], default: int, winner: int | None) -> flo
         found = [
             run.core_s
             for run in runs
-            if run.trial == number and run.outcome.complete and run.series != "warm-up" and run.steps is None
+            if run.trial == number and run.outcome.complete and run.series != WARM_UP and run.steps is None
         ]
         return median(found) if found else None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.execution.run_folder import fresh_folder
+from autotune.records.series import SeriesKind
 from autotune.records.study import Definition, Run
 from autotune.storage.address import storage_url
 from objectives.base import FailureKind
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 # Beside parameters and metrics a row has these.
 _TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND = "trial", "series", "job_s", "cores", "failure", "bound"
-# Runs that measure something else than a configuration on the study's own workload (`agenda`, `carry`).
-_OTHER_SERIES = frozenset({"warm-up", "workload"})
+# Runs that measure something else than a configuration on the study's own workload.
+_OTHER_SERIES = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD})
 
 
 def exported(store: "StudyStore") -> list[dict[str, Any]]:
@@ -112,7 +113,7 @@ def _default(definition: Definition) -> dict[str, Any] | None:
 def _counts(run: Run) -> bool:
     # What a machine's fault was says nothing of the configuration.
     fault = run.outcome.failure is FailureKind.INFRASTRUCTURE_ERROR
-    return run.series.partition(":")[0] not in _OTHER_SERIES and not fault
+    return run.series.kind not in _OTHER_SERIES and not fault
 
 
 def _names(definition: Definition) -> dict[str, str]:
@@ -130,7 +131,7 @@ def _names(definition: Definition) -> dict[str, str]:
 def _row(run: Run, definition: Definition, parameters: Sequence[str], *, in_steps: bool) -> dict[str, Any]:
     names, outcome = _names(definition), run.outcome
     said = outcome.failure and f"{outcome.failure.value}: {' '.join(outcome.message.split())}"
-    row: dict[str, Any] = {names[_TRIAL]: run.trial, names[_SERIES]: run.series.partition(":")[0] or "tuning"}
+    row: dict[str, Any] = {names[_TRIAL]: run.trial, names[_SERIES]: run.series.kind.label}
     row |= {name: run.configuration.get(name) for name in parameters}
     row |= {metric.name: outcome.metrics.get(metric.name) for metric in definition.metrics}
     row |= {

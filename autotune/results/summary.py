@@ -6,11 +6,11 @@ from typing import Any
 
 from autotune.comparison.ablation import Ablation
 from autotune.comparison.confirm import changes, is_about, stored_verdict
-from autotune.comparison.other_workloads import SERIES as WORKLOAD
 from autotune.comparison.other_workloads import WorkloadComparison, stored_workload_comparisons
 from autotune.execution.segments import curve_of
 from autotune.formatting import quantity, shown
 from autotune.performance.warm_start import WarmStart, stored_warm_start
+from autotune.records.series import SeriesKind
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
 from autotune.results.cost import CostAccount, cost_account
 from autotune.results.pareto import ParetoPoint, pareto_front, second_metric
@@ -295,6 +295,6 @@ def run_to_use(store: StudyStore, summary: Summary) -> Run | None:
     found = [
         run
         for run in store.runs()
-        if run.outcome.complete and dict(run.configuration) == wanted and run.series.partition(":")[0] != WORKLOAD
+        if run.outcome.complete and dict(run.configuration) == wanted and run.series.kind is not SeriesKind.WORKLOAD
     ]
     return found[-1] if found and summary.configuration is not None else None

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from autotune.execution.capping import Cap, Pace, cap
 from autotune.execution.segments import Segment
+from autotune.records.series import TUNING, WARM_UP, Series
 from autotune.records.study import RECORDED_CAP, State, TrialRecord
 from autotune.statistics.racing import RaceRules, Standing, losing_value, standing
 from autotune.statistics.standings import Standings
@@ -21,17 +22,16 @@ from autotune.storage.observation import Observation
 from autotune.studyfile import RepeatsSection
 from objectives.base import Metric
 
-WARM_UP = "warm-up"
 # A warm-up fills caches and wakes the processor: that takes no longer.
 WARM_UP_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """One run to be made. `series` is empty for a run that counts; `leg` is how far it goes."""
+    """One run to be made: of tuning, or a warm-up, which does not count; `leg` is how far it goes."""
 
     trial: TrialRecord
-    series: str = ""
+    series: Series = TUNING
     segment: Segment | None = None
 
 
@@ -63,7 +63,7 @@ class RepeatScheduler:
         if default is not None and not self.ready(standings):
             if default.number in busy:
                 return None
-            return Step(default, WARM_UP if self._warm_ups < self.repeats.warm_up_runs else "")
+            return Step(default, WARM_UP if self._warm_ups < self.repeats.warm_up_runs else TUNING)
         number = next((one for one in standings.open if one not in busy and one not in self._left_alone), None)
         if number is not None:
             return Step(self._for_race(standings.trials[number], standings, busy))
@@ -120,7 +120,7 @@ class RepeatScheduler:
     def starts(self, step: Step, standings: Standings) -> None:
         """Take note of a run that starts: the default configuration opens a new block."""
         default = standings.default
-        if default is None or step.trial.number != default.number or step.series:
+        if default is None or step.trial.number != default.number or not step.series.is_tuning:
             return
         if self._baselines and self.ready(standings):
             self.block += 1

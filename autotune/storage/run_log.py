@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, func, insert, select
 
 from autotune.records.outcome import Outcome
+from autotune.records.series import TUNING, Series
 from autotune.records.study import Run
 from autotune.storage.columns import Record
 from autotune.storage.leases import LeaseBook, MemoryLeaseBook, SqlLeaseBook, give_up
@@ -64,7 +65,7 @@ class MemoryRunLog:
 
     def count(self, trial: int | None = None) -> int:
         """Return how many runs there are; of a `trial` those of tuning."""
-        return sum(trial is None or (run.trial == trial and not run.series) for run in self._runs)
+        return sum(trial is None or (run.trial == trial and run.series.is_tuning) for run in self._runs)
 
     def leases(self, holder: str) -> MemoryLeaseBook:
         """Return leases that nobody else sees."""
@@ -99,7 +100,7 @@ class SqlRunLog:
             {
                 "study": self._study,
                 "trial": run.trial,
-                "series": run.series,
+                "series": str(run.series),
                 "round": run.round,
                 "record": run.to_dict(),
             }
@@ -120,12 +121,12 @@ class SqlRunLog:
         """Return how many runs there are; of a `trial` those of tuning."""
         wanted = select(func.count()).select_from(_RUNS).where(_RUNS.c.study == self._study)
         if trial is not None:
-            wanted = wanted.where(_RUNS.c.trial == trial, _RUNS.c.series == "")
+            wanted = wanted.where(_RUNS.c.trial == trial, _RUNS.c.series == str(TUNING))
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)
 
 
 def _run(row: Mapping[Any, Any]) -> Run:
     record = row["record"]
-    outcome = Outcome.from_dict(record["outcome"])
-    return Run(**record | {"outcome": outcome, "trial": row["trial"], "series": row["series"], "round": row["round"]})
+    outcome, series = Outcome.from_dict(record["outcome"]), Series.parse(row["series"])
+    return Run(**record | {"outcome": outcome, "trial": row["trial"], "series": series, "round": row["round"]})

@@ -193,7 +193,7 @@ class StudyStore:
         """Return every trial that was proposed, by number, with those of its runs that count."""
         runs: dict[int, list[Run]] = defaultdict(list)
         for run in self.runs():
-            if run.trial is not None and not run.series:
+            if run.trial is not None and run.series.is_tuning:
                 runs[run.trial].append(run)
         with storage_errors(self._url):
             frozen = self._study.get_trials(deepcopy=False)

@@ -32,7 +32,7 @@ class Ready:
     def known(self) -> int | None:
         """How many runs of its trial were known when it was decided on; None for a run of a comparison."""
         trial = self.step.trial
-        return None if self.purpose.series else len(trial.runs) + len(trial.earlier)
+        return len(trial.runs) + len(trial.earlier) if self.purpose.series.is_tuning else None
 
 
 @dataclass

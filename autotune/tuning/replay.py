@@ -136,7 +136,7 @@ def known_within(runs: Sequence[Run], budget: int) -> list[Run]:
 
 
 def _found(runs: Sequence[Run], budget: int, metric: Metric, table: RecordedTable, study: StudyFile) -> BudgetOutcome:
-    counted = [run for run in runs if run.trial is not None and not run.series]
+    counted = [run for run in runs if run.trial is not None and run.series.is_tuning]
     numbers = list(dict.fromkeys(run.trial for run in counted if run.trial is not None))
     trials = [
         TrialRecord.of(number, ran[0].configuration, ran, settled=True)

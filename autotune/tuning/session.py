@@ -157,7 +157,8 @@ def scale_study(study: StudyFile, settings: SessionSettings, display: Display, r
         AutotuneError: the study is busy, cannot run here, or does not say what counts processes.
     """
     with _opened(study, settings, display) as opened, _bench(opened) as bench:
-        return scale(opened.store, bench, opened.prepared.space, study, rounds)
+        base = summarise(opened.store).configuration
+        return scale(opened.store, bench, opened.prepared.space, study, base, rounds)
 
 
 def stored_study(url: str, name: str) -> StudyFile:

@@ -11,11 +11,12 @@ from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.execution.segments import Curve, Segment, best_until, continued, curve_of
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
+from autotune.records.series import WARM_UP, RunId
 from autotune.records.study import Purpose, Run, State, TrialRecord
 from autotune.results.pareto import second_metric
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.scheduling.equivalence import Equivalence
-from autotune.scheduling.repeats import WARM_UP, WARM_UP_LIMIT_S, RepeatScheduler, Step
+from autotune.scheduling.repeats import WARM_UP_LIMIT_S, RepeatScheduler, Step
 from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, look_ahead, stored_stopping_forecast
 from autotune.scheduling.stored_brackets import brackets_of
 from autotune.scheduling.successive_halving import SuccessiveHalvingScheduler
@@ -181,7 +182,7 @@ class TuningLoop:
         """Go on with the runs that an earlier session left in a queue."""
         for leased in self._bench.inherit(self._store.runs()):
             purpose = leased.purpose
-            trial = self._trials.get(-1 if purpose.trial is None or purpose.series else purpose.trial)
+            trial = self._trials.get(purpose.trial if purpose.trial is not None and purpose.series.is_tuning else -1)
             if trial is None:
                 continue
             self._bench.display.line(f"trial {trial.number}: goes on with a job of a session that has ended")
@@ -257,10 +258,9 @@ class TuningLoop:
         return self._observed
 
     def _prepare(self, step: Step) -> Ready:
-        trial, counts = step.trial, not step.series
+        trial, counts = step.trial, step.series.is_tuning
         self._agenda.starts(step, self._standings)
-        again = step.segment.steps if step.segment else len(trial.runs)
-        place = f"{trial.number:05d}" + (f"-{again}" if again else "")
+        place = str(RunId(trial=trial.number, number=step.segment.steps if step.segment else len(trial.runs)))
         segment, lost = self._leg(step, place) if step.segment else (None, ())
         task = self._bench.prepare(
             trial.number,
@@ -323,12 +323,12 @@ class TuningLoop:
         """Go on from a run that is stored."""
         self._machine_faults = 0
         best_before = self._standings.incumbent
-        if step.series:
+        if not step.series.is_tuning:
             self._bench.display.line(f"{step.series}: {self._telling.said(run.outcome)}, does not count")
         else:
             self._note(self._trials[step.trial.number].with_run(run.lean))
         self._agenda.ended(step, self._standings)
-        if not step.series:
+        if step.series.is_tuning:
             self._bench.display.line(self._telling.ran(self._trials[step.trial.number], run.outcome))
         self._settle()
         best = self._standings.incumbent

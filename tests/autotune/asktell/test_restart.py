@@ -67,7 +67,7 @@ def test_what_was_out_when_the_process_was_killed_is_still_out(address):
         work(study)
     runs = stored(address)
     assert Counter(run.outcome.details["lease"] for run in runs).most_common(1)[0][1] == 1
-    tuned = [run for run in runs if not run.series]
+    tuned = [run for run in runs if run.series.is_tuning]
     assert len({tuple(sorted(run.configuration.items())) for run in tuned}) == 8
     assert [run.trial for run in tuned if run.outcome.details["lease"] in leases] == [1, 2, 3]
 
@@ -140,9 +140,9 @@ def test_two_processes_share_a_study_on_a_server(postgresql):
     both = Counter(tuple(one) for some in made for one in some)
     assert both.most_common(1)[0][1] == 1, [one for one, count in both.items() if count > 1]
     runs = stored(postgresql)
-    of_trials = Counter(run.trial for run in runs if not run.series and run.trial)
+    of_trials = Counter(run.trial for run in runs if run.series.is_tuning and run.trial)
     assert of_trials.most_common(1)[0][1] == 1, (made, [(run.trial, run.job.get("folder")) for run in runs])
-    assert len({tuple(sorted(run.configuration.items())) for run in runs if not run.series}) == 15
+    assert len({tuple(sorted(run.configuration.items())) for run in runs if run.series.is_tuning}) == 15
     assert len(runs) == sum(both.values())
 
 

@@ -128,7 +128,7 @@ def test_a_queue_that_takes_few_jobs_is_filled_as_they_end(cluster, study):
 
 
 def outcomes(study: PbsStudy, trial: int) -> list[Outcome]:
-    return [run.outcome for run in study.store.runs() if run.trial == trial and not run.series]
+    return [run.outcome for run in study.store.runs() if run.trial == trial and run.series.is_tuning]
 
 
 def test_what_happens_to_a_job_is_not_held_against_its_configuration(cluster, study):

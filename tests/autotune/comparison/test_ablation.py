@@ -125,7 +125,7 @@ def test_what_stays_is_said_of_one_option_and_of_several(dropped, words):
 def test_many_dropped_options_do_not_make_a_name_too_long(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.8))
     ablate(store, bench(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
-    series = {run.series for run in store.runs()}
+    series = {str(run.series) for run in store.runs()}
     assert all(len(name) < 60 for name in series)
     assert any(name.startswith("simplify:1:") for name in series)
 

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from autotune.comparison.confirm import confirm
-from autotune.comparison.other_workloads import SERIES, compare_on_workloads, stored_workload_comparisons
+from autotune.comparison.other_workloads import compare_on_workloads, stored_workload_comparisons
 from autotune.records.outcome import Outcome
+from autotune.records.series import SeriesKind
 from autotune.records.workload import Workload
 from autotune.results.summary import run_to_use, summarise
 from autotune.storage.study_store import StudyStore
@@ -101,7 +102,7 @@ def test_runs_of_another_workload_are_no_runs_of_the_study(store, tmp_path):
     assert after.standings.value(after.best) == before.standings.value(before.best)
     assert after.ledger.saved_per_run == before.ledger.saved_per_run
     assert after.ledger.comparisons > before.ledger.comparisons
-    assert not run_to_use(store, after).series.startswith(SERIES)
+    assert run_to_use(store, after).series.kind is not SeriesKind.WORKLOAD
 
 
 def test_nothing_is_carried_when_nothing_won(tmp_path):

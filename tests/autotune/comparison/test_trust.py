@@ -121,7 +121,7 @@ def test_a_study_that_is_resumed_loses_nothing():
     assert sum(run.outcome.usage.elapsed_s for run in runs) == pytest.approx(simulation.executor.spent_s)
     assert len(trials) == len({tuple(trial.configuration.values()) for trial in trials}) == TRIALS
     assert all(trial.settled for trial in trials)
-    counted = [run for run in runs if not run.series]
+    counted = [run for run in runs if run.series.is_tuning]
     assert sum(len(trial.runs) for trial in trials) == len(counted)
     blocks = [run.block for run in counted]
     assert blocks == sorted(blocks)

@@ -3,13 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.records.outcome import Outcome
+from autotune.records.series import TUNING, WARM_UP, Series
 from autotune.records.study import Run, TrialRecord
 from autotune.results.cost import CostAccount, cost_account
 from launchers import Usage
 from objectives.base import FailureKind
 
 
-def ran(seconds, *, trial=0, series="", cores=2, gpus=0, ends="complete", forecast_s=None):
+def ran(seconds, *, trial=0, series=TUNING, cores=2, gpus=0, ends="complete", forecast_s=None):
     usage = Usage(elapsed_s=seconds)
     if ends == "complete":
         outcome = Outcome(metrics={"wall_s": seconds}, usage=usage)
@@ -26,7 +27,7 @@ def trials(*runs, settled=True):
     """Return the trials of which these are the runs that count."""
     found: dict[int, TrialRecord] = {}
     for run in runs:
-        if run.trial is not None and not run.series:
+        if run.trial is not None and run.series.is_tuning:
             found[run.trial] = found.get(run.trial, TrialRecord(run.trial, run.configuration, (), settled)).with_run(
                 run
             )
@@ -41,7 +42,7 @@ runs = st.builds(
     ran,
     st.floats(0, 1000),
     trial=st.one_of(st.none(), st.integers(0, 4)),
-    series=st.sampled_from(["", "warm-up", "verdict:3", "ablation"]),
+    series=st.sampled_from([TUNING, WARM_UP, Series.verdict(3), Series.ablate(3)]),
     cores=st.integers(1, 64),
     ends=st.sampled_from(["complete", "capped", "failed"]),
     forecast_s=st.one_of(st.none(), st.floats(0, 5000)),
@@ -57,23 +58,23 @@ def test_the_entries_add_up_to_all_core_seconds(made):
 
 def test_every_run_is_entered_by_what_it_was_for():
     found = book(
-        ran(1, series="warm-up"),
-        ran(2, series="warm-up", ends="failed"),
+        ran(1, series=WARM_UP),
+        ran(2, series=WARM_UP, ends="failed"),
         ran(4),
         ran(8, trial=1),
         ran(16, trial=1),
         ran(32, trial=2, ends="capped"),
         ran(64, trial=3, ends="failed"),
-        ran(128, series="verdict:1"),
-        ran(256, trial=1, series="verdict:1"),
-        ran(512, trial=None, series="ablation"),
+        ran(128, series=Series.verdict(1)),
+        ran(256, trial=1, series=Series.verdict(1)),
+        ran(512, trial=None, series=Series.ablate(1)),
     )
     assert (found.baseline, found.first_runs, found.repeats) == (14, 16, 32)
     assert (found.capped, found.failed, found.comparisons) == (64, 128, 1792)
 
 
 def test_a_warm_up_does_not_make_the_next_run_a_repeat():
-    assert book(ran(1), ran(1, trial=1, series="warm-up"), ran(5, trial=1)).repeats == 0
+    assert book(ran(1), ran(1, trial=1, series=WARM_UP), ran(5, trial=1)).repeats == 0
 
 
 def test_a_cap_saved_what_was_forecast_and_nothing_where_nothing_was():
@@ -102,7 +103,7 @@ def test_gpus_are_counted_in_their_own_seconds():
 
 
 def test_a_study_pays_after_as_many_runs_as_make_up_for_what_it_cost():
-    found = book(ran(3, series="warm-up"), ran(10), ran(5, trial=1), ran(13, trial=2), winner=1)
+    found = book(ran(3, series=WARM_UP), ran(10), ran(5, trial=1), ran(13, trial=2), winner=1)
     # 62 core-seconds were spent, each run of the winner saves 10; a warm-up says nothing of that.
     assert found.saved_per_run == 10.0
     assert found.pays_after == 7

@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from autotune.records.outcome import Outcome
+from autotune.records.series import TUNING, WARM_UP
 from autotune.records.study import Run, TrialRecord
-from autotune.scheduling.repeats import WARM_UP, RepeatScheduler, Step
+from autotune.scheduling.repeats import RepeatScheduler, Step
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
 from launchers import Usage
@@ -44,7 +45,7 @@ class Session:
         """Make one run; return its trial, its series and its block."""
         self.agenda.starts(step, self.standings)
         number, block = step.trial.number, self.agenda.block
-        if not step.series:
+        if step.series.is_tuning:
             ends = self.outcomes[number]
             outcome = ends.pop(0) if len(ends) > 1 else ends[0]
             self.trials[number] = self.trials[number].with_run(Run({"n": number}, number, outcome=outcome, block=block))
@@ -81,7 +82,7 @@ def under_way(trials, metric=SECONDS, **repeats):
 
 def test_a_session_begins_with_the_warm_up_and_the_baseline():
     made = Session({0: [took(1.0)]}, warm_up_runs=2, baseline_runs=3).run(trials=1)
-    assert made == [(0, WARM_UP, 0)] * 2 + [(0, "", 0)] * 3
+    assert made == [(0, WARM_UP, 0)] * 2 + [(0, TUNING, 0)] * 3
 
 
 def test_nothing_else_starts_before_the_baseline_is_known():
@@ -96,18 +97,18 @@ def test_nothing_else_starts_before_the_baseline_is_known():
 
 def test_a_session_that_goes_on_warms_up_and_measures_the_baseline_once_more():
     session = Session({0: [took(1.0)]}, [settled(0, took(1.0), took(1.0), took(1.0))])
-    assert session.run(trials=1) == [(0, WARM_UP, 0), (0, "", 0)]
+    assert session.run(trials=1) == [(0, WARM_UP, 0), (0, TUNING, 0)]
 
 
 def test_a_session_that_goes_on_completes_a_baseline_that_was_interrupted():
     interrupted = replace(settled(0, took(1.0)), settled=False)
     session = Session({0: [took(1.0)]}, [interrupted], baseline_runs=4, warm_up_runs=0)
-    assert session.run(trials=1) == [(0, "", 0)] * 3
+    assert session.run(trials=1) == [(0, TUNING, 0)] * 3
 
 
 def test_a_default_that_fails_does_not_hold_up_the_others():
     made = Session({0: [FAILS], 1: [took(1.0)]}, warm_up_runs=0).run(trials=2)
-    assert made[:2] == [(0, "", 0), (1, "", 0)]
+    assert made[:2] == [(0, TUNING, 0), (1, TUNING, 0)]
 
 
 def test_the_baseline_is_measured_again_after_so_many_runs_and_opens_a_block():

@@ -257,5 +257,5 @@ def test_comparisons_draw_other_random_numbers_than_tuning_and_each_other(tmp_pa
     confirm(store, bench, study)
     assert "0" not in seeds
     used = Counter(seeds)
-    runs = {(run.series, run.round) for run in store.runs() if run.series}
+    runs = {(run.series, run.round) for run in store.runs() if run.series.is_comparison}
     assert len(used) == len(runs)

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy
 
 from autotune.errors import StorageError
+from autotune.records.series import Series, SeriesKind
 from autotune.records.study import Run
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.observation import Observation
@@ -202,7 +203,8 @@ def test_numbers_and_texts_come_back_as_they_went(postgresql):
     store = StudyStore.create(postgresql, "paper", definition(SPACE))
     trial = add_trial(store, SPACE, SPACE.default())
     odd = {"a": 0.1 + 0.2, "big": 2**60, "text": "né\0\ud800'\"%s{}", "none": None, "list": [1, [2.5]]}
-    run = Run(trial.configuration, trial.number, "verdict:" + "x" * 150, outcome=took(1e-300), job=odd)
+    odd_series = Series(SeriesKind.VERDICT, ("x" * 150,))
+    run = Run(trial.configuration, trial.number, odd_series, outcome=took(1e-300), job=odd)
     store.add_runs([run])
     store.settle_all({trial.number: Observation(value=1e300, runs=1)})
     store.set_attribute("odd", odd)

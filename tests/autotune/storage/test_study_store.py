@@ -8,6 +8,7 @@ from optuna.trial import TrialState
 
 from autotune.errors import StorageError
 from autotune.records.outcome import Outcome
+from autotune.records.series import Series
 from autotune.records.study import Run, State
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import HOLDER, StudyStore, study_names
@@ -48,7 +49,7 @@ def test_what_was_stored_is_read_back(address):
         run_of(first, took(2.4), block=4),
         run_of(second, failed(FailureKind.TIMED_OUT, "too slow")),
         run_of(third, capped(3.0)),
-        Run(first.configuration, first.number, "verdict:0", 7, outcome=took(2.3)),
+        Run(first.configuration, first.number, Series.verdict(0), 7, outcome=took(2.3)),
     ]
     store.add_runs(runs)
     store.settle_all({0: Observation(value=2.45, runs=2), 1: Observation(), 2: Observation(bound=3.0)})

@@ -17,6 +17,7 @@ from autotune.execution.simulated_executor import SimulatedExecutor, answered, s
 from autotune.execution.task import Task
 from autotune.machines.this_machine import this_machine
 from autotune.planning.prepare import prepare
+from autotune.records.series import WARM_UP, Series
 from autotune.records.study import REPLAY_NOTICE, Run, State
 from autotune.results.export import as_csv, exported, resolved
 from autotune.search.asker import Asker
@@ -69,7 +70,7 @@ def stored(folder: Path, name="again") -> StudyStore:
 
 
 def told_runs(store: StudyStore):
-    return [(dict(run.configuration), run.series.partition(":")[0], run.outcome) for run in store.runs()]
+    return [(dict(run.configuration), run.series.kind, run.outcome) for run in store.runs()]
 
 
 def task(key=0, name="00000", cap=None, time_limit_s=None, x=1):
@@ -229,15 +230,15 @@ def recorded_study(folder: Path, name="paper") -> StudyStore:
     job = {"resources": {"cores": 4}}
     default, one, two, three = space.default(), {"np": 1}, {"np": 4, "npool": 2, "blas": "fast"}, {"np": 2}
     runs = [
-        Run(default, 0, "warm-up", outcome=took(99.0), job=job),
+        Run(default, 0, WARM_UP, outcome=took(99.0), job=job),
         Run(default, 0, outcome=took(3.0), job=job),
         Run(default, 0, outcome=took(3.2), job=job),
         Run(one, 1, outcome=failed(FailureKind.OUT_OF_MEMORY, "no\nmemory"), job=job),
         Run(two, 2, outcome=took(1.0), job=job),
         Run(three, 3, outcome=capped(4.0), job=job),
         Run(three, 3, outcome=failed(FailureKind.INFRASTRUCTURE_ERROR, "node died"), job=job),
-        Run(two, 2, "verdict:2", outcome=took(1.1), job=job),
-        Run(two, 2, "workload:large:2", outcome=took(50.0), job=job),
+        Run(two, 2, Series.verdict(2), outcome=took(1.1), job=job),
+        Run(two, 2, Series.workload("large", "abc", 2), outcome=took(50.0), job=job),
     ]
     store.add_runs(runs)
     return store

@@ -261,7 +261,7 @@ def test_a_session_begins_with_a_warm_up_and_the_default_often_enough(tmp_path):
     runner.tune()
     assert [number for number, _ in executor.launched[:4]] == [0, 0, 0, 0]
     runs = store.runs()
-    assert [run.series for run in runs[:4]] == ["warm-up", "", "", ""]
+    assert [str(run.series) for run in runs[:4]] == ["warm-up", "", "", ""]
     assert len(store.trials()[0].runs) == 3
 
 
