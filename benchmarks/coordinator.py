@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 import optuna
 
-from autotune.coordination.run_manager import Bench
 from autotune.execution.core_pool import CorePool
 from autotune.records.study import Run
 from autotune.search.asker import Asker
@@ -29,7 +28,8 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.tuner import TuningLoop
 from spaces import Constraint, Integer, Space
-from tests.support.fakes import ListDisplay, PaperExecutor, PaperObjective, definition, study_file, took
+from tests.support.fakes import PaperExecutor, definition, study_file, took
+from tests.support.managers import managed
 
 SIZES = (10, 1_000, 10_000)
 TRIALS = 20
@@ -74,10 +74,10 @@ def ours(folder: Path, stored: int) -> float:
         store.add_runs([Run(trial.configuration, trial.number, outcome=took(seconds_of(dict(trial.configuration))))])
     asker = Asker(store, ValidSetSampler(SPACE))
     executor = PaperExecutor(lambda configuration: took(seconds_of(configuration)))
-    bench = Bench(PaperObjective(), executor, CorePool(range(48)), folder / "runs", ListDisplay())
-    TuningLoop(asker, bench, study_file(budget={"trials": stored + 1})).tune()
+    manager = managed(executor, folder / "runs", pool=CorePool(range(48)))
+    TuningLoop(asker, manager, study_file(budget={"trials": stored + 1})).tune()
     start = time.perf_counter()
-    TuningLoop(asker, bench, study_file(budget={"trials": stored + 1 + TRIALS})).tune()
+    TuningLoop(asker, manager, study_file(budget={"trials": stored + 1 + TRIALS})).tune()
     return (time.perf_counter() - start) / TRIALS
 
 

@@ -24,7 +24,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from autotune.coordination.run_manager import Bench
 from autotune.execution.core_pool import CorePool
 from autotune.execution.segments import Segment
 from autotune.search.asker import Asker
@@ -34,7 +33,8 @@ from autotune.storage.study_store import StudyStore
 from autotune.tuning.tuner import TuningLoop
 from objectives.training.torch import PROGRAMS
 from spaces import Configuration, Float, Integer, Space
-from tests.support.fakes import ListDisplay, definition
+from tests.support.fakes import definition
+from tests.support.managers import managed
 from tests.support.training import SCORE, PaperTraining, TrainingExecutor, training_study
 
 DATA = Path(__file__).parent / "data" / "dna_curves.csv"
@@ -103,8 +103,9 @@ def study(curves: dict[Key, list[float]], rule: str, sampler: str, seed: int, tr
     asker = Asker(store, ValidSetSampler(SPACE, seed=seed, model=sampler == "autotune"))
     with tempfile.TemporaryDirectory() as folder:
         whole = Segment(EPOCHS, EPOCHS, SCORE)
-        bench = Bench(PaperTraining(), executor, CorePool(range(2)), Path(folder), ListDisplay(), whole=whole)
-        TuningLoop(asker, bench, rules).tune()
+        pool = CorePool(range(2))
+        manager = managed(executor, Path(folder), objective=PaperTraining(), pool=pool, whole=whole)
+        TuningLoop(asker, manager, rules).tune()
     drawn = [curves[key_of(trial.configuration)] for trial in store.trials()]
     winner = Standings.of(store.trials(), SCORE).ranking[0]
     return Result(

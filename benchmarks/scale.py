@@ -31,9 +31,11 @@ from pathlib import Path
 import numpy as np
 import optuna
 
-from autotune.coordination.run_manager import Bench
+from autotune.coordination.run_gate import RunGate
+from autotune.coordination.run_manager import RunManager
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.core_pool import CorePool
+from autotune.execution.executor import Executor
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.search.asker import Asker
@@ -52,6 +54,7 @@ from launchers.site import Site
 from objectives.base import Context, Measurement, Output, ProgressReader
 from spaces import Choice, Configuration, Constraint, Integer, Space
 from tests.support.fakes import ONCE, SECONDS, ListDisplay, PaperObjective, capped, definition, study_file
+from tests.support.managers import managed
 
 INPUT = "program.in"
 
@@ -96,7 +99,7 @@ class Clock:
         return self.now
 
 
-class TimedExecutor:
+class TimedExecutor(Executor):
     """Ends each job when its time has come; looks every `poll_s`."""
 
     def __init__(self, clock: Clock, job_s: float, poll_s: float) -> None:
@@ -258,8 +261,9 @@ def in_simulation(options: argparse.Namespace, folder: Path) -> dict[str, object
     clock = Clock()
     executor = TimedExecutor(clock, options.job_s, options.poll_s)
     display = Gauge(clock, time.process_time, max(1, options.trials // 20))
-    bench = Bench(OneCore(), executor, CorePool(range(options.slots)), folder / "runs", display, clock=clock)
-    runs = tuned(options, folder, bench, options.slots)
+    pool, gate = CorePool(range(options.slots)), RunGate(clock=clock)
+    manager = managed(executor, folder / "runs", objective=OneCore(), pool=pool, display=display, gate=gate)
+    runs = tuned(options, folder, manager, options.slots)
     return {
         "runs": runs,
         "points": windows(display.points),
@@ -271,9 +275,9 @@ def on_cluster(options: argparse.Namespace, folder: Path) -> dict[str, object]:
     cluster = Cluster(options)
     slurm = cluster.slurm
     display = Gauge(time.monotonic, lambda: time.process_time() - slurm.cpu_s, max(1, options.trials // 20))
-    bench = Bench(Printing(), cluster.executor, Seats(), folder / "runs", display)  # type: ignore[arg-type]
+    manager = managed(cluster.executor, folder / "runs", objective=Printing(), pool=Seats(), display=display)
     began, cpu_s = time.monotonic(), time.process_time()
-    runs = tuned(options, folder, bench, int(options.slots * (1.0 + options.ahead)))
+    runs = tuned(options, folder, manager, int(options.slots * (1.0 + options.ahead)))
     took_s = time.monotonic() - began
     slurm.close()
     jobs = cluster.launches
@@ -294,14 +298,14 @@ def on_cluster(options: argparse.Namespace, folder: Path) -> dict[str, object]:
     }
 
 
-def tuned(options: argparse.Namespace, folder: Path, bench: Bench, workers: int) -> int:
+def tuned(options: argparse.Namespace, folder: Path, manager: RunManager, workers: int) -> int:
     """Run the study; return how many runs it had."""
     store = StudyStore.create(f"sqlite:///{folder / 'scale.db'}", "paper", definition(SPACE))
     asker = Asker(store, sampler_of(SPACE, SamplerSection(name=options.sampler)))
     repeats = ONCE if options.once else RepeatsSection()
     study = study_file(budget={"trials": options.trials, "workers": workers}, repeats=repeats)
-    TuningLoop(asker, bench, study).tune()
-    bench.display.note(options.trials)  # type: ignore[attr-defined]
+    TuningLoop(asker, manager, study).tune()
+    manager.display.note(options.trials)  # type: ignore[attr-defined]
     return len(store.runs())
 
 

@@ -16,7 +16,7 @@ from autotune.asktell.lease import LeasedRun, Reply
 from autotune.asktell.replies import Replies
 from autotune.asktell.report import RunReport
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
-from autotune.asktell.work_queue import Desk
+from autotune.asktell.work_queue import WorkQueue
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Status
 from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
@@ -48,14 +48,14 @@ class AskTell:
     compare the winner with the default. How many runs go on side by side is up to who asks.
     """
 
-    def __init__(self, study: StudyFile, settings: SessionSettings, desk: Desk, window: "_Window") -> None:
+    def __init__(self, study: StudyFile, settings: SessionSettings, queue: WorkQueue, window: "_Window") -> None:
         """Start the session in a thread of its own; use `open`."""
-        self._study, self._place, self._desk, self._window = study, settings, desk, window
+        self._study, self._place, self._queue, self._window = study, settings, queue, window
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._over = False
         self._ending: Exception | None = None
-        desk.ready = self._ready.set
+        queue.ready = self._ready.set
         self._thread = threading.Thread(target=self._work, name=f"asktell {settings.name}", daemon=True)
 
     @classmethod
@@ -81,14 +81,14 @@ class AskTell:
                 used, or another process has the study open (in PostgreSQL several may).
         """
         window = _Window(say)
-        desk = Desk(shared=sqlite_path(url) is None, answers=Replies(lambda: window.standings), clock=clock)
+        queue = WorkQueue(shared=sqlite_path(url) is None, answers=Replies(lambda: window.standings), clock=clock)
         # A run warms up whatever makes it, which is not known here.
         repeats = study.repeats.model_copy(update={"warm_up_runs": 0})
         runs = Path(tempfile.gettempdir())
         settings = SessionSettings(
-            url, name or study.name, runs, this_machine(), local_launcher(), file, if_held=if_held, desk=desk
+            url, name or study.name, runs, this_machine(), local_launcher(), file, if_held=if_held, external=queue
         )
-        opened = cls(study.model_copy(update={"repeats": repeats}), settings, desk, window)
+        opened = cls(study.model_copy(update={"repeats": repeats}), settings, queue, window)
         opened._start()
         return opened
 
@@ -147,7 +147,7 @@ class AskTell:
         with self._lock:
             closing = not self._over
         if closing:
-            self._desk.post(CloseRequest())
+            self._queue.post(CloseRequest())
         self._thread.join()
 
     @property
@@ -182,20 +182,20 @@ class AskTell:
         with self._lock:
             if self._over:
                 raise _closed()
-            self._desk.post(request)
+            self._queue.post(request)
 
     def _work(self) -> None:
         """Run the session, then answer that it is over until the study is closed."""
         ending = self._session()
         finished, closed = isinstance(ending, FinishedError), isinstance(ending, ClosedError)
         self._ending = None if closed else ending
-        self._desk.end(ending, stored=isinstance(ending, _AFTER_STORING))
+        self._queue.end(ending, stored=isinstance(ending, _AFTER_STORING))
         self._ready.set()
         if not closed:
-            self._desk.serve_ended(ending, finished=finished)
+            self._queue.serve_ended(ending, finished=finished)
         with self._lock:
             self._over = True
-        self._desk.drain(_closed())
+        self._queue.drain(_closed())
 
     def _session(self) -> Exception:
         """Run the session to its end; return why it ended."""

@@ -1,4 +1,4 @@
-"""The company of a desk: coordinators whose leases say who has a run, and until when."""
+"""The coordinators of a work queue: coordinators whose leases say who has a run, and until when."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from autotune.storage.leases import Lease
 
 
 @dataclass(kw_only=True)
-class DeskCompany(Coordinators):
+class WorkQueueCoordinators(Coordinators):
     """The leases of a study whose runs are handed out: `take_run` stores one, `give_run_back` is told
     that one is not to be made, `left` what the dead left."""
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from autotune.coordination.lease_record import Leased
+from autotune.coordination.lease_record import LeaseRecord
 from autotune.records.series import RunId
 from spaces import Configuration
 
@@ -75,7 +75,7 @@ class Ticket:
 
     def asked(self, record: Mapping[str, Any], lease_s: float) -> LeasedRun:
         """Return what who asked gets."""
-        run = Leased.from_dict(record)
+        run = LeaseRecord.from_dict(record)
         purpose = run.purpose
         return LeasedRun(
             lease=self.lease,

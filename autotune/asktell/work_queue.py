@@ -1,6 +1,6 @@
-"""The desk: an executor whose runs are made by whoever asks for them.
+"""The work queue: an executor whose runs other programs ask for and make.
 
-The runner starts a run when somebody asks for one, and it ends when that is told. All of it happens in the thread of
+The tuner starts a run when somebody asks for one, and it ends when that is told. All of it happens in the thread of
 the session; others put their requests into a queue and wait for the answers, so that no two ever disagree about a
 lease, and what several tell at a time is stored in one transaction. A lease that ran out is given to the next who asks,
 and until then it can be told.
@@ -15,14 +15,15 @@ from math import inf
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from autotune.asktell.coordinators import DeskCompany
+from autotune.asktell.coordinators import WorkQueueCoordinators
 from autotune.asktell.errors import ClosedError, LaterError, LeaseConflictError, LeaseGoneError, ToldError
 from autotune.asktell.lease import Ticket
 from autotune.asktell.replies import DIGEST, LEASE, Replies
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
-from autotune.coordination.lease_record import Leased
-from autotune.coordination.run_manager import Bench, Launched
+from autotune.coordination.coordinators import Coordinators
+from autotune.coordination.lease_record import LeaseRecord
 from autotune.errors import AutotuneError
+from autotune.execution.executor import Executor
 from autotune.execution.task import PREEMPTED, Task
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run
@@ -40,7 +41,7 @@ _ELSEWHERE = "elsewhere"
 
 
 @dataclass
-class Out:
+class HandedOut:
     """A run that was handed out, or waits for somebody who asks: then there is no `ticket`."""
 
     task: Task
@@ -49,7 +50,7 @@ class Out:
 
 
 @dataclass
-class Desk:
+class WorkQueue(Executor):
     """Hands out the runs of one study. `post` is for any thread, all else for that of the session.
 
     `shared` tells that other coordinators may work on the study: then nothing is started before somebody asks, since
@@ -63,10 +64,10 @@ class Desk:
     clock: Callable[[], float] = time.time
     _requests: SimpleQueue[Request] = field(default_factory=SimpleQueue)
     _askers: deque[AskRequest] = field(default_factory=deque)
-    _out: dict[str, Out] = field(default_factory=dict)
+    _out: dict[str, HandedOut] = field(default_factory=dict)
     # By place: the runs that were started, from when the lease is stored until they are handed out.
     _started: dict[str, tuple[Mapping[str, Any], AskRequest | None]] = field(default_factory=dict)
-    _offered: dict[str, Out] = field(default_factory=dict)
+    _offered: dict[str, HandedOut] = field(default_factory=dict)
     # By lease: the records of dead coordinators' runs that the session has not come to yet.
     _left: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _lapsed: dict[str, int] = field(default_factory=dict)
@@ -80,15 +81,11 @@ class Desk:
         """Put a request into the queue, from any thread."""
         self._requests.put(request)
 
-    def serve(self, bench: Bench) -> None:
-        """Make the runs of a bench."""
-        bench.asked, bench.made_with, bench.end_jobs = self.workers, self.made_with, self.forget
-
-    def coordinators(self, book: LeaseBook, holder: str, alone: bool) -> DeskCompany:
+    def coordinators(self, book: LeaseBook, holder: str, *, alone: bool) -> Coordinators:
         """Return the coordinators of the study, to whom leases have tickets."""
         self._write = book.take
         back, come = self.give_back, self.leave_to_come
-        return DeskCompany(book, holder, alone, take_run=self.take, give_run_back=back, left=come)
+        return WorkQueueCoordinators(book, holder, alone, take_run=self.take, give_run_back=back, left=come)
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
         """Take note of what was told before this session, and how the trials stand by it."""
@@ -100,17 +97,18 @@ class Desk:
             if lease.job_id is not None:
                 self._left[lease.job_id] = lease.record
 
-    def forget(self, leases: Sequence[str]) -> None:
+    def end_jobs(self, job_ids: Sequence[str]) -> None:
         """Give leases up, to whose runs the session will not come."""
-        for lease in leases:
+        for lease in job_ids:
             self._left.pop(lease, None)
 
     def waiting(self) -> int:
         """Return how many wait for a run."""
         return len(self._askers)
 
-    def workers(self, flying: int) -> int:
-        """Return how many runs may go on, with so many of them in flight: one more for each who asks."""
+    def allowed(self, most: int, in_flight: int) -> int:
+        """Return how many runs may be in flight, when `in_flight` are: one more for each request."""
+        del most
         self.answers.stored()
         now = time.monotonic()
         self._look_at = self._look_at or now + _SLICE_S
@@ -118,8 +116,8 @@ class Desk:
             # Proposals take their time: who has something to tell is not to wait for those of all who ask.
             for asker in self._askers:
                 asker.tried = False
-            return flying
-        return max(0 if self.shared else 1, flying + len(self._askers))
+            return in_flight
+        return max(0 if self.shared else 1, in_flight + len(self._askers))
 
     def take(self, place: str, record: Mapping[str, Any]) -> bool:
         """Store the lease of a run before it starts, for the first who asks; False if another coordinator has it."""
@@ -138,10 +136,10 @@ class Desk:
         if place in self._started and (asker := self._started.pop(place)[1]) is not None:
             self._askers.appendleft(asker)
 
-    def made_with(self, launched: Launched, outcome: Outcome) -> Mapping[str, Any]:
+    def made_with(self, job: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Any]:
         """Return what a run was made with, as far as it was told."""
         details = outcome.details
-        resources = launched.job["resources"] | {"cores": details.get(_CORES, 1)}
+        resources = job["resources"] | {"cores": details.get(_CORES, 1)}
         return {"resources": resources | {"hosts": [details.get(_WHO) or _ELSEWHERE]}}
 
     # The executor.
@@ -152,13 +150,13 @@ class Desk:
             task.job.folder.rmdir()  # nobody runs in it
         if task.job_id is not None:
             record = self._left.pop(task.job_id)
-            self._out[task.job_id] = Out(task, record, Ticket.of(record))
+            self._out[task.job_id] = HandedOut(task, record, Ticket.of(record))
             return
         record, asker = self._started.pop(task.job.name)
         if asker is None:
-            self._offered[task.job.name] = Out(task, record)
+            self._offered[task.job.name] = HandedOut(task, record)
         else:
-            self._hand_out(Out(task, record, Ticket.of(record)), asker)
+            self._hand_out(HandedOut(task, record, Ticket.of(record)), asker)
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
         """Answer requests for at most `timeout_s`; return the runs that were told, or whose leases ran out.
@@ -288,8 +286,8 @@ class Desk:
         self.answers.note(request, out.record["purpose"]["trial"])
         return [(out.task, outcome)]
 
-    def _outcome(self, request: TellRequest, out: Out, ticket: Ticket) -> Outcome:
-        purpose, standings = Leased.from_dict(out.record).purpose, self.answers.now
+    def _outcome(self, request: TellRequest, out: HandedOut, ticket: Ticket) -> Outcome:
+        purpose, standings = LeaseRecord.from_dict(out.record).purpose, self.answers.now
         default = standings.default if standings is not None else None
         cappable = purpose.series.is_tuning and purpose.trial != (default.number if default is not None else 0)
         told = request.told
@@ -336,7 +334,7 @@ class Desk:
     def _ticket(self, place: str, asker: AskRequest) -> Ticket:
         return Ticket.new(asker.who, self.clock(), asker.lease_s, self._lapsed.get(place, 0))
 
-    def _hand_out(self, out: Out, asker: AskRequest) -> None:
+    def _hand_out(self, out: HandedOut, asker: AskRequest) -> None:
         assert out.ticket is not None
         if not asker.resolve(out.ticket.asked(out.record, asker.lease_s)):
             # Who asked has gone meanwhile: it is for the next.
@@ -354,7 +352,7 @@ class Desk:
             if self._write(place, record, ticket.lease):
                 self._askers.popleft()
                 del self._offered[place]
-                self._hand_out(Out(out.task, record, ticket), asker)
+                self._hand_out(HandedOut(out.task, record, ticket), asker)
 
     def _run_out(self) -> list[tuple[Task, Outcome]]:
         """Return runs whose leases ran out, as many as somebody asks for."""
@@ -368,7 +366,7 @@ class Desk:
         )
         return [self._lapse(self._out.pop(lease)) for _, lease in lapsed[: len(self._askers)]]
 
-    def _lapse(self, out: Out) -> tuple[Task, Outcome]:
+    def _lapse(self, out: HandedOut) -> tuple[Task, Outcome]:
         assert out.ticket is not None
         count = out.ticket.lapsed + 1
         self._lapsed[out.task.job.name] = count

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.confirm import changes, present_verdict
-from autotune.coordination.run_manager import Bench
+from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.scheduling.equivalence import Equivalence
@@ -91,13 +91,13 @@ def _interval(stored: Any) -> Interval | None:  # noqa: ANN401  JSON
     return None if stored is None else (float(stored[0]), float(stored[1]), float(stored[2]))
 
 
-def ablate(store: StudyStore, bench: Bench, space: Space, study: StudyFile, rounds: int) -> Ablation | None:
+def ablate(store: StudyStore, manager: RunManager, space: Space, study: StudyFile, rounds: int) -> Ablation | None:
     """Take the winner apart in that many rounds, those of an earlier call included; None if the default won."""
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
     winner, default = _winner(store, standings), standings.baseline
     if winner is None or default is None or winner.number == default.number:
         return None
-    comparison = _Comparison(store, bench, space, study, standings, default, winner)
+    comparison = _Comparison(store, manager, space, study, standings, default, winner)
     found = comparison.taken_apart(rounds)
     store.set_attribute(ABLATION, found.to_dict())
     found = comparison.simplified(found)
@@ -119,7 +119,7 @@ def variant(onto: Configuration, parameter: str, of: Configuration) -> Configura
 @dataclass(frozen=True)
 class _Comparison:
     store: StudyStore
-    bench: Bench
+    manager: RunManager
     space: Space
     study: StudyFile
     standings: Standings
@@ -199,7 +199,7 @@ class _Comparison:
 
     def _same(self, configuration: Configuration) -> TrialRecord | None:
         """Return the default or the winner if the configuration is the same in effect."""
-        return Equivalence.of((self.default, self.winner), self.bench.alike).twin(configuration)
+        return Equivalence.of((self.default, self.winner), self.manager.factory.alike).twin(configuration)
 
     def _place(self, table: BlockTable, configuration: Configuration) -> int | None:
         twin = self._same(configuration)
@@ -207,7 +207,7 @@ class _Comparison:
 
     def _rounds(self, series: Series, sides: tuple[Side, ...]) -> Blocks:
         seed, phase = self.study.sampler.seed, series.kind.label
-        return Blocks(self.store, self.bench, self.standings, series, sides, seed, phase)
+        return Blocks(self.store, self.manager, self.standings, series, sides, seed, phase)
 
     def _add(self, sides: list[Side], side: Side) -> None:
         known = any(dict(other.configuration) == dict(side.configuration) for other in sides)

@@ -13,7 +13,8 @@ from statistics import median
 
 import numpy as np
 
-from autotune.coordination.run_manager import Bench, Launched
+from autotune.coordination.run_manager import RunManager
+from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Running, Status
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import continued
@@ -100,7 +101,7 @@ class Blocks:
     """
 
     store: StudyStore
-    bench: Bench
+    manager: RunManager
     standings: Standings
     series: Series
     sides: tuple[Side, ...]
@@ -128,26 +129,26 @@ class Blocks:
         """
         table = self.table()
         todo = [place for place in self._places(count) if place not in table.runs]
-        flying: dict[int, tuple[tuple[int, int], Launched]] = {}
+        in_flight: dict[int, tuple[tuple[int, int], RunInFlight]] = {}
         while True:
             todo = [(number, side) for number, side in todo if table.is_reliable(side)]
-            while todo and len(flying) < self.bench.at_most(self._width(table)):
-                flying[self._key(todo[0])] = todo[0], self._launch(todo[0], table)
+            while todo and len(in_flight) < self.manager.gate.at_most(self._width(table)):
+                in_flight[self._key(todo[0])] = todo[0], self._launch(todo[0], table)
                 del todo[0]
-            if not flying:
+            if not in_flight:
                 if todo:
-                    self.bench.check_time(idle=True)
+                    self.manager.check(idle=True)
                 return table
-            for task, outcome in self._wait(lambda: self.bench.display.update(self._status(flying.values(), count))):
-                place, launched = flying.pop(task.key)
-                run = self.bench.ended(launched, continued(None, outcome, task.segment) if task.segment else outcome)
+            for task, outcome in self._wait(lambda: self._status(in_flight.values(), count)):
+                place, ended = in_flight.pop(task.key)
+                run = self.manager.ended(ended, continued(None, outcome, task.segment) if task.segment else outcome)
                 if run.outcome.retryable:
-                    flying[task.key] = place, self._again(launched, run)
+                    in_flight[task.key] = place, self._again(ended, run.outcome)
                     continue
                 self.store.add_runs([run], [task.job.name])
                 table = BlockTable(self.sides, {**table.runs, place: run}, table.metric)
-                if not any(number == place[0] for number, _ in (*todo, *(other for other, _ in flying.values()))):
-                    self.bench.display.line(f"{self.phase}, round {place[0] + 1}: {self._said(place[0], table)}")
+                if not any(number == place[0] for number, _ in (*todo, *(other for other, _ in in_flight.values()))):
+                    self.manager.display.line(f"{self.phase}, round {place[0] + 1}: {self._said(place[0], table)}")
 
     def _places(self, count: int) -> list[tuple[int, int]]:
         return [(number, side) for number in range(count) for side in self._order(number)]
@@ -157,7 +158,7 @@ class Blocks:
 
     def _width(self, table: BlockTable) -> int:
         """Return how many runs may go on at a time: one while the answer that others must agree with is not known."""
-        return self.bench.width if self._reference(table) is not None or not self.other_workload else 1
+        return self.manager.gate.width if self._reference(table) is not None or not self.other_workload else 1
 
     def _order(self, number: int) -> list[int]:
         if self.other_workload and number == 0:
@@ -171,28 +172,28 @@ class Blocks:
         baseline = self.standings.baseline
         return baseline.answer if baseline else None
 
-    def _launch(self, place: tuple[int, int], table: BlockTable) -> Launched:
+    def _launch(self, place: tuple[int, int], table: BlockTable) -> RunInFlight:
         number, side = place
         chosen = self.sides[side]
-        folder = str(RunId(self.series, round=number, side=side))
+        name = str(RunId(self.series, round=number, side=side))
+        purpose = Purpose(chosen.configuration, chosen.trial, self.series, number)
         reference, seed = self._reference(table), self._seed(number)
-        task = self.bench.prepare(self._key(place), chosen.configuration, folder, reference=reference, seed=seed)
-        return self._start(task, Purpose(chosen.configuration, chosen.trial, self.series, number))
+        return self._start(self.manager.prepare(self._key(place), purpose, name, reference=reference, seed=seed))
 
-    def _again(self, launched: Launched, run: Run) -> Launched:
-        again = self.bench.again(launched, run.outcome)
+    def _again(self, run: RunInFlight, outcome: Outcome) -> RunInFlight:
+        again = self.manager.again(run, outcome)
         if again is None:
-            msg = f"{self.phase} cannot go on: {run.outcome.message}\nmend that, then use the same command again"
+            msg = f"{self.phase} cannot go on: {outcome.message}\nmend that, then use the same command again"
             raise CannotRunHereError(msg)
-        return self._start(again, launched.purpose)
+        return self._start(again)
 
-    def _start(self, task: Task, purpose: Purpose) -> Launched:
-        launched = self.bench.start(task, purpose)
-        if launched is None:
-            self.bench.check_time(idle=True)
+    def _start(self, planned: PlannedRun) -> RunInFlight:
+        run = self.manager.start(planned)
+        if run is None:
+            self.manager.check(idle=True)
             msg = "nothing else runs while configurations are compared, yet the cores are taken"
             raise RuntimeError(msg)
-        return launched
+        return run
 
     def _seed(self, number: int) -> int:
         """Return the random numbers of a round: those of both sides are the same, those of other rounds others.
@@ -201,12 +202,12 @@ class Blocks:
         """
         return 1 + zlib.crc32(f"{self.series} {number}".encode())
 
-    def _wait(self, show: Callable[[], None]) -> Sequence[tuple[Task, Outcome]]:
+    def _wait(self, status: Callable[[], Status]) -> Sequence[tuple[Task, Outcome]]:
         while True:
-            show()
-            if ended := self.bench.executor.wait(_TICK_S):
+            self.manager.display.update(status())
+            if ended := self.manager.executor.wait(_TICK_S):
                 return ended
-            self.bench.check_time()
+            self.manager.check()
 
     def _said(self, number: int, table: BlockTable) -> str:
         metric = self.standings.metric
@@ -220,8 +221,8 @@ class Blocks:
             parts.append(f"{side.label} {said}")
         return ", ".join(parts)
 
-    def _status(self, flying: Iterable[tuple[tuple[int, int], Launched]], count: int) -> Status:
-        runs = sorted((number, side, launched.started) for (number, side), launched in flying)
+    def _status(self, in_flight: Iterable[tuple[tuple[int, int], RunInFlight]], count: int) -> Status:
+        runs = sorted((number, side, run.started) for (number, side), run in in_flight)
         now = datetime.now(UTC)
         running = tuple(
             Running(

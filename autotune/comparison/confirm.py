@@ -11,7 +11,7 @@ from math import log
 from typing import Any
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
-from autotune.coordination.run_manager import Bench
+from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.statistics.mixed_model import MeasuredRun, fit
@@ -47,7 +47,7 @@ def changes(configuration: Configuration, default: Configuration) -> list[str]:
     return [name for name in names if configuration.get(name) != default.get(name)]
 
 
-def confirm(store: StudyStore, bench: Bench, study: StudyFile) -> Verdict | None:
+def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict | None:
     """Find the winner and compare it with the baseline; None when there is nothing to compare.
 
     What was stored of an interrupted comparison, or of an earlier one of the same trials, counts.
@@ -61,11 +61,11 @@ def confirm(store: StudyStore, bench: Bench, study: StudyFile) -> Verdict | None
     if stored is not None:
         winner, numbers = standings.trials[stored.winner], stored.candidates
     else:
-        winner, numbers = _winner(store, bench, study, found), tuple(trial.number for trial in found.candidates)
+        winner, numbers = _winner(store, manager, study, found), tuple(trial.number for trial in found.candidates)
     differences = len(changes(winner.configuration, found.default.configuration))
     verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
     sides = (Side.of(found.default, "default"), Side.of(winner, f"trial {winner.number}"))
-    rounds = Blocks(store, bench, standings, Series.verdict(winner.number), sides, seed, "confirming")
+    rounds = Blocks(store, manager, standings, Series.verdict(winner.number), sides, seed, "confirming")
     return compared(verdict, rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
 
 
@@ -133,7 +133,7 @@ def _with_pairs(verdict: Verdict, table: BlockTable) -> Verdict:
     return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures))
 
 
-def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -> TrialRecord:
+def _winner(store: StudyStore, manager: RunManager, study: StudyFile, found: Contest) -> TrialRecord:
     """Let the candidates compete; return the simplest of those that cannot be told from the best."""
     if len(found.candidates) == 1:
         return found.candidates[0]
@@ -142,7 +142,7 @@ def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -
         *(Side.of(trial, f"trial {trial.number}") for trial in found.candidates),
     )
     series = Series.select([trial.number for trial in found.candidates])
-    rounds = Blocks(store, bench, found.standings, series, sides, study.sampler.seed, "choosing")
+    rounds = Blocks(store, manager, found.standings, series, sides, study.sampler.seed, "choosing")
     table = rounds.until(study.verdict.rounds)
     samples = [
         MeasuredRun(place, number, found.standings.to_log(value))
@@ -171,5 +171,5 @@ def _winner(store: StudyStore, bench: Bench, study: StudyFile, found: Contest) -
     )
     if len(alike) > 1:
         names = ", ".join(sides[place].label for place in sorted(alike))
-        bench.display.line(f"{names} cannot be told apart: {sides[simplest].label} is the simplest")
+        manager.display.line(f"{names} cannot be told apart: {sides[simplest].label} is the simplest")
     return found.candidates[simplest - 1]

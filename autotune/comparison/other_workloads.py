@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.confirm import asked_now, changes, compared, present_verdict
-from autotune.coordination.run_manager import Bench
+from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.workload import Workload
 from autotune.statistics.standings import Standings
@@ -57,7 +57,9 @@ def stored_workload_comparisons(store: StudyStore) -> tuple[WorkloadComparison, 
     return tuple(replace(one, verdict=asked_now(one.verdict, study)) for one in found)
 
 
-def compare_on_workloads(store: StudyStore, bench: Bench, study: StudyFile, workloads: Sequence[Workload]) -> None:
+def compare_on_workloads(
+    store: StudyStore, manager: RunManager, study: StudyFile, workloads: Sequence[Workload]
+) -> None:
     """Compare the winner with the default on each of the workloads; nothing to do without a significant winner."""
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
     verdict = present_verdict(store, standings)
@@ -65,14 +67,14 @@ def compare_on_workloads(store: StudyStore, bench: Bench, study: StudyFile, work
         return
     known = {one.workload: one for one in stored_workload_comparisons(store)}
     for workload in workloads:
-        found = _Comparison(store, bench, study, standings, workload).carried(verdict, known)
+        found = _Comparison(store, manager, study, standings, workload).carried(verdict, known)
         _keep(store, known, found)
 
 
 @dataclass(frozen=True)
 class _Comparison:
     store: StudyStore
-    bench: Bench
+    manager: RunManager
     study: StudyFile
     standings: Standings
     workload: Workload
@@ -93,7 +95,7 @@ class _Comparison:
         )
         rounds = Blocks(
             self.store,
-            replace(self.bench, objective=workload.plan.objective),
+            self.manager.for_objective(workload.plan.objective),
             self.standings,
             Series.workload(workload.name, workload.digest, winner.number),
             sides,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
-from autotune.coordination.run_manager import Bench
+from autotune.coordination.run_manager import RunManager
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.formatting import shown
 from autotune.records.series import Series
@@ -76,7 +76,7 @@ def variants(base: Configuration, space: Space, section: ScalingSection) -> list
 
 
 def scale(  # noqa: PLR0913, PLR0917
-    store: StudyStore, bench: Bench, space: Space, study: StudyFile, base: Configuration | None, rounds: int
+    store: StudyStore, manager: RunManager, space: Space, study: StudyFile, base: Configuration | None, rounds: int
 ) -> list[ScalingPoint]:
     """Scale the configuration to use, `base`, in that many rounds, those of an earlier call included.
 
@@ -98,10 +98,10 @@ def scale(  # noqa: PLR0913, PLR0917
     sides = tuple(Side(f"{number}", configuration) for number, configuration in enumerate(configurations))
     series = Series.scaling(text_digest(repr(sorted(base.items()))))
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
-    table = Blocks(store, bench, standings, series, sides, study.sampler.seed, series.kind.label).until(rounds)
+    table = Blocks(store, manager, standings, series, sides, study.sampler.seed, series.kind.label).until(rounds)
     for place, side in enumerate(sides):
         for failure in table.failures(place)[:1]:
-            bench.display.line(f"not in the tables, {shown(side.configuration)}: {failure}")
+            manager.display.line(f"not in the tables, {shown(side.configuration)}: {failure}")
     metrics = store.definition.metrics
     return [
         point

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.coordination.coordinators import Coordinators, new_coordinator_id, shown
-from autotune.coordination.lease_record import Leased
+from autotune.coordination.lease_record import LeaseRecord
 from autotune.errors import BusyError
 from autotune.storage.address import lock_path, sqlite_path
 from autotune.storage.leases import Lease
@@ -85,7 +85,7 @@ def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], Batch
     """End the jobs whose leases nobody living has; those of one scheduler together, by its launcher."""
     queues: dict[str, tuple[BatchLauncher, list[_InQueue]]] = {}
     for lease in coordinators.inherit():
-        leased = Leased.from_dict(lease.record)
+        leased = LeaseRecord.from_dict(lease.record)
         if leased.scheduler and leased.scheduler not in queues:
             queues[leased.scheduler] = launcher_of(leased.scheduler), []
         launcher, jobs = queues.get(leased.scheduler, (None, []))

@@ -1,4 +1,4 @@
-"""Leased: what storage keeps of a run in flight, so that another process can collect it."""
+"""Lease records: what storage keeps of a run in flight, so that another process can collect it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +13,7 @@ from objectives.base import Answer, Metric, Objective
 
 
 @dataclass(frozen=True)
-class Leased:
+class LeaseRecord:
     """A run in flight: what it is for, what it was made with, when it was launched, and where it has lost.
 
     A leg is told again by who goes on with it, and the pace of the incumbent is of no use: when the lines of output

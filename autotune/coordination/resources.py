@@ -18,7 +18,7 @@ from launchers import Resources
 
 
 class QueuePool:
-    """What a batch system has, or who asks at a desk: it shares it out by itself, to as many jobs as it takes."""
+    """What a batch system has, or other programs that make runs: they share it out by themselves."""
 
     def take(self, wanted: Resources) -> Resources | None:
         """Return what is wanted: the job waits in the queue for it."""
@@ -39,7 +39,7 @@ def held(settings: SessionSettings, display: Display, *, claim: bool) -> Iterato
         PausedError: a pause was asked for.
     """
     with nullcontext() if settings.shared else _locked(settings, display):
-        if not claim or settings.queue is not None or settings.desk is not None:
+        if not claim or settings.queue is not None or settings.external is not None:
             yield settings
             return
         if settings.ray_address is not None:
@@ -70,12 +70,12 @@ def _locked(settings: SessionSettings, display: Display) -> Iterator[None]:
 @contextmanager
 def coordinators_of(settings: SessionSettings, store: StudyStore) -> Iterator[Coordinators | None]:
     """Provide the other coordinators of a study; None where there can be none, and no run outlives its own."""
-    if not settings.shared and settings.queue is None and settings.desk is None:
+    if not settings.shared and settings.queue is None and settings.external is None:
         yield None
         return
     holder = new_coordinator_id()
-    joined = Coordinators if settings.desk is None else settings.desk.coordinators
-    coordinators = joined(store.leases(holder), holder, not settings.shared)
+    joined = Coordinators if settings.external is None else settings.external.coordinators
+    coordinators = joined(store.leases(holder), holder, alone=not settings.shared)
     coordinators.join()
     try:
         yield coordinators
@@ -124,8 +124,8 @@ def _made(
         assert coordinators is not None
         yield SessionResources(BatchExecutor(settings.queue, coordinators.note_job, display.line), QueuePool(), workers)
         return
-    if settings.desk is not None:
-        yield SessionResources(settings.desk, QueuePool())
+    if settings.external is not None:
+        yield SessionResources(settings.external, QueuePool())
         return
     from autotune.execution.ray_executor import ClusterExecutor, RayExecutor, local_cluster  # noqa: PLC0415  jobs need no Ray
 

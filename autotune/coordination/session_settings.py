@@ -16,7 +16,7 @@ from launchers.batch import BatchLauncher
 from launchers.local import LocalLauncher
 
 if TYPE_CHECKING:
-    from autotune.asktell.work_queue import Desk
+    from autotune.coordination.external_runs import ExternalExecutor
     from autotune.execution.ray_executor import RayCluster
 
 
@@ -28,7 +28,7 @@ class SessionSettings:
     launcher of jobs, on the machine that the jobs get, of which somebody has described the `facts`. With `ray_address`
     they are made on the nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes,
     and `cluster` the cluster, once it is joined. All must have ended by the `deadline`; no run starts after a `pause`
-    was asked for. With a `desk` they are made by whoever asks there.
+    was asked for. With an `external` executor other programs make them.
     """
 
     url: str
@@ -44,7 +44,7 @@ class SessionSettings:
     cluster: "RayCluster | None" = None
     facts: Facts | None = None
     pause: Pause = field(default_factory=Pause)
-    desk: "Desk | None" = None
+    external: "ExternalExecutor | None" = None
 
     @property
     def shared(self) -> bool:

@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 
 from autotune.execution.capping import limited
+from autotune.execution.executor import Executor
 from autotune.execution.task import Task, Watched, not_started
 from autotune.records.outcome import Outcome
 from launchers import STDOUT, JobState, JobStatus, LaunchError, LineReader
@@ -50,7 +52,7 @@ class _Followed:
         return (self.watched or Watched(self.task, from_start=False)).outcome(status)
 
 
-class BatchExecutor:
+class BatchExecutor(Executor):
     """Runs tasks as jobs of a batch system.
 
     `note` is told the id of each job by the name of its run as soon as it is known, and answers whether the run is
@@ -111,6 +113,14 @@ class BatchExecutor:
         """Leave the jobs to whoever goes on with the study: they outlive this process."""
         self._followed.clear()
         self._waiting.clear()
+
+    def find_job(self, folder: Path) -> str | None:
+        """Return the job that was submitted last in the folder of a run, also by an earlier session."""
+        return self._launcher.submitted(folder)
+
+    def end_jobs(self, job_ids: Sequence[str]) -> None:
+        """End jobs of an earlier session that are not resumed."""
+        self._launcher.end(job_ids)
 
     def _submit_waiting(self) -> None:
         most = self._launcher.site.max_jobs

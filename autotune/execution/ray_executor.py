@@ -33,6 +33,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.core_pool import user_folder
+from autotune.execution.executor import Executor
 from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, overdue
 from autotune.execution.ray_node import answers
 from autotune.execution.signals import stop_at_sigterm
@@ -52,7 +53,7 @@ _LOOK_EVERY_S = 2.0
 _DOUBT_S = 70.0
 
 
-class RayExecutor:
+class RayExecutor(Executor):
     """Runs tasks as Ray tasks that hold as many of Ray's cores as their jobs have."""
 
     def __init__(self, cores: int, launcher: Launcher) -> None:
@@ -86,7 +87,7 @@ class RayExecutor:
         self._running.clear()
 
 
-class ClusterExecutor:
+class ClusterExecutor(Executor):
     """Runs tasks as Ray tasks on the nodes that a pool gave them, and tells the pool which nodes there are."""
 
     def __init__(self, cluster: "RayCluster", launcher: Launcher) -> None:

@@ -8,33 +8,23 @@ seed, its configuration, what it is for and its number: so a study is the same h
 import heapq
 import json
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from autotune.coordination.run_manager import Bench
-from autotune.display.console import Display
 from autotune.execution.capping import Watch, limited
-from autotune.execution.core_pool import CorePool
+from autotune.execution.executor import Executor
 from autotune.execution.task import Task, outcome_of
 from autotune.records.outcome import Outcome
 from autotune.records.series import RunId, SeriesKind
 from autotune.records.study import RECORDED_CAP
-from autotune.studyfile import StudyFile
 from launchers import EndReason, JobState, JobStatus, Usage
-from objectives.base import Draw, Objective, Output, RecordedRun
-
-_HOST = "replay"
-# They are counted, not used: recorded runs do not wait for one another.
-_CORES = 1024
+from objectives.base import Draw, Output, RecordedRun
 
 
-class SimulatedExecutor:
+class SimulatedExecutor(Executor):
     """Answers each task from the record, in simulated time. `spent_s` are the simulated seconds of all `runs`."""
 
     def __init__(self, draw: Draw, seed: int) -> None:
@@ -117,20 +107,3 @@ def _entropy(seed: int, task: Task) -> list[int]:
         case kind:
             occasion = f"{kind}-{run.round:02d}"
     return [seed, zlib.crc32(task.job.argv[1].encode()), zlib.crc32(occasion.encode()), task.attempt]
-
-
-@contextmanager
-def simulated_bench(objective: Objective, draw: Draw, study: StudyFile, display: Display) -> Iterator[Bench]:
-    """Provide the bench of a replay: no machine is behind it, and the folders of its runs are forgotten."""
-    executor = SimulatedExecutor(draw, study.sampler.seed)
-    with TemporaryDirectory(prefix="autotune-replay-") as folder:
-        yield Bench(
-            objective=objective,
-            executor=executor,
-            pool=CorePool(range(_CORES)),
-            runs=Path(folder),
-            display=display,
-            run_time_limit_s=study.budget.run_time_limit_s,
-            session={"host": _HOST},
-            clock=executor.clock,
-        )

@@ -211,6 +211,11 @@ class TrialRecord:
             found = found.with_run(run)
         return found
 
+    @property
+    def made(self) -> int:
+        """How many runs of it were made, those included that later ones went on from."""
+        return len(self.runs) + len(self.earlier)
+
     def with_run(self, run: Run) -> "TrialRecord":
         """Return the trial with one more run; one that went on from the last takes its place."""
         if run.steps is None:

@@ -15,7 +15,7 @@ from typing import ClassVar
 from autotune.execution.capping import Cap, Pace, cap
 from autotune.execution.segments import Segment
 from autotune.records.series import TUNING, WARM_UP, Series
-from autotune.records.study import RECORDED_CAP, State, TrialRecord
+from autotune.records.study import RECORDED_CAP, Purpose, State, TrialRecord
 from autotune.statistics.racing import RaceRules, Standing, losing_value, standing
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
@@ -126,12 +126,12 @@ class RepeatScheduler:
             self.block += 1
         self._since_baseline = 0
 
-    def ended(self, step: Step, standings: Standings) -> None:
+    def ended(self, purpose: Purpose, standings: Standings) -> None:
         """Take note of a run that ended."""
         default = standings.default
-        if step.series == WARM_UP:
+        if purpose.series == WARM_UP:
             self._warm_ups += 1
-        elif default is not None and step.trial.number == default.number:
+        elif default is not None and purpose.trial == default.number:
             self._baselines += 1
         else:
             self._since_baseline += 1

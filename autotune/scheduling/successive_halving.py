@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from autotune.execution.capping import Cap
 from autotune.execution.segments import Segment, best_until, curve_of
-from autotune.records.study import ENDED, State, TrialRecord
+from autotune.records.study import ENDED, Purpose, State, TrialRecord
 from autotune.scheduling.hyperband import Bracket, Entry, Race, halving, planned
 from autotune.scheduling.repeats import Step, observation
 from autotune.statistics.standings import Standings
@@ -77,7 +77,7 @@ class SuccessiveHalvingScheduler:
     def starts(self, step: Step, standings: Standings) -> None:
         """Take note of a leg that starts."""
 
-    def ended(self, step: Step, standings: Standings) -> None:
+    def ended(self, purpose: Purpose, standings: Standings) -> None:
         """Take note of a leg that ended."""
 
     def leave_alone(self, trial: TrialRecord) -> None:

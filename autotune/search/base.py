@@ -64,10 +64,7 @@ class History:
 
 
 class Proposer(BaseSampler):
-    """Proposes from the valid set of a space, never the same configuration twice.
-
-    `waiting` tells how many wait for a proposal, where somebody knows: they are as good as in flight.
-    """
+    """Proposes from the valid set of a space, never the same configuration twice."""
 
     def __init__(self, space: Space, *, seed: int = 0) -> None:
         self.space = space
@@ -76,7 +73,6 @@ class Proposer(BaseSampler):
         self._seen: Mapping[int, Observation] = {}
         self._shows_nothing: Callable[[Configuration], bool] | None = None
         self._predicted: Rows = np.empty((0, len(space.parameters)), dtype=np.int32)
-        self.waiting: Callable[[], int] = lambda: 0
         # Threads share a sampler, and a trial is there before its parameters are stored: what was proposed meanwhile.
         self._lock = threading.RLock()
         self._threads = ThreadpoolController()

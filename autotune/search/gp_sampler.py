@@ -12,6 +12,7 @@ and the stored trials alone only with fewer of them. What is known to be the sam
 is passed over. Why so, and what was measured: docs/search.md.
 """
 
+from collections.abc import Callable
 from operator import attrgetter
 
 import numpy as np
@@ -40,8 +41,18 @@ _IS_PENDING = attrgetter("pending")
 class ValidSetSampler(Proposer):
     """Proposes `startup` trials by initial_design, then guided by a model; or at random for ever without one."""
 
-    def __init__(self, space: Space, *, seed: int = 0, startup: int = 6, model: bool = True) -> None:
+    def __init__(
+        self,
+        space: Space,
+        *,
+        seed: int = 0,
+        startup: int = 6,
+        model: bool = True,
+        waiting: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`waiting` tells how many requests for a proposal are unanswered: those are as good as in flight."""
         super().__init__(space, seed=seed)
+        self._waiting = waiting
         self._startup = startup
         self._model = model
         self._guide: PriorMean = UNGUIDED
@@ -65,7 +76,7 @@ class ValidSetSampler(Proposer):
         if len(seen) <= self._startup and not self._is_led(history):
             return self._designed(seen, rng)
         running = sum(map(_IS_PENDING, history.observations))
-        if running + self.waiting() >= CROWD:
+        if running + self._waiting() >= CROWD:
             return self._planned(history, running, rng)
         self._plan = None
         weighed = self.weighed(history, rng)
@@ -84,7 +95,7 @@ class ValidSetSampler(Proposer):
         weighed = self.weighed(history, rng, believing=False)
         if weighed is None:
             return self.drawn(rng, seen)
-        self._plan = BatchProposals(weighed, seen, rng, self.waiting())
+        self._plan = BatchProposals(weighed, seen, rng, self._waiting())
         return self._plan.best(seen, PASSED_OVER)
 
     def weighed(self, history: History, rng: np.random.Generator, *, believing: bool = True) -> Weighed | None:

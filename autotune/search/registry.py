@@ -34,8 +34,10 @@ _HUB = "optunahub:"
 _OPTUNA_CLASS = "optuna:"
 
 
-def sampler_of(space: Space, settings: SamplerSection) -> Proposer:
+def sampler_of(space: Space, settings: SamplerSection, waiting: Callable[[], int] = lambda: 0) -> Proposer:
     """Return the sampler of a study file's `[sampler]` for `space`.
+
+    `waiting` tells how many requests for a proposal are unanswered, where others ask for them.
 
     Raises:
         StudyFileError: there is no such sampler, its options are wrong, or it cannot search this space.
@@ -45,7 +47,8 @@ def sampler_of(space: Space, settings: SamplerSection) -> Proposer:
     if inner is not None:
         return AdaptedSampler(space, inner, seed=settings.seed, startup=settings.startup)
     if settings.name != "exhaustive":
-        return ValidSetSampler(space, seed=settings.seed, startup=settings.startup, model=settings.name == "autotune")
+        model = settings.name == "autotune"
+        return ValidSetSampler(space, seed=settings.seed, startup=settings.startup, model=model, waiting=waiting)
     try:
         return ExhaustiveSampler(space)
     except SpaceError as error:

@@ -1,4 +1,4 @@
-"""Flights: the runs that were launched and have not ended, and those that wait for cores."""
+"""The runs of tuning that wait for cores, and those that are in flight."""
 
 import time
 from collections import deque
@@ -6,12 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
-from autotune.coordination.run_manager import Launched
+from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Running
-from autotune.execution.segments import Curve
 from autotune.execution.task import Task
-from autotune.records.study import Purpose
-from autotune.scheduling.repeats import Step
 from launchers import STDOUT, LineReader
 from objectives.base import Objective, Progress, ProgressReader
 
@@ -19,99 +16,70 @@ SHOWN = 20
 """So many runs in flight are followed and shown, those that were launched first: nobody reads a thousand lines."""
 
 
-@dataclass(frozen=True)
-class Ready:
-    """A run that waits for cores; `lost` is the curve of its runs that were killed."""
-
-    step: Step
-    task: Task
-    purpose: Purpose
-    lost: Curve = ()
-
-    @property
-    def known(self) -> int | None:
-        """How many runs of its trial were known when it was decided on; None for a run of a comparison."""
-        trial = self.step.trial
-        return len(trial.runs) + len(trial.earlier) if self.purpose.series.is_tuning else None
-
-
 @dataclass
-class Flight:
-    """A run in flight."""
+class _Followed:
+    """A run in flight, whose output is read for its progress."""
 
-    step: Step
-    launched: Launched
+    run: RunInFlight
     lines: LineReader
     read: ProgressReader
-    lost: Curve = ()
     since: float = field(default_factory=time.monotonic)
     progress: Progress | None = None
 
-    @property
-    def number(self) -> int:
-        """The number of its trial."""
-        return self.step.trial.number
-
-    def follow(self) -> None:
-        """Read what the program has said since the last time."""
+    def shown(self) -> Running:
+        """Read what the program has said since the last time, and return how the run stands."""
         with suppress(OSError):
             for line in self.lines.new_lines():
                 self.progress = self.read(line) or self.progress
+        elapsed_s = time.monotonic() - self.since
+        return Running(self.run.task.key, self.run.purpose.configuration, elapsed_s, self.progress)
 
 
-class Flights:
-    """Runs by the numbers of their trials, of which each has one at most."""
+class RunsInFlight:
+    """Runs by the numbers of their trials, which are the keys of their tasks; each trial has one run at most."""
 
     def __init__(self) -> None:
         """Start without any."""
         self.busy: set[int] = set()
-        self._flying: dict[int, Flight] = {}
-        self._waiting: deque[Ready] = deque()
+        self._in_flight: dict[int, _Followed] = {}
+        self._waiting: deque[PlannedRun] = deque()
 
     def __len__(self) -> int:
         """How many runs are in flight."""
-        return len(self._flying)
+        return len(self._in_flight)
 
     @property
-    def first_waiting(self) -> Ready | None:
-        """The run that is to be launched first."""
+    def first_waiting(self) -> PlannedRun | None:
+        """The run that is to be started first."""
         return self._waiting[0] if self._waiting else None
 
-    def wait(self, ready: Ready, *, first: bool = False) -> None:
+    def wait(self, planned: PlannedRun, *, first: bool = False) -> None:
         """Let a run wait for cores, behind the others or as the `first` of them."""
-        self.busy.add(ready.step.trial.number)
+        self.busy.add(planned.task.key)
         if first:
-            self._waiting.appendleft(ready)
+            self._waiting.appendleft(planned)
         else:
-            self._waiting.append(ready)
+            self._waiting.append(planned)
 
     def drop_first(self) -> None:
-        """Forget the first of the waiting runs: somebody else makes it."""
-        self.busy.discard(self._waiting.popleft().step.trial.number)
+        """Forget the first of the waiting runs: another coordinator makes it."""
+        self.busy.discard(self._waiting.popleft().task.key)
 
-    def launch(self, launched: Launched, objective: Objective) -> None:
-        """Take note that the first of the waiting runs was launched."""
-        ready = self._waiting.popleft()
-        lines = LineReader(launched.task.job.folder / STDOUT)
-        self._flying[ready.step.trial.number] = Flight(
-            ready.step, launched, lines, objective.progress_reader(), ready.lost
-        )
+    def start(self, run: RunInFlight, objective: Objective) -> None:
+        """Take note that the first of the waiting runs was started."""
+        self._waiting.popleft()
+        lines = LineReader(run.task.job.folder / STDOUT)
+        self._in_flight[run.task.key] = _Followed(run, lines, objective.progress_reader())
 
-    def of(self, task: Task) -> Flight:
-        """Return the flight of a task."""
-        return self._flying[task.key]
+    def of(self, task: Task) -> RunInFlight:
+        """Return the run of a task."""
+        return self._in_flight[task.key].run
 
-    def land(self, flight: Flight) -> None:
+    def end(self, run: RunInFlight) -> None:
         """Take note that a run ended."""
-        del self._flying[flight.number]
-        self.busy.discard(flight.number)
+        del self._in_flight[run.task.key]
+        self.busy.discard(run.task.key)
 
     def shown(self) -> tuple[Running, ...]:
         """Return those that are shown, as they are now."""
-        shown = list(islice(self._flying.values(), SHOWN))
-        for flight in shown:
-            flight.follow()
-        return tuple(
-            Running(flight.number, flight.step.trial.configuration, time.monotonic() - flight.since, flight.progress)
-            for flight in shown
-        )
+        return tuple(followed.shown() for followed in list(islice(self._in_flight.values(), SHOWN)))

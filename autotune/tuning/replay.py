@@ -13,7 +13,6 @@ import numpy as np
 
 from autotune.display.console import Display
 from autotune.errors import AutotuneError
-from autotune.execution.simulated_executor import simulated_bench
 from autotune.planning.prepare import Prepared
 from autotune.records.study import Run, TrialRecord
 from autotune.search.asker import Asker
@@ -21,6 +20,7 @@ from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection, StudyFile
+from autotune.tuning.simulated import simulated_runs
 from autotune.tuning.tuner import TuningLoop
 from objectives.base import Metric
 from objectives.replay.objective import ReplayObjective
@@ -116,8 +116,8 @@ def _replayed(
     seeded = study.model_copy(update={"sampler": sampler, "budget": BudgetSection(trials=budgets[-1])})
     store = StudyStore.in_memory(prepared.definition)
     asker = Asker(store, sampler_of(prepared.space, sampler))
-    with simulated_bench(plan.objective, plan.recorded, seeded, SilentDisplay()) as bench:
-        TuningLoop(asker, bench, seeded).tune()
+    with simulated_runs(plan.objective, plan.recorded, seeded, SilentDisplay()) as manager:
+        TuningLoop(asker, manager, seeded).tune()
     display.line(f"seed {seed}: {len(store.trials())} trials replayed")
     runs = store.runs()
     for budget in budgets:

@@ -10,12 +10,14 @@ from autotune.comparison.confirm import confirm, pairs_wanted
 from autotune.comparison.other_workloads import compare_on_workloads
 from autotune.comparison.scaling import ScalingPoint, scale
 from autotune.coordination.resources import coordinators_of, held, session_resources
-from autotune.coordination.run_manager import Bench
+from autotune.coordination.run_factory import RunFactory
+from autotune.coordination.run_gate import RunGate
+from autotune.coordination.run_manager import RunManager
+from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, PausedError, StorageError, StudyFileError, UnfinishedError
 from autotune.execution.segments import Segment
-from autotune.execution.simulated_executor import simulated_bench
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.warm_start import guide, warm_start
@@ -29,6 +31,7 @@ from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
+from autotune.tuning.simulated import simulated_runs
 from autotune.tuning.tuner import Ending, TuningLoop
 from launchers.local import sweep
 from objectives import registry
@@ -68,14 +71,13 @@ def run_study(study: StudyFile, settings: SessionSettings, display: Display) -> 
     check_sampler(study.sampler)
     with _opened(study, settings, display) as opened:
         store, prepared = opened.store, opened.prepared
-        sampler = sampler_of(prepared.space, study.sampler)
-        if settings.desk is not None:
-            sampler.waiting = settings.desk.waiting
+        waiting = settings.external.waiting if settings.external is not None else lambda: 0
+        sampler = sampler_of(prepared.space, study.sampler, waiting)
         if not _is_done(store, study, prepared):
             _warm_up(opened, sampler)
-            with _says_what_remains(store, study), _bench(opened) as bench:
-                _tune(Asker(store, sampler), bench, study)
-                _judge(store, bench, study, prepared)
+            with _says_what_remains(store, study), _runs(opened) as manager:
+                _tune(Asker(store, sampler), manager, study)
+                _judge(store, manager, study, prepared)
         return summarise(store)
 
 
@@ -134,8 +136,8 @@ def confirm_study(study: StudyFile, settings: SessionSettings, display: Display)
     _check_winner(study)
     with _opened(study, settings, display) as opened:
         if not _is_judged(summarise(opened.store), study, opened.prepared):
-            with _bench(opened) as bench:
-                _judge(opened.store, bench, study, opened.prepared)
+            with _runs(opened) as manager:
+                _judge(opened.store, manager, study, opened.prepared)
         return summarise(opened.store)
 
 
@@ -146,8 +148,8 @@ def ablate_study(study: StudyFile, settings: SessionSettings, display: Display, 
         AutotuneError: the study is busy or cannot run here, or has no single winner.
     """
     _check_winner(study)
-    with _opened(study, settings, display) as opened, _bench(opened) as bench:
-        return ablate(opened.store, bench, opened.prepared.space, study, rounds)
+    with _opened(study, settings, display) as opened, _runs(opened) as manager:
+        return ablate(opened.store, manager, opened.prepared.space, study, rounds)
 
 
 def scale_study(study: StudyFile, settings: SessionSettings, display: Display, rounds: int) -> list[ScalingPoint]:
@@ -156,9 +158,9 @@ def scale_study(study: StudyFile, settings: SessionSettings, display: Display, r
     Raises:
         AutotuneError: the study is busy, cannot run here, or does not say what counts processes.
     """
-    with _opened(study, settings, display) as opened, _bench(opened) as bench:
+    with _opened(study, settings, display) as opened, _runs(opened) as manager:
         base = summarise(opened.store).configuration
-        return scale(opened.store, bench, opened.prepared.space, study, base, rounds)
+        return scale(opened.store, manager, opened.prepared.space, study, base, rounds)
 
 
 def stored_study(url: str, name: str) -> StudyFile:
@@ -176,68 +178,56 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 @contextmanager
 def _opened(study: StudyFile, asked: SessionSettings, display: Display) -> Iterator[_Opened]:
-    runs, desk = registry.runs(study.objective), asked.desk
+    runs, external = registry.runs(study.objective), asked.external
     replay = runs == "recorded"
-    if (runs == "told") is (desk is None):
-        raise StudyFileError(_EXTERNAL.format(name=study.name) if desk is None else _NOT_EXTERNAL.format(study=study))
+    if (runs == "told") is (external is None):
+        raise StudyFileError(
+            _EXTERNAL.format(name=study.name) if external is None else _NOT_EXTERNAL.format(study=study)
+        )
     with held(asked, display, claim=not replay) as settings:
         if not settings.shared:
             sweep(settings.runs)
         display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
         facts = session_facts(settings.machine, settings.launcher.flavour, settings.file, here=settings.queue is None)
         prepared = prepare(study, settings.machine, settings.launcher, settings.plan, facts.identity, settings.facts)
-        for note in (*(() if replay or desk is not None else settings.launcher.notes()), *prepared.plan.notes):
+        for note in (*(() if replay or external is not None else settings.launcher.notes()), *prepared.plan.notes):
             display.line(note)
         size = prepared.space.size
         about = "" if size.exact else "about "
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
         store = StudyStore.create(settings.url, settings.name, prepared.definition)
-        if desk is not None:
+        if external is not None:
             standings = Standings.of(store.trials(), prepared.definition.target, study.repeats.statistic)
-            desk.recall(store.runs(), standings)
+            external.recall(store.runs(), standings)
         with store.mirrored() if replay else nullcontext(store) as used:
             yield _Opened(study, settings, used, prepared, facts, display)
 
 
 @contextmanager
-def _bench(opened: _Opened) -> Iterator[Bench]:
+def _runs(opened: _Opened) -> Iterator[RunManager]:
     plan, settings, study, display = opened.prepared.plan, opened.settings, opened.study, opened.display
     if plan.recorded is not None:
-        with simulated_bench(plan.objective, plan.recorded, study, display) as bench:
-            bench.pause = settings.pause
-            yield bench
+        with simulated_runs(plan.objective, plan.recorded, study, display, settings.pause) as manager:
+            yield manager
         return
     with (
         coordinators_of(settings, opened.store) as coordinators,
         session_resources(settings, coordinators, display, study.budget.workers) as found,
     ):
-        bench = Bench(
-            objective=plan.objective,
-            executor=found.executor,
-            pool=found.pool,
-            runs=settings.runs / coordinators.folder if coordinators is not None and settings.shared else settings.runs,
-            display=display,
-            flavour=settings.launcher.flavour,
-            run_time_limit_s=study.budget.run_time_limit_s,
-            retries=study.budget.infrastructure_retries,
-            session=opened.facts.to_dict(),
-            alike=plan.alike,
-            whole=_whole(study, opened.prepared),
-            width=found.width,
-            deadline=settings.deadline,
-            pause=settings.pause,
-            slowest_s=_slowest_s(opened.store),
-            coordinators=coordinators,
-            scheduler=settings.queue.site.scheduler if settings.queue is not None else "",
-            stored=opened.store.count_runs,
-            find_job=settings.queue.submitted if settings.queue is not None else lambda _: None,
-            end_jobs=settings.queue.end if settings.queue is not None else lambda _: None,
+        folder = settings.runs / coordinators.folder if coordinators is not None and settings.shared else settings.runs
+        budget, whole = study.budget, _whole(study, opened.prepared)
+        factory = RunFactory(
+            plan.objective, folder, budget.run_time_limit_s, budget.infrastructure_retries, whole, plan.alike
         )
-        if settings.desk is not None:
-            settings.desk.serve(bench)
-        bench.inherit(opened.store.runs())
-        yield bench
-        bench.end_left_over()
+        gate = RunGate(
+            found.width, settings.deadline, settings.pause, _slowest_s(opened.store), settings.queue is not None
+        )
+        scheduler = settings.queue.site.scheduler if settings.queue is not None else ""
+        registry = RunRegistry(found.executor, coordinators, scheduler, opened.store.count_runs)
+        flavour, session = settings.launcher.flavour, opened.facts.to_dict()
+        registry.inherit(opened.store.runs())
+        yield RunManager(found.executor, found.pool, factory, gate, registry, display, flavour, session)
+        registry.end_left_over()
 
 
 def _check_winner(study: StudyFile) -> None:
@@ -251,26 +241,26 @@ def _whole(study: StudyFile, prepared: Prepared) -> Segment | None:
     return Segment(most, most, prepared.definition.target) if most else None
 
 
-def _tune(asker: Asker, bench: Bench, study: StudyFile) -> None:
-    runner = TuningLoop(asker, bench, study)
+def _tune(asker: Asker, manager: RunManager, study: StudyFile) -> None:
+    runner = TuningLoop(asker, manager, study)
     ending = runner.tune()
-    bench.display.line(f"tuning ended: {ending.value}")
+    manager.display.line(f"tuning ended: {ending.value}")
     if ending is not Ending.PAYS_NO_MORE:
         # What one wants to know who thinks of more trials.
         runner.look_ahead()
 
 
-def _judge(store: StudyStore, bench: Bench, study: StudyFile, prepared: Prepared) -> None:
+def _judge(store: StudyStore, manager: RunManager, study: StudyFile, prepared: Prepared) -> None:
     if study.tradeoff is not None:
         return
-    other = bench.coordinators.play(_JUDGE) if bench.coordinators is not None else None
+    other = manager.registry.coordinators.play(_JUDGE) if manager.registry.coordinators is not None else None
     if other is not None:
-        bench.display.line(f"the best are compared with the default by {other}: `autotune show` says what it finds")
+        manager.display.line(f"the best are compared with the default by {other}: `autotune show` says what it finds")
         return
-    confirm(store, bench, study)
-    compare_on_workloads(store, bench, study, prepared.workloads)
-    if bench.coordinators is not None:
-        bench.coordinators.rest(_JUDGE)
+    confirm(store, manager, study)
+    compare_on_workloads(store, manager, study, prepared.workloads)
+    if manager.registry.coordinators is not None:
+        manager.registry.coordinators.rest(_JUDGE)
 
 
 def _is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:

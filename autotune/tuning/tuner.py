@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from enum import Enum
 
-from autotune.coordination.run_manager import Bench, TakenError
+from autotune.coordination.coordinators import Coordinators
+from autotune.coordination.run_manager import RunManager, TakenError
+from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Status
 from autotune.display.messages import Messages, why_nothing_worked
 from autotune.errors import CannotRunHereError, NothingWorkedError
@@ -17,6 +19,7 @@ from autotune.results.pareto import second_metric
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.scheduling.equivalence import Equivalence
 from autotune.scheduling.repeats import WARM_UP_LIMIT_S, RepeatScheduler, Step
+from autotune.scheduling.run_scheduler import RunScheduler
 from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, look_ahead, stored_stopping_forecast
 from autotune.scheduling.stored_brackets import brackets_of
 from autotune.scheduling.successive_halving import SuccessiveHalvingScheduler
@@ -24,7 +27,7 @@ from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.studyfile import StudyFile
-from autotune.tuning.in_flight import Flight, Flights, Ready
+from autotune.tuning.in_flight import RunsInFlight
 from objectives.base import Answer
 
 _TICK_S = 0.25
@@ -47,26 +50,24 @@ class TuningLoop:
     def __init__(
         self,
         asker: Asker,
-        bench: Bench,
+        manager: RunManager,
         study: StudyFile,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Run on `bench` what `asker` proposes, as `study` says, once `tune` is called. The `clock` is the bench's."""
+        """Run with `manager` what `asker` proposes, as `study` says, once `tune` is called."""
         self._asker = asker
         self._store = store = asker.store
         self._space = asker.space
-        self._bench = bench
+        self._manager = manager
         self._study = study
         self._budget = study.budget
-        self._clock = clock or bench.clock
+        self._clock = clock or manager.gate.clock
         self._metric = store.definition.target
-        self._checkpoints = Checkpoints(bench.runs, store.mark)
+        self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
         repeats = study.repeats if study.tradeoff is None else study.repeats.without_races
-        self._agenda: RepeatScheduler | SuccessiveHalvingScheduler = RepeatScheduler(
-            repeats, second_metric(store.definition)
-        )
+        self._scheduler: RunScheduler = RepeatScheduler(repeats, second_metric(store.definition))
         if study.stopping is not None:
-            self._agenda = SuccessiveHalvingScheduler(
+            self._scheduler = SuccessiveHalvingScheduler(
                 study.stopping, self._metric, brackets_of(store, study, study.stopping)
             )
         self._standings = Standings({}, self._metric, study.repeats.statistic)
@@ -77,7 +78,7 @@ class TuningLoop:
         self._unobserved: set[int] = set()
         # The trials whose races are over, of which storage is not told yet.
         self._closed: dict[int, Observation] = {}
-        self._flights = Flights()
+        self._in_flight = RunsInFlight()
         self._machine_faults = 0
         self._ends_at = float("inf")
         self._ending = Ending.BUDGET
@@ -92,9 +93,11 @@ class TuningLoop:
         """
         self._store.recover(self._space)
         self._asker.forget()
-        self._sameness = Equivalence(self._bench.alike)
+        self._sameness = Equivalence(self._manager.factory.alike)
         self.merge(self._store.trials())
-        self._agenda.block = 1 + max((run.block for trial in self._trials.values() for run in trial.runs), default=-1)
+        self._scheduler.block = 1 + max(
+            (run.block for trial in self._trials.values() for run in trial.runs), default=-1
+        )
         known = stored_stopping_forecast(self._store)
         if known is not None and known.holds(self._standings, self._study):
             self._outlook, self._ending = known, Ending.PAYS_NO_MORE
@@ -103,39 +106,43 @@ class TuningLoop:
         self._checkpoints.sweep(number for number, trial in self._trials.items() if trial.settled)
         for trial in self._trials.values():
             if not trial.settled and not trial.runs and trial.number not in self._busy:
-                self._bench.display.line(f"trial {trial.number}: was interrupted, runs again")
+                self._manager.display.line(f"trial {trial.number}: was interrupted, runs again")
         if self._budget.timeout_s is not None:
             self._ends_at = self._clock() + self._budget.timeout_s
         while True:
             self._meet()
             others = bool(self._elsewhere)
-            while len(self._flights) < self._workers() and self._launch_next():
+            while len(self._in_flight) < self._workers() and self._launch_next():
                 others = others or bool(self._elsewhere)
-            self._bench.check_time(idle=not self._flights)
-            if not self._flights and not others and self._workers():
+            self._manager.check(idle=not self._in_flight)
+            if not self._in_flight and not others and self._workers():
                 self._store_settled()  # what waited for trials that did not come
                 return self._ending
-            self._ended(self._bench.executor.wait(_TICK_S))
-            self._bench.display.update(self.status())
+            self._ended(self._manager.executor.wait(_TICK_S))
+            self._manager.display.update(self.status())
 
     @property
     def _trials(self) -> Mapping[int, TrialRecord]:
         return self._standings.trials
 
     @property
+    def _coordinators(self) -> Coordinators | None:
+        return self._manager.registry.coordinators
+
+    @property
     def _elsewhere(self) -> Set[int]:
         """The trials of which another coordinator has a run in flight, after which more may follow."""
-        return self._bench.coordinators.busy if self._bench.coordinators is not None else frozenset()
+        return self._coordinators.busy if self._coordinators is not None else frozenset()
 
     @property
     def _busy(self) -> Set[int]:
         """The trials of which a run is in flight, here or elsewhere."""
-        return self._flights.busy | self._elsewhere
+        return self._in_flight.busy | self._elsewhere
 
     def merge(self, trials: Iterable[TrialRecord]) -> None:
         """Take note of trials as they are in storage, whoever made their runs; not of those that have a run here."""
         for trial in trials:
-            if trial.number not in self._flights.busy:
+            if trial.number not in self._in_flight.busy:
                 self._note(trial.lean)
 
     def _note(self, trial: TrialRecord) -> None:
@@ -146,27 +153,27 @@ class TuningLoop:
 
     def _workers(self) -> int:
         """Return how many runs may go on now: the default configuration runs alone, and its answer is the reference."""
-        most = self._bench.workers(self._budget.workers, len(self._flights))
-        return self._bench.at_most(most if self._agenda.ready(self._standings) else min(most, 1))
+        most = self._manager.executor.allowed(self._budget.workers, len(self._in_flight))
+        return self._manager.gate.at_most(most if self._scheduler.ready(self._standings) else min(most, 1))
 
     def _launch_next(self) -> bool:
-        if self._flights.first_waiting is None and (ready := self._next()):
-            self._flights.wait(ready)
-        if (first := self._flights.first_waiting) is None:
+        if self._in_flight.first_waiting is None and (planned := self._next()):
+            self._in_flight.wait(planned)
+        if (first := self._in_flight.first_waiting) is None:
             return False
         try:
-            launched = self._bench.start(first.task, first.purpose, first.known)
+            started = self._manager.start(first)
         except TakenError:
-            self._flights.drop_first()
+            self._in_flight.drop_first()
             self._meet(now=True)
             return True
-        if launched is not None:
-            self._flights.launch(launched, self._bench.objective)
-        return launched is not None
+        if started is not None:
+            self._in_flight.start(started, self._manager.factory.objective)
+        return started is not None
 
     def _meet(self, *, now: bool = False) -> None:
         """See what other coordinators have done."""
-        coordinators = self._bench.coordinators
+        coordinators = self._coordinators
         if coordinators is not None and coordinators.look(when_due=not now):
             self._read_anew(surely=bool(coordinators.others))
             self._go_on()
@@ -180,38 +187,36 @@ class TuningLoop:
 
     def _go_on(self) -> None:
         """Go on with the runs that an earlier session left in a queue."""
-        for leased in self._bench.inherit(self._store.runs()):
-            purpose = leased.purpose
+        for lease in self._manager.registry.inherit(self._store.runs()):
+            purpose = lease.purpose
             trial = self._trials.get(purpose.trial if purpose.trial is not None and purpose.series.is_tuning else -1)
             if trial is None:
                 continue
-            self._bench.display.line(f"trial {trial.number}: goes on with a job of a session that has ended")
+            self._manager.display.line(f"trial {trial.number}: goes on with a job of a session that has ended")
             segment = Segment(purpose.steps, purpose.of, self._metric) if purpose.steps and purpose.of else None
-            step = Step(trial, segment=segment)
-            lost = self._checkpoints.lost(trial.number, leased.name) if segment else ()
-            self._agenda.starts(step, self._standings)
+            lost = self._checkpoints.lost(trial.number, lease.name) if segment else ()
+            self._scheduler.starts(Step(trial, segment=segment), self._standings)
             answer, segment = self._reference(), segment and self._from_checkpoint(trial, segment, lost)
-            task = self._bench.prepare(
-                trial.number, trial.configuration, leased.name, reference=answer, segment=segment
-            )
-            self._flights.wait(Ready(step, task, purpose, lost), first=True)
+            purpose = replace(purpose, configuration=trial.configuration)
+            planned = self._manager.prepare(trial.number, purpose, lease.name, reference=answer, segment=segment)
+            self._in_flight.wait(replace(planned, known=trial.made, lost=lost), first=True)
             self._launch_next()
 
-    def _next(self) -> Ready | None:
+    def _next(self) -> PlannedRun | None:
         if self._clock() >= self._ends_at:
             self._ending = Ending.TIMEOUT
             return None
         if self._nothing_to_do():
             return None
-        step = self._agenda.next(self._standings, self._busy)
-        if step is None and (self._agenda.ready(self._standings) or not self._trials):
-            ask = self._agenda.next if self._propose() else self._agenda.idle
+        step = self._scheduler.next(self._standings, self._busy)
+        if step is None and (self._scheduler.ready(self._standings) or not self._trials):
+            ask = self._scheduler.next if self._propose() else self._scheduler.idle
             step = ask(self._standings, self._busy)
         return self._prepare(step) if step else None
 
     def _nothing_to_do(self) -> bool:
         """Whether only the default configuration could be run again, for nobody's benefit."""
-        return self._has_enough() and not self._standings.open and not self._agenda.deserving(self._standings)
+        return self._has_enough() and not self._standings.open and not self._scheduler.deserving(self._standings)
 
     def _has_enough(self) -> bool:
         """Whether no further trial is to be proposed."""
@@ -224,8 +229,7 @@ class TuningLoop:
         return self._outlook
 
     def _propose(self) -> bool:
-        coordinators = self._bench.coordinators
-        if coordinators is None or coordinators.alone:
+        if self._coordinators is None or self._coordinators.alone:
             return self._proposed()
         with self._store.alone():
             # What others have proposed meanwhile is not proposed again.
@@ -242,7 +246,7 @@ class TuningLoop:
             if self._has_enough():
                 self._ending = Ending.PAYS_NO_MORE
                 return False
-        shows_nothing = self._sameness.judge(self._bench.display.line)
+        shows_nothing = self._sameness.judge(self._manager.display.line)
         proposed = None if exhausted else self._asker.ask(self._observations(), shows_nothing)
         if proposed is None:
             self._ending = Ending.EXHAUSTED
@@ -252,38 +256,38 @@ class TuningLoop:
 
     def _observations(self) -> Mapping[int, Observation]:
         if self._unobserved:
-            for number in self._unobserved if self._agenda.apart else self._trials:
-                self._observed[number] = self._agenda.observation(self._trials[number], self._standings)
+            for number in self._unobserved if self._scheduler.apart else self._trials:
+                self._observed[number] = self._scheduler.observation(self._trials[number], self._standings)
             self._unobserved.clear()
         return self._observed
 
-    def _prepare(self, step: Step) -> Ready:
+    def _prepare(self, step: Step) -> PlannedRun:
         trial, counts = step.trial, step.series.is_tuning
-        self._agenda.starts(step, self._standings)
+        self._scheduler.starts(step, self._standings)
         place = str(RunId(trial=trial.number, number=step.segment.steps if step.segment else len(trial.runs)))
         segment, lost = self._leg(step, place) if step.segment else (None, ())
-        task = self._bench.prepare(
+        until = (segment.steps, segment.of) if segment else (None, None)
+        planned = self._manager.prepare(
             trial.number,
-            trial.configuration,
-            place if counts else self._bench.own(step.series),
+            Purpose(trial.configuration, trial.number, step.series, 0, self._scheduler.block, *until),
+            place if counts else self._manager.registry.own(step.series),
             reference=self._reference(),
-            cap=self._agenda.cap(trial, self._standings) if counts else None,
+            cap=self._scheduler.cap(trial, self._standings) if counts else None,
             segment=segment,
         )
         if step.series == WARM_UP:
-            limit = min(WARM_UP_LIMIT_S, task.job.time_limit_s or WARM_UP_LIMIT_S)
-            task = replace(task, job=replace(task.job, time_limit_s=limit))
+            job = planned.task.job
+            limit = min(WARM_UP_LIMIT_S, job.time_limit_s or WARM_UP_LIMIT_S)
+            planned = replace(planned, task=replace(planned.task, job=replace(job, time_limit_s=limit)))
         elif trial.state is State.CAPPED:
             self._note(replace(trial, settled=False))
-        block = self._agenda.block
-        until = (segment.steps, segment.of) if segment else (None, None)
-        return Ready(step, task, Purpose(trial.configuration, trial.number, step.series, 0, block, *until), lost)
+        return replace(planned, known=trial.made if counts else None, lost=lost)
 
     def _leg(self, step: Step, place: str) -> tuple[Segment, Curve]:
         """Return the leg of a step with what it goes on from, and the curve of its runs that were killed."""
         assert step.segment is not None
         number, metric = step.trial.number, step.segment.metric
-        lost = self._checkpoints.started(number, place, self._bench.objective, metric)
+        lost = self._checkpoints.started(number, place, self._manager.factory.objective, metric)
         return self._from_checkpoint(step.trial, step.segment, lost), lost
 
     def _from_checkpoint(self, trial: TrialRecord, segment: Segment, lost: Curve = ()) -> Segment:
@@ -298,42 +302,41 @@ class TuningLoop:
 
     def _ended(self, ended: Sequence[tuple[Task, Outcome]]) -> None:
         """Take note of runs that ended: all are on disk before anything is made of any, and settled together."""
-        landed = [self._landed(self._flights.of(task), outcome) for task, outcome in ended]
-        whole = [(flight, run) for flight, run in landed if not run.outcome.retryable]
-        places = [flight.launched.task.job.name for flight, _ in whole]
-        self._store.add_runs([run for _, run in whole], places)
+        landed = [self._landed(self._in_flight.of(task), outcome) for task, outcome in ended]
+        whole = [(before, run) for before, run in landed if not run.outcome.retryable]
+        self._store.add_runs([run for _, run in whole], [before.name for before, _ in whole])
         try:
-            for flight, run in landed:
-                self._flights.land(flight)
+            for before, run in landed:
+                self._in_flight.end(before)
                 if run.outcome.retryable:
-                    self._retry(flight, run.outcome)
+                    self._retry(before, run.outcome)
                 else:
-                    self._count(flight.step, run)
+                    self._count(run)
         finally:
             self._store_settled()
 
-    def _landed(self, flight: Flight, outcome: Outcome) -> tuple[Flight, Run]:
-        step = flight.step
-        if step.segment is not None:
-            before = self._trials[step.trial.number].runs
-            outcome = continued(before[-1].outcome if before else None, outcome, step.segment, flight.lost)
-        return flight, self._bench.ended(flight.launched, outcome)
+    def _landed(self, run: RunInFlight, outcome: Outcome) -> tuple[RunInFlight, Run]:
+        if run.task.segment is not None:
+            before = self._trials[run.task.key].runs
+            outcome = continued(before[-1].outcome if before else None, outcome, run.task.segment, run.planned.lost)
+        return run, self._manager.ended(run, outcome)
 
-    def _count(self, step: Step, run: Run) -> None:
+    def _count(self, run: Run) -> None:
         """Go on from a run that is stored."""
         self._machine_faults = 0
         best_before = self._standings.incumbent
-        if not step.series.is_tuning:
-            self._bench.display.line(f"{step.series}: {self._telling.said(run.outcome)}, does not count")
+        assert run.trial is not None
+        if run.series.is_tuning:
+            self._note(self._trials[run.trial].with_run(run.lean))
+            said = self._telling.ran(self._trials[run.trial], run.outcome)
         else:
-            self._note(self._trials[step.trial.number].with_run(run.lean))
-        self._agenda.ended(step, self._standings)
-        if step.series.is_tuning:
-            self._bench.display.line(self._telling.ran(self._trials[step.trial.number], run.outcome))
+            said = f"{run.series}: {self._telling.said(run.outcome)}, does not count"
+        self._scheduler.ended(run, self._standings)
+        self._manager.display.line(said)
         self._settle()
         best = self._standings.incumbent
         if best is not None and best_before is not None and best.number != best_before.number:
-            self._bench.display.line(f"best so far: trial {best.number}, {self._telling.value(best)}")
+            self._manager.display.line(f"best so far: trial {best.number}, {self._telling.value(best)}")
         self._check_hope()
 
     def _settle(self) -> None:
@@ -341,8 +344,8 @@ class TuningLoop:
         busy = self._busy
         for number in [one for one in self._standings.open if one not in busy]:
             trial = self._trials[number]
-            if self._agenda.is_settled(trial, self._standings, busy):
-                self._closed[number] = self._agenda.observation(trial, self._standings)
+            if self._scheduler.is_settled(trial, self._standings, busy):
+                self._closed[number] = self._scheduler.observation(trial, self._standings)
                 self._note(replace(trial, settled=True))
 
     def _store_settled(self) -> None:
@@ -353,20 +356,20 @@ class TuningLoop:
             self._checkpoints.forget(number)
         self._closed.clear()
 
-    def _retry(self, flight: Flight, outcome: Outcome) -> None:
+    def _retry(self, run: RunInFlight, outcome: Outcome) -> None:
         """Run again; or leave the trial open, as one that was interrupted: its configuration has shown nothing."""
-        number, task, lost = flight.step.trial.number, flight.launched.task, flight.lost
+        number, task, lost = run.task.key, run.task, run.planned.lost
         if task.segment is not None:
-            lost = self._checkpoints.started(number, task.job.name, self._bench.objective, task.segment.metric)
-        again = self._bench.again(flight.launched, outcome)
+            lost = self._checkpoints.started(number, run.name, self._manager.factory.objective, task.segment.metric)
+        again = self._manager.again(run, outcome)
         if again is not None:
-            self._bench.display.line(f"trial {number}: {outcome.message}; tried again")
-            self._flights.wait(Ready(flight.step, again, flight.launched.purpose, lost))
+            self._manager.display.line(f"trial {number}: {outcome.message}; tried again")
+            self._in_flight.wait(replace(again, lost=lost))
             return
         self._machine_faults += 1
-        self._bench.release(flight.launched)
-        self._agenda.leave_alone(flight.step.trial)
-        self._bench.display.line(f"trial {number}: could not be run: {outcome.message}")
+        self._manager.registry.release(run.name)
+        self._scheduler.leave_alone(self._trials[number])
+        self._manager.display.line(f"trial {number}: could not be run: {outcome.message}")
         if self._machine_faults >= _BROKEN_AFTER:
             msg = (
                 f"{self._machine_faults} trials in a row could not be run, whatever their configuration; "
@@ -384,7 +387,7 @@ class TuningLoop:
         left_s = None
         if standings.settled and not budget.auto:
             left_s = standings.spent_s / standings.settled * (budget.most - standings.settled) / budget.workers
-        running = self._flights.shown()
+        running = self._in_flight.shown()
         return Status(
             standings=standings,
             budget=budget.most,
@@ -392,5 +395,5 @@ class TuningLoop:
             running=running,
             left_s=left_s,
             open_ended=budget.auto,
-            more=len(self._flights) - len(running),
+            more=len(self._in_flight) - len(running),
         )

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from autotune.coordination.run_manager import Bench
 from autotune.execution.core_pool import CorePool
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from spaces import Choice, Constraint, Flag, Integer, Space
-from tests.support.fakes import ListDisplay, PaperObjective, definition, study_file, took
+from tests.support.fakes import definition, study_file, took
+from tests.support.managers import managed
 from tests.support.stored import add_trial
 
 SPACE = Space(
@@ -37,8 +37,8 @@ def new_store(folder):
     return StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(SPACE))
 
 
-def bench(folder, executor, display=None):
-    return Bench(PaperObjective(), executor, CorePool(range(8)), folder / "runs", display or ListDisplay())
+def manager(folder, executor, display=None):
+    return managed(executor, folder / "runs", pool=CorePool(range(8)), display=display)
 
 
 def add(store, *trials):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from autotune.display.console import Status
+from autotune.execution.executor import Executor
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.records.study import Definition
@@ -71,7 +72,7 @@ class PaperObjective:
         raise AssertionError(output)
 
 
-class PaperExecutor:
+class PaperExecutor(Executor):
     """Answers at once with what `model` says of a configuration; keeps a list of what was launched."""
 
     def __init__(self, model: Callable[[dict], Outcome], at_most: int = 10**9) -> None:

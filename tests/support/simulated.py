@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from autotune.comparison.confirm import confirm
-from autotune.coordination.run_manager import Bench
+from autotune.coordination.run_manager import RunManager
 from autotune.execution import simulated_executor
 from autotune.execution.core_pool import CorePool
 from autotune.execution.task import Task
@@ -27,7 +27,8 @@ from objectives.base import RecordedRun
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.table import RecordedTable
 from spaces import Configuration, Space
-from tests.support.fakes import SECONDS, ListDisplay, definition
+from tests.support.fakes import SECONDS, definition
+from tests.support.managers import managed
 
 ValueOf = Callable[[Configuration, np.random.Generator], float | Outcome]
 """Draws one run of a configuration: how many seconds it takes, or how it fails."""
@@ -82,14 +83,14 @@ class Simulation:
         budget = self.study.budget if trials is None else BudgetSection(trials=trials)
         study = self.study.model_copy(update={"budget": budget})
         with TemporaryDirectory() as folder:
-            return TuningLoop(self.asker, self._bench(folder), study).tune()
+            return TuningLoop(self.asker, self._manager(folder), study).tune()
 
     def confirm(self) -> Verdict | None:
         with TemporaryDirectory() as folder:
-            return confirm(self.store, self._bench(folder), self.study)
+            return confirm(self.store, self._manager(folder), self.study)
 
-    def _bench(self, folder: str) -> Bench:
-        return Bench(objective(), self.executor, CorePool(range(1)), Path(folder), ListDisplay())
+    def _manager(self, folder: str) -> RunManager:
+        return managed(self.executor, Path(folder), objective=objective(), pool=CorePool(range(1)))
 
 
 def simulated_study(

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable, Sequence
 
-from autotune.coordination.run_manager import Bench
 from autotune.execution.core_pool import CorePool
+from autotune.execution.executor import Executor
 from autotune.execution.segments import CURVE, Segment, SegmentWatch
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
@@ -17,7 +17,8 @@ from autotune.tuning.tuner import TuningLoop
 from launchers import Job, Usage
 from objectives.base import Context, FailureKind, Metric, Progress
 from spaces import Configuration, Float, Integer, Space
-from tests.support.fakes import ListDisplay, PaperObjective, definition, study_file
+from tests.support.fakes import PaperObjective, definition, study_file
+from tests.support.managers import managed
 
 SCORE = Metric("score", "", "maximize")
 SPACE = Space(
@@ -41,7 +42,7 @@ class PaperTraining(PaperObjective):
         return Job(("train", json.dumps(dict(configuration)), str(context.seed)), context.folder)
 
 
-class TrainingExecutor:
+class TrainingExecutor(Executor):
     """Trains at once, from the checkpoint on; keeps a list of what was trained: (trial, from, to)."""
 
     def __init__(
@@ -99,14 +100,13 @@ def training_study(trials: int, **stopping: object) -> StudyFile:
 
 
 def training_session(folder, executor, study, *, seed=0, workers=1, model=True, kept=False):
-    """Return the store, the bench, and the runner of a session; the store is `kept` in the folder, or in memory."""
+    """Return the store, the manager, and the runner of a session; the store is `kept` in the folder, or in memory."""
     known = definition(SPACE, metrics=(SCORE,))
     url = f"sqlite:///{folder / 'autotune.db'}"
     store = StudyStore.create(url, "paper", known) if kept else StudyStore.in_memory(known)
     asker = Asker(store, ValidSetSampler(SPACE, seed=seed, model=model))
     most = study.stopping.max_steps
-    bench = Bench(
-        PaperTraining(), executor, CorePool(range(8)), folder / "runs", ListDisplay(), whole=Segment(most, most, SCORE)
-    )
+    whole, pool = Segment(most, most, SCORE), CorePool(range(8))
+    manager = managed(executor, folder / "runs", objective=PaperTraining(), pool=pool, whole=whole)
     study = study.model_copy(update={"budget": study.budget.model_copy(update={"workers": workers})})
-    return store, bench, TuningLoop(asker, bench, study)
+    return store, manager, TuningLoop(asker, manager, study)

@@ -12,7 +12,7 @@ from autotune.pictures.ablation_bars import WIDTH, bars, lines
 from autotune.results.summary import run_to_use, summarise
 from autotune.storage.observation import Observation
 from objectives.base import Metric
-from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, bench, new_store, noisy
+from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, manager, new_store, noisy
 from tests.support.fakes import SECONDS, PaperExecutor, took
 from tests.support.stored import add_trial
 
@@ -26,8 +26,8 @@ def store(tmp_path):
 
 def test_ablation_names_what_matters_and_drops_what_does_nothing(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.8))
-    confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
-    found = ablate(store, bench(tmp_path, PaperExecutor(noisy(seed=1))), SPACE, STUDY, rounds=8)
+    confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY)
+    found = ablate(store, manager(tmp_path, PaperExecutor(noisy(seed=1))), SPACE, STUDY, rounds=8)
     effects = {effect.parameter: effect for effect in found.effects}
     assert [name for name, effect in effects.items() if effect.does_nothing] == ["malloc", "bind"]
     low, high = effects["np"].alone[1:]
@@ -54,7 +54,7 @@ def test_options_that_stand_in_for_each_other_are_not_both_dropped(store, tmp_pa
 
     rng = np.random.default_rng(0)
     add(store, (DEFAULT, 1.5), ({"np": 8, "blas": "fast", "malloc": "keep"}, 1.0))
-    found = ablate(store, bench(tmp_path, PaperExecutor(either)), SPACE, STUDY, rounds=8)
+    found = ablate(store, manager(tmp_path, PaperExecutor(either)), SPACE, STUDY, rounds=8)
     assert set(found.dropped) == {"blas", "malloc"}
     assert not found.accepted
     assert summarise(store).simplified is None
@@ -65,7 +65,7 @@ def test_an_option_that_the_program_calls_unused_is_dropped(store, tmp_path):
     add(store, (DEFAULT, 2.0))
     outcome = took(1.0).__class__(metrics={"wall_s": 1.0}, unused=("malloc",))
     add_trial(store, SPACE, configuration, outcome, worth=Observation(value=1.0))
-    found = ablate(store, bench(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
+    found = ablate(store, manager(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
     assert [effect.parameter for effect in found.effects if effect.unused] == ["malloc"]
     assert found.dropped == ("malloc",)
 
@@ -74,11 +74,11 @@ def test_an_ablation_that_was_interrupted_goes_on(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.8))
     first = PaperExecutor(noisy(), at_most=10)
     with pytest.raises(KeyboardInterrupt):
-        ablate(store, bench(tmp_path, first), SPACE, STUDY, rounds=6)
+        ablate(store, manager(tmp_path, first), SPACE, STUDY, rounds=6)
     second = PaperExecutor(noisy())
-    found = ablate(store, bench(tmp_path, second), SPACE, STUDY, rounds=6)
+    found = ablate(store, manager(tmp_path, second), SPACE, STUDY, rounds=6)
     third = PaperExecutor(noisy())
-    assert ablate(store, bench(tmp_path, third), SPACE, STUDY, rounds=6) == found
+    assert ablate(store, manager(tmp_path, third), SPACE, STUDY, rounds=6) == found
     assert third.launched == []
     assert len(store.runs()) == 2 + len(first.launched) + len(second.launched)
 
@@ -86,7 +86,7 @@ def test_an_ablation_that_was_interrupted_goes_on(store, tmp_path):
 def test_a_study_without_a_winner_cannot_be_taken_apart(store, tmp_path):
     add(store, (DEFAULT, 1.0), (SIMPLE, 1.5))
     executor = PaperExecutor(noisy())
-    assert ablate(store, bench(tmp_path, executor), SPACE, STUDY, rounds=6) is None
+    assert ablate(store, manager(tmp_path, executor), SPACE, STUDY, rounds=6) is None
     assert executor.launched == []
 
 
@@ -99,7 +99,9 @@ def test_what_the_program_says_to_be_the_same_is_not_run(store, tmp_path):
         return {k: v for k, v in one.items() if k != "malloc"} == {k: v for k, v in measured.items() if k != "malloc"}
 
     executor = PaperExecutor(noisy())
-    found = ablate(store, replace(bench(tmp_path, executor), alike=alike), SPACE, STUDY, rounds=6)
+    runs = manager(tmp_path, executor)
+    runs.factory = replace(runs.factory, alike=alike)
+    found = ablate(store, runs, SPACE, STUDY, rounds=6)
     malloc = next(effect for effect in found.effects if effect.parameter == "malloc")
     assert asked
     assert malloc.unused
@@ -124,7 +126,7 @@ def test_what_stays_is_said_of_one_option_and_of_several(dropped, words):
 
 def test_many_dropped_options_do_not_make_a_name_too_long(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.8))
-    ablate(store, bench(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
+    ablate(store, manager(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
     series = {str(run.series) for run in store.runs()}
     assert all(len(name) < 60 for name in series)
     assert any(name.startswith("simplify:1:") for name in series)
@@ -132,7 +134,7 @@ def test_many_dropped_options_do_not_make_a_name_too_long(store, tmp_path):
 
 def taken_apart(store, tmp_path) -> Ablation:
     add(store, (DEFAULT, 2.0), (WINNER, 0.8))
-    return ablate(store, bench(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
+    return ablate(store, manager(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
 
 
 def test_bars_are_the_default_each_option_alone_and_all_together(store, tmp_path):

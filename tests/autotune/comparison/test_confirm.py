@@ -7,7 +7,7 @@ from autotune.results.summary import summarise
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import VerdictSection
 from objectives.base import FailureKind
-from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, bench, new_store, noisy, timed
+from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, manager, new_store, noisy, timed
 from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, failed, took
 
 
@@ -19,7 +19,7 @@ def store(tmp_path):
 def test_of_those_that_cannot_be_told_apart_the_simplest_wins(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.79), (SIMPLE, 0.81), ({"np": 4, "blas": "fast", "malloc": "huge"}, 0.80))
     display = ListDisplay()
-    verdict = confirm(store, bench(tmp_path, PaperExecutor(noisy()), display), STUDY)
+    verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy()), display), STUDY)
     assert verdict.winner == 2
     assert set(verdict.candidates) == {1, 2, 3}
     assert verdict.changes == 2
@@ -32,28 +32,28 @@ def test_of_those_that_cannot_be_told_apart_the_simplest_wins(store, tmp_path):
 
 def test_a_simpler_configuration_that_is_slower_does_not_win(store, tmp_path):
     add(store, (DEFAULT, 2.0), (WINNER, 0.8), ({"np": 4}, 0.81))
-    assert confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY).winner == 1
+    assert confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY).winner == 1
 
 
 def test_a_lucky_run_is_found_out(store, tmp_path):
     add(store, (DEFAULT, 2.0), ({"np": 7}, 0.5), (SIMPLE, 0.8))
-    verdict = confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY)
     assert verdict.winner == 2
 
 
 def test_no_gain_is_said_to_be_none(store, tmp_path):
     add(store, (DEFAULT, 2.0), ({"np": 8, "malloc": "keep"}, 1.9))
-    verdict = confirm(store, bench(tmp_path, PaperExecutor(noisy(0.03))), STUDY)
+    verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.03))), STUDY)
     assert not verdict.significant(SECONDS)
     assert "No significant gain" in summarise(store).best_text()
 
 
 def test_a_noisy_machine_gets_more_pairs_and_a_doubt(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
-    verdict = confirm(store, bench(tmp_path, PaperExecutor(noisy(0.2))), STUDY)
+    verdict = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.2))), STUDY)
     assert len(verdict.pairs) == 12
     assert "too noisy" in summarise(store).best_text()
-    quiet = confirm(store, bench(tmp_path, PaperExecutor(noisy(0.2))), STUDY)
+    quiet = confirm(store, manager(tmp_path, PaperExecutor(noisy(0.2))), STUDY)
     assert quiet == verdict
 
 
@@ -63,13 +63,13 @@ def test_an_interrupted_comparison_goes_on_and_a_finished_one_runs_nothing(store
     for at_most in (2, 5, 7):
         executor = PaperExecutor(noisy(), at_most=at_most)
         with pytest.raises(KeyboardInterrupt):
-            confirm(store, bench(tmp_path, executor), STUDY)
+            confirm(store, manager(tmp_path, executor), STUDY)
         launched += len(executor.launched)
     last = PaperExecutor(noisy())
-    verdict = confirm(store, bench(tmp_path, last), STUDY)
+    verdict = confirm(store, manager(tmp_path, last), STUDY)
     assert launched + len(last.launched) == 3 * 3 + 2 * len(verdict.pairs)
     again = PaperExecutor(noisy())
-    assert confirm(store, bench(tmp_path, again), STUDY) == verdict
+    assert confirm(store, manager(tmp_path, again), STUDY) == verdict
     assert again.launched == []
 
 
@@ -82,8 +82,8 @@ def test_where_each_run_has_a_node_of_its_own_they_are_compared_side_by_side(sto
             return super().wait(timeout_s)[::-1]
 
     add(store, (DEFAULT, 2.0), (WINNER, 0.8), (SIMPLE, 0.8))
-    cluster, executor = bench(tmp_path, Queue(noisy())), Queue(noisy())
-    cluster.executor, cluster.pool, cluster.width = executor, CorePool(range(100)), 5
+    cluster, executor = manager(tmp_path, Queue(noisy())), Queue(noisy())
+    cluster.executor, cluster.pool, cluster.gate.width = executor, CorePool(range(100)), 5
     verdict = confirm(store, cluster, STUDY)
     assert executor.most == 5
     assert verdict.significant(SECONDS)
@@ -92,18 +92,18 @@ def test_where_each_run_has_a_node_of_its_own_they_are_compared_side_by_side(sto
 
 def test_a_better_trial_found_since_is_compared_anew(store, tmp_path):
     add(store, (DEFAULT, 2.0), ({"np": 5}, 1.25))
-    confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY)
     add(store, (SIMPLE, 0.8))
     assert summarise(store).verdict_sentence() is None
-    assert confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY).winner == 2
+    assert confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY).winner == 2
 
 
 def test_a_winner_that_wins_again_is_confirmed_by_the_pairs_it_has(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
-    first = confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    first = confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY)
     add(store, ({"np": 7}, 0.5))
     executor = PaperExecutor(noisy())
-    again = confirm(store, bench(tmp_path, executor), STUDY)
+    again = confirm(store, manager(tmp_path, executor), STUDY)
     assert (again.winner, again.pairs) == (first.winner, first.pairs)
     assert len(executor.launched) == 3 * 3, "only the candidates had to run"
     assert summarise(store).present_verdict == again
@@ -113,13 +113,13 @@ def test_a_few_pairs_of_an_interrupted_comparison_are_no_verdict(store, tmp_path
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     for at_most in (4, 2):
         with pytest.raises(KeyboardInterrupt):
-            confirm(store, bench(tmp_path, PaperExecutor(noisy(), at_most=at_most)), STUDY)
+            confirm(store, manager(tmp_path, PaperExecutor(noisy(), at_most=at_most)), STUDY)
         assert summarise(store).present_verdict is None
 
 
 def test_a_verdict_is_said_with_the_confidence_of_the_newest_session(store, tmp_path):
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
-    before = confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY)
+    before = confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY)
     study = STUDY.model_copy(update={"verdict": VerdictSection(confidence=0.75, pairs=3, precision=0.2)})
     assert pairs_wanted(before, study.verdict, SECONDS) == 3
     url = f"sqlite:///{tmp_path / 'autotune.db'}"
@@ -132,7 +132,7 @@ def test_a_verdict_is_said_with_the_confidence_of_the_newest_session(store, tmp_
 def test_there_is_nothing_to_confirm_when_the_default_is_best(store, tmp_path):
     add(store, (DEFAULT, 1.0), (SIMPLE, 1.2))
     executor = PaperExecutor(noisy())
-    assert confirm(store, bench(tmp_path, executor), STUDY) is None
+    assert confirm(store, manager(tmp_path, executor), STUDY) is None
     assert executor.launched == []
     assert "No configuration was better" in summarise(store).best_text()
 
@@ -142,9 +142,9 @@ def test_a_machine_that_fails_while_confirming_stops_it_and_stores_nothing(store
     before = len(store.runs())
     full = PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full"))
     with pytest.raises(CannotRunHereError, match="disk full"):
-        confirm(store, bench(tmp_path, full), STUDY)
+        confirm(store, manager(tmp_path, full), STUDY)
     assert len(store.runs()) == before
-    assert confirm(store, bench(tmp_path, PaperExecutor(noisy())), STUDY).known
+    assert confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY).known
 
 
 def test_a_winner_that_cannot_be_repeated_gets_no_verdict(store, tmp_path):
@@ -152,7 +152,7 @@ def test_a_winner_that_cannot_be_repeated_gets_no_verdict(store, tmp_path):
     broken = PaperExecutor(
         lambda c: took(2.0) if dict(c) == DEFAULT else failed(FailureKind.APPLICATION_ERROR, "not this time")
     )
-    verdict = confirm(store, bench(tmp_path, broken), STUDY)
+    verdict = confirm(store, manager(tmp_path, broken), STUDY)
     assert not verdict.known
     assert "not this time" in verdict.sentence(SECONDS)
     assert sum(dict(c) != DEFAULT for _, c in broken.launched) == 3

@@ -8,7 +8,7 @@ from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection
 from spaces import Constraint, Integer, Space
-from tests.support.contests import bench
+from tests.support.contests import manager
 from tests.support.fakes import SECONDS, PaperExecutor, definition, study_file, took
 from tests.support.stored import add_trial
 
@@ -44,7 +44,7 @@ def study(**sections):
 def test_strong_and_weak_scaling_are_against_the_fewest_processes(store, tmp_path):
     measured(store)
     executor = PaperExecutor(amdahl)
-    found = scale(store, bench(tmp_path, executor), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 3)
+    found = scale(store, manager(tmp_path, executor), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 3)
     strong = {point.processes: point for point in found if point.kind == "strong"}
     assert set(strong) == {1, 2, 3, 4}
     assert strong[1].speed_up == strong[1].efficiency == 1.0
@@ -56,23 +56,28 @@ def test_strong_and_weak_scaling_are_against_the_fewest_processes(store, tmp_pat
     assert weak[2].speed_up == pytest.approx(1.0 / (2 * 0.55) * 2)
     assert {point.runs for point in found} == {3}
     again = PaperExecutor(amdahl)
-    assert scale(store, bench(tmp_path, again), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 3) == found
+    assert scale(store, manager(tmp_path, again), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 3) == found
     assert again.launched == []
 
 
 def test_runs_of_scaling_are_no_runs_of_the_study(store, tmp_path):
     measured(store)
     before = store.trials()
-    scale(store, bench(tmp_path, PaperExecutor(amdahl)), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 1)
+    scale(store, manager(tmp_path, PaperExecutor(amdahl)), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 1)
     assert store.trials() == before
 
 
 def test_what_cannot_be_scaled_is_said(store, tmp_path):
     with pytest.raises(StudyFileError, match="which parameter counts processes"):
-        scale(store, bench(tmp_path, PaperExecutor(amdahl)), SPACE, study(), to_use(store), 1)
+        scale(store, manager(tmp_path, PaperExecutor(amdahl)), SPACE, study(), to_use(store), 1)
     with pytest.raises(CannotRunHereError, match="nothing to scale"):
         scale(
-            store, bench(tmp_path, PaperExecutor(amdahl)), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 1
+            store,
+            manager(tmp_path, PaperExecutor(amdahl)),
+            SPACE,
+            study(scaling=SECTION.model_dump()),
+            to_use(store),
+            1,
         )
     with pytest.raises(StudyFileError, match="'ranks'"):
         variants({"np": 1}, SPACE, ScalingSection(processes="ranks"))
@@ -86,7 +91,7 @@ def test_the_numbers_are_medians(store, tmp_path):
         return took(amdahl(configuration).metrics["wall_s"] * float(rng.lognormal(0.0, 0.05)))
 
     found = scale(
-        store, bench(tmp_path, PaperExecutor(noisy)), SPACE, study(scaling={"processes": "np"}), to_use(store), 5
+        store, manager(tmp_path, PaperExecutor(noisy)), SPACE, study(scaling={"processes": "np"}), to_use(store), 5
     )
     assert {point.kind for point in found} == {"strong"}
     runs = [

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from autotune.cli.app import app
 from autotune.coordination.cancel_jobs import Cancelled, cancel_leased
 from autotune.coordination.coordinators import Coordinators
-from autotune.coordination.lease_record import Leased
+from autotune.coordination.lease_record import LeaseRecord
 from autotune.errors import CannotRunHereError
 from autotune.records.study import Purpose
 from autotune.storage.leases import MemoryLeaseBook
@@ -58,7 +58,7 @@ def leave(book, queue, clock, tmp_path):
     def leave(name: str, scheduler: str = "slurm", *, noted: bool = True):
         folder = tmp_path / name
         folder.mkdir()
-        leased = Leased(Purpose({}), {"folder": str(folder)}, name, None, "", None, 0, 1, scheduler)
+        leased = LeaseRecord(Purpose({}), {"folder": str(folder)}, name, None, "", None, 0, 1, scheduler)
         book.take(name, leased.to_dict())
         if not scheduler:
             return folder, None

@@ -6,16 +6,18 @@ import pytest
 
 from autotune.comparison.blocks import Blocks, Side
 from autotune.coordination.deadline import Deadline, expected_s, parse_end
-from autotune.coordination.run_manager import Bench
+from autotune.coordination.run_gate import RunGate
+from autotune.coordination.run_manager import RunManager
 from autotune.errors import ExitCode, UnfinishedError
-from autotune.execution.core_pool import CorePool
+from autotune.records.series import Series
 from autotune.records.study import Purpose
 from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.tuner import TuningLoop
-from tests.support.fakes import ListDisplay, PaperExecutor, PaperObjective, bowl, definition, small_space, study_file
+from tests.support.fakes import PaperExecutor, bowl, definition, small_space, study_file
+from tests.support.managers import managed
 
 HOUR_S = 3600.0
 
@@ -33,18 +35,9 @@ class SlowExecutor(PaperExecutor):
         return ended
 
 
-def bench(folder, executor, **more) -> Bench:
+def manager(folder, executor) -> RunManager:
     deadline = Deadline(HOUR_S, clock=lambda: executor.now)
-    return Bench(
-        PaperObjective(),
-        executor,
-        CorePool(range(8)),
-        folder,
-        ListDisplay(),
-        deadline=deadline,
-        slowest_s=300.0,
-        **more,
-    )
+    return managed(executor, folder, gate=RunGate(deadline=deadline, slowest_s=300.0))
 
 
 def studied():
@@ -65,7 +58,7 @@ def test_tuning_stops_before_the_run_that_would_be_too_late(tmp_path):
     asker, study, store = studied()
     executor = SlowExecutor()
     with pytest.raises(UnfinishedError, match="too soon for another run") as caught:
-        TuningLoop(asker, bench(tmp_path, executor), study).tune()
+        TuningLoop(asker, manager(tmp_path, executor), study).tune()
     assert caught.value.exit_code is ExitCode.UNFINISHED == 7
     # 12 times five minutes are an hour, but for the margin
     assert len(executor.launched) == 11
@@ -87,7 +80,7 @@ def test_a_run_that_takes_too_long_is_not_waited_for(tmp_path):
 
     executor.wait = hang
     with pytest.raises(UnfinishedError):
-        TuningLoop(asker, bench(tmp_path, executor), study).tune()
+        TuningLoop(asker, manager(tmp_path, executor), study).tune()
     assert len(executor.launched) == 1
     assert store.runs() == []
 
@@ -97,7 +90,7 @@ def test_comparisons_stop_as_well(tmp_path):
     executor = SlowExecutor()
     sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
     standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    rounds = Blocks(store, bench(tmp_path, executor), standings, "verdict:1", sides, 0, "confirming")
+    rounds = Blocks(store, manager(tmp_path, executor), standings, Series.verdict(1), sides, 0, "confirming")
     with pytest.raises(UnfinishedError):
         rounds.until(50)
     assert len(executor.launched) == len(store.runs()) == 11
@@ -106,16 +99,16 @@ def test_comparisons_stop_as_well(tmp_path):
 def test_a_run_of_unknown_length_may_start_and_without_a_deadline_all_may(tmp_path):
     executor = SlowExecutor()
     executor.now = HOUR_S - 100.0
-    used = bench(tmp_path, executor)
-    used.slowest_s = None
-    task = used.prepare(0, {"np": 1}, "0")
+    used = manager(tmp_path, executor)
+    used.gate.slowest_s = None
+    planned = used.prepare(0, Purpose({"np": 1}), "0")
     # The margin was reckoned from the time that was left when the session began.
-    assert used.start(task, Purpose({"np": 1})) is not None
-    used.slowest_s = 300.0
-    assert used.start(task, Purpose({"np": 1})) is None
-    used.deadline = None
-    assert used.start(task, Purpose({"np": 1})) is not None
-    used.check_time(idle=True)
+    assert used.start(planned) is not None
+    used.gate.slowest_s = 300.0
+    assert used.start(planned) is None
+    used.gate.deadline = None
+    assert used.start(planned) is not None
+    used.check(idle=True)
 
 
 NOW = datetime(2026, 11, 22, 16, 0, tzinfo=UTC)

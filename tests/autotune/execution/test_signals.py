@@ -10,10 +10,11 @@ import sys
 import pytest
 
 from autotune.comparison.blocks import Blocks, Side
-from autotune.coordination.run_manager import Bench
+from autotune.coordination.run_gate import RunGate
+from autotune.coordination.run_manager import RunManager
 from autotune.errors import ExitCode, PausedError
-from autotune.execution.core_pool import CorePool
 from autotune.execution.signals import Pause, pausable, stop_at_sigterm
+from autotune.records.series import Series
 from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
@@ -23,15 +24,14 @@ from objectives.base import FailureKind
 from tests.autotune.cli.test_cli import autotune
 from tests.autotune.storage.test_study_lock import tuning
 from tests.support.fakes import (
-    ListDisplay,
     PaperExecutor,
-    PaperObjective,
     bowl,
     definition,
     failed,
     small_space,
     study_file,
 )
+from tests.support.managers import managed
 
 pytestmark = pytest.mark.cores(1)
 
@@ -50,8 +50,8 @@ class Pausing(PaperExecutor):
             self._pause.ask()
 
 
-def bench(folder, executor, pause, **more) -> Bench:
-    return Bench(PaperObjective(), executor, CorePool(range(64)), folder, ListDisplay(), pause=pause, **more)
+def manager(folder, executor, pause, *, width=1, scheduler="") -> RunManager:
+    return managed(executor, folder, gate=RunGate(width, pause=pause, jobs_stay=bool(scheduler)), scheduler=scheduler)
 
 
 @pytest.fixture
@@ -68,12 +68,12 @@ def test_tuning_ends_what_is_in_flight_starts_nothing_and_goes_on_later(studied,
     pause = Pause()
     executor = Pausing(pause, after)
     with pytest.raises(PausedError) as caught:
-        TuningLoop(asker, bench(tmp_path, executor, pause), study).tune()
+        TuningLoop(asker, manager(tmp_path, executor, pause), study).tune()
     assert caught.value.exit_code is ExitCode.PAUSED == 8
     assert len(executor.launched) == len(store.runs()) == after
     assert len(store.trials()) == after, "nothing was proposed that did not run"
     rest = PaperExecutor(bowl)
-    TuningLoop(asker, bench(tmp_path, rest, Pause()), study).tune()
+    TuningLoop(asker, manager(tmp_path, rest, Pause()), study).tune()
     assert len(store.trials()) == 20
     # The default configuration runs again in each session; nothing else does.
     assert sorted(number for number, _ in rest.launched if number) == list(range(after, 20))
@@ -83,7 +83,7 @@ def rounds(studied, folder, executor, pause, **more):
     _, study, store = studied
     sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
     standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    return Blocks(store, bench(folder, executor, pause, **more), standings, "verdict:1", sides, 0, "confirming")
+    return Blocks(store, manager(folder, executor, pause, **more), standings, Series.verdict(1), sides, 0, "confirming")
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -109,7 +109,7 @@ def test_a_run_that_failed_for_the_machines_fault_is_not_tried_again_in_a_pause(
     pause = Pause()
     executor = Pausing(pause, 3, lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR))
     with pytest.raises(PausedError):
-        rounds(studied, tmp_path, executor, pause, retries=9).until(6)
+        rounds(studied, tmp_path, executor, pause).until(6)
     assert len(executor.launched) == 3
     assert studied[2].runs() == []
 
@@ -125,7 +125,7 @@ def test_jobs_of_a_batch_system_are_not_waited_for(studied, tmp_path):
 
     executor.wait = queued
     with pytest.raises(PausedError, match="the jobs stay in the queue"):
-        TuningLoop(asker, bench(tmp_path, executor, pause, scheduler="slurm"), study).tune()
+        TuningLoop(asker, manager(tmp_path, executor, pause, scheduler="slurm"), study).tune()
     assert len(executor.launched) == 1
 
 

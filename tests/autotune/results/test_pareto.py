@@ -4,9 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.study import StudyDirection
 
-from autotune.coordination.run_manager import Bench
 from autotune.errors import StudyFileError
-from autotune.execution.core_pool import CorePool
 from autotune.machines.this_machine import this_machine
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
@@ -21,7 +19,8 @@ from autotune.studyfile.space import space_of
 from autotune.tuning.tuner import TuningLoop
 from objectives.base import Metric, Plan
 from spaces import Integer, Space
-from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, PaperObjective, definition, study_file
+from tests.support.fakes import SECONDS, PaperExecutor, PaperObjective, definition, study_file
+from tests.support.managers import managed
 
 LOSS = Metric("loss", "", "minimize")
 AUC = Metric("auc", "", "maximize")
@@ -63,8 +62,7 @@ def test_a_study_of_a_trade_off_finds_both_ends_and_races_nobody(tmp_path):
     store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", known)
     asker = Asker(store, ValidSetSampler(SPACE, startup=4))
     executor = PaperExecutor(model)
-    bench = Bench(PaperObjective(), executor, CorePool(range(64)), tmp_path / "runs", ListDisplay())
-    TuningLoop(asker, bench, STUDY).tune()
+    TuningLoop(asker, managed(executor, tmp_path / "runs"), STUDY).tune()
     assert len(executor.launched) == len({tuple(c.items()) for _, c in executor.launched}) == 20
     summary = summarise(store)
     # Every configuration is on this front.

@@ -4,8 +4,8 @@ import pytest
 
 from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, WARM_UP
-from autotune.records.study import Run, TrialRecord
-from autotune.scheduling.repeats import RepeatScheduler, Step
+from autotune.records.study import Purpose, Run, TrialRecord
+from autotune.scheduling.repeats import RepeatScheduler
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
 from launchers import Usage
@@ -49,7 +49,7 @@ class Session:
             ends = self.outcomes[number]
             outcome = ends.pop(0) if len(ends) > 1 else ends[0]
             self.trials[number] = self.trials[number].with_run(Run({"n": number}, number, outcome=outcome, block=block))
-        self.agenda.ended(step, self.standings)
+        self.agenda.ended(Purpose({}, number, step.series), self.standings)
         for trial in list(self.trials.values()):
             if not trial.settled and self.agenda.is_settled(trial, self.standings):
                 self.trials[trial.number] = replace(trial, settled=True)
@@ -76,7 +76,7 @@ def settled(number, *outcomes, block=0):
 def under_way(trials, metric=SECONDS, **repeats):
     """Return a session that is past its start, with those trials."""
     session = Session({}, trials, metric, warm_up_runs=0, **repeats)
-    session.agenda.ended(Step(trials[0]), session.standings)
+    session.agenda.ended(Purpose({}, trials[0].number), session.standings)
     return session
 
 
@@ -185,7 +185,7 @@ def test_an_incumbent_that_the_machine_failed_is_not_run_for_a_race():
 
 def test_a_default_that_the_machine_failed_is_not_measured_again():
     session = under_way([settled(0, *[took(1.0)] * 3), settled(1, took(2.0))], baseline_every=1)
-    session.agenda.ended(Step(session.trials[1]), session.standings)
+    session.agenda.ended(Purpose({}, session.trials[1].number), session.standings)
     assert session.next().trial.number == 0
     session.agenda.leave_alone(session.trials[0])
     assert session.next() is None

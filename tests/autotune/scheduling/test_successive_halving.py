@@ -244,7 +244,7 @@ def test_a_study_trained_to_another_end_cannot_be_continued():
 def test_comparisons_draw_other_random_numbers_than_tuning_and_each_other(tmp_path):
     executor = TrainingExecutor()
     study = training_study(8)
-    store, bench, runner = training_session(tmp_path, executor, study, model=False)
+    store, manager, runner = training_session(tmp_path, executor, study, model=False)
     runner.tune()
     seeds = []
     submit = executor.submit
@@ -254,7 +254,7 @@ def test_comparisons_draw_other_random_numbers_than_tuning_and_each_other(tmp_pa
         submit(task)
 
     executor.submit = listening
-    confirm(store, bench, study)
+    confirm(store, manager, study)
     assert "0" not in seeds
     used = Counter(seeds)
     runs = {(run.series, run.round) for run in store.runs() if run.series.is_comparison}

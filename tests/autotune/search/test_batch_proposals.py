@@ -67,7 +67,7 @@ def test_with_few_runs_in_flight_every_proposal_has_a_model_of_its_own(fits):
 
 def test_who_waits_for_a_proposal_is_as_good_as_in_flight(fits):
     sampler = ValidSetSampler(SQUARE)
-    sampler.waiting = lambda: CROWD
+    sampler._waiting = lambda: CROWD
     # Nothing runs at all: the first proposals of a plan are those of its model.
     found = proposed(sampler, history(300, 0), 6)
     assert len({row.tobytes() for row in found}) == 6

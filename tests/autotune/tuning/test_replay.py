@@ -13,7 +13,7 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, StorageError
 from autotune.execution.capping import Cap
-from autotune.execution.simulated_executor import SimulatedExecutor, answered, simulated_bench
+from autotune.execution.simulated_executor import SimulatedExecutor, answered
 from autotune.execution.task import Task
 from autotune.machines.this_machine import this_machine
 from autotune.planning.prepare import prepare
@@ -26,6 +26,7 @@ from autotune.studyfile import StudyFile
 from autotune.tuning import session
 from autotune.tuning.replay import budget_rows, known_within, table_of
 from autotune.tuning.session import run_study
+from autotune.tuning.simulated import simulated_runs
 from launchers import Job
 from launchers.local import local_launcher
 from objectives.base import FailureKind, RecordedRun
@@ -166,9 +167,9 @@ def test_two_workers_take_half_the_simulated_time(tmp_path):
         prepared = prepare(study, this_machine(), local_launcher(), tmp_path / "plan")
         store = StudyStore.in_memory(prepared.definition)
         asker = Asker(store, session.sampler_of(prepared.space, study.sampler))
-        with simulated_bench(prepared.plan.objective, prepared.plan.recorded, study, ListDisplay()) as bench:
-            session.StudyRunner(asker, bench, study).tune()
-            spent[workers] = bench.clock() / sum(run.outcome.usage.elapsed_s for run in store.runs())
+        with simulated_runs(prepared.plan.objective, prepared.plan.recorded, study, ListDisplay()) as manager:
+            session.TuningLoop(asker, manager, study).tune()
+            spent[workers] = manager.gate.clock() / sum(run.outcome.usage.elapsed_s for run in store.runs())
     assert spent[1] == pytest.approx(1.0)
     assert spent[2] < 0.7
 

@@ -6,7 +6,6 @@ import numpy as np
 import optuna
 import pytest
 
-from autotune.coordination.run_manager import Bench
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.execution.core_pool import CorePool
 from autotune.records.study import State
@@ -21,7 +20,6 @@ from tests.support.fakes import (
     SECONDS,
     ListDisplay,
     PaperExecutor,
-    PaperObjective,
     bowl,
     definition,
     failed,
@@ -29,6 +27,7 @@ from tests.support.fakes import (
     study_file,
     took,
 )
+from tests.support.managers import managed
 
 SPACE = small_space()
 
@@ -40,11 +39,11 @@ def url(folder):
 def session(folder, executor, *, trials=12, seed=0, display=None, clock=None, repeats=None, **budget):
     store = StudyStore.create(url(folder), "paper", definition(SPACE))
     asker = Asker(store, ValidSetSampler(SPACE, seed=seed))
-    bench = Bench(PaperObjective(), executor, CorePool(range(8)), folder / "runs", display or ListDisplay())
+    manager = managed(executor, folder / "runs", pool=CorePool(range(8)), display=display)
     options = {"clock": clock} if clock else {}
     sections = {"repeats": repeats} if repeats else {}
     study = study_file(budget={"trials": trials, **budget}, **sections)
-    return store, bench, TuningLoop(asker, bench, study, **options)
+    return store, manager, TuningLoop(asker, manager, study, **options)
 
 
 def without_blas(configuration):
@@ -61,8 +60,10 @@ def keys(launched):
 
 def test_what_is_the_same_in_effect_as_a_measured_trial_is_not_run(tmp_path):
     executor, display = PaperExecutor(bowl), ListDisplay()
-    _, bench, runner = session(tmp_path, executor, trials=12, display=display)
-    bench.alike = lambda one, measured, details: without_blas(one) == without_blas(measured)
+    _, manager, runner = session(tmp_path, executor, trials=12, display=display)
+    manager.factory = replace(
+        manager.factory, alike=lambda one, measured, details: without_blas(one) == without_blas(measured)
+    )
     runner.tune()
     ran = [tuple(without_blas(configuration).items()) for _, configuration in executor.launched]
     assert len(set(ran)) == len(ran) == 12

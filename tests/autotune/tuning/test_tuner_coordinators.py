@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.coordination.coordinators import Coordinators
-from autotune.coordination.lease_record import Leased
+from autotune.coordination.lease_record import LeaseRecord
 from autotune.records.study import Purpose
 from autotune.storage.leases import MemoryLeaseBook
 from autotune.tuning.tuner import Ending
@@ -12,7 +12,7 @@ from tests.autotune.tuning.test_tuner import session
 from tests.support.fakes import PaperExecutor, bowl
 
 # What storage has of a run whose coordinator starts its program itself.
-LEFT = Leased(
+LEFT = LeaseRecord(
     Purpose({"np": 8}, 0),
     {"folder": "/nowhere/runs/00000-1"},
     "00000-1",
@@ -51,9 +51,9 @@ def test_what_another_one_is_just_running_is_waited_for_and_not_the_end(tmp_path
     other = Coordinators(book, "a:1:x", alone=False, clock=clock)
     other.join()
     executor = Waiting(clock, 20, lambda: clock.__setattr__("now", 400.0) if died else other.leave())
-    store, bench, runner = session(tmp_path, executor, trials=4)
-    bench.coordinators = Coordinators(book.seen_by("b:1:x"), "b:1:x", alone=False, clock=clock)
-    bench.coordinators.join()
+    store, manager, runner = session(tmp_path, executor, trials=4)
+    manager.registry.coordinators = Coordinators(book.seen_by("b:1:x"), "b:1:x", alone=False, clock=clock)
+    manager.registry.coordinators.join()
     made_elsewhere = []
 
     def stored(trial):
@@ -64,7 +64,7 @@ def test_what_another_one_is_just_running_is_waited_for_and_not_the_end(tmp_path
             return 1
         return 0
 
-    bench.stored = stored
+    manager.registry.stored = stored
     assert runner.tune() is Ending.BUDGET
     assert made_elsewhere == [0]
     assert executor.idle >= 20

@@ -35,8 +35,8 @@ def four_at_once(folder, at_once):
     folder.mkdir()
     display = ListDisplay()
     executor = Gathering(mostly, together=8, at_once=at_once)
-    store, bench, runner = session(folder, executor, trials=9, workers=8, display=display)
-    bench.pool = CorePool(range(100))
+    store, manager, runner = session(folder, executor, trials=9, workers=8, display=display)
+    manager.pool = CorePool(range(100))
     runner.tune()
     return store, display.lines
 
@@ -59,8 +59,8 @@ def test_killed_between_storing_and_settling_nothing_that_ended_runs_again(tmp_p
 
     original = StudyStore.settle_all
     monkeypatch.setattr(StudyStore, "settle_all", settle_all)
-    _, bench, runner = session(tmp_path, Gathering(bowl, together=8, at_once=8), trials=9, workers=8)
-    bench.pool = CorePool(range(100))
+    _, manager, runner = session(tmp_path, Gathering(bowl, together=8, at_once=8), trials=9, workers=8)
+    manager.pool = CorePool(range(100))
     with pytest.raises(KeyboardInterrupt):
         runner.tune()
     monkeypatch.undo()
@@ -86,8 +86,8 @@ def test_what_others_stored_counts_at_once_and_what_runs_here_is_left_alone(tmp_
 def test_of_a_thousand_runs_in_flight_a_person_sees_the_first_and_how_many_more(tmp_path):
     display = ListDisplay()
     executor = Gathering(bowl, together=25, at_once=25)
-    _, bench, runner = session(tmp_path, executor, trials=26, workers=25, display=display)
-    bench.pool = CorePool(range(300))
+    _, manager, runner = session(tmp_path, executor, trials=26, workers=25, display=display)
+    manager.pool = CorePool(range(300))
     most = []
     executor.wait = lambda timeout_s: most.append(runner.status()) or Gathering.wait(executor, timeout_s)
     runner.tune()

@@ -1,0 +1,51 @@
+"""The run factory: prepares the job of a run in a folder of its own."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from autotune.execution.capping import Cap
+from autotune.execution.run_folder import fresh_folder
+from autotune.execution.segments import Segment
+from autotune.execution.task import Task
+from objectives.base import Alike, Answer, Context, Objective
+from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class RunFactory:
+    """Makes tasks of configurations of one objective, each in a folder of its own below `folder`.
+
+    `whole` is how far a program goes that works in steps, when promotion does not decide it. A run that fails through
+    no fault of its configuration is tried again `retries` times. `alike` is the objective's word on which
+    configurations are the same in effect.
+    """
+
+    objective: Objective
+    folder: Path
+    run_time_limit_s: float | None = None
+    retries: int = 2
+    whole: Segment | None = None
+    alike: Alike | None = None
+
+    def task(  # noqa: PLR0913  by keyword
+        self,
+        key: int,
+        configuration: Configuration,
+        name: str,
+        *,
+        reference: Answer | None = None,
+        cap: Cap | None = None,
+        segment: Segment | None = None,
+        seed: int = 0,
+    ) -> Task:
+        """Return the run of a configuration, prepared in an empty folder; without a `leg` it is a whole one."""
+        segment = segment or self.whole
+        context = Context(
+            folder=fresh_folder(self.folder / name),
+            time_limit_s=self.run_time_limit_s,
+            steps=segment.steps if segment else None,
+            checkpoint=segment.checkpoint if segment else None,
+            seed=seed,
+        )
+        job = replace(self.objective.job(configuration, context), name=name)
+        return Task(key, job, self.objective, reference, cap, segment, seed)

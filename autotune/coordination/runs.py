@@ -1,0 +1,77 @@
+"""The states of a run before it is stored: planned, then in flight. A run that ended is a `Run` of the records."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.coordination.lease_record import LeaseRecord
+from autotune.execution.segments import Curve
+from autotune.execution.task import Task
+from autotune.records.outcome import Outcome
+from autotune.records.study import Purpose, Run
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run that is prepared and waits for its start.
+
+    `known` is how many runs of its trial were known when it was planned; None for a run that is not of tuning. `lost`
+    is the curve of its earlier runs that were killed. `inherited` is its lease if a dead coordinator started it: then
+    its job is resumed.
+    """
+
+    task: Task
+    purpose: Purpose
+    known: int | None = None
+    lost: Curve = ()
+    inherited: LeaseRecord | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the run's folder, its job and its lease."""
+        return self.task.job.name
+
+
+@dataclass(frozen=True)
+class RunInFlight:
+    """A run that was started: when, in ISO 8601, and the description of its job."""
+
+    planned: PlannedRun
+    started: str
+    job: Mapping[str, Any]
+
+    @property
+    def task(self) -> Task:
+        """The task, on the cores that it was given."""
+        return self.planned.task
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the run is made for."""
+        return self.planned.purpose
+
+    @property
+    def name(self) -> str:
+        """The name of the run's folder, its job and its lease."""
+        return self.planned.name
+
+    def lease(self, scheduler: str) -> LeaseRecord:
+        """Return what storage keeps of the run meanwhile; `scheduler` is the batch system whose job it is, if any."""
+        return LeaseRecord.of(self.task, self.purpose, self.job, self.started, scheduler)
+
+    def ended(self, outcome: Outcome, job: Mapping[str, Any], session: Mapping[str, str]) -> Run:
+        """Return the run as it is stored: it ended with `outcome`, and `job` made it."""
+        purpose = self.purpose
+        return Run(
+            purpose.configuration,
+            purpose.trial,
+            purpose.series,
+            purpose.round,
+            purpose.block,
+            purpose.steps,
+            purpose.of,
+            outcome=outcome,
+            started=self.started,
+            job=job,
+            session=session,
+        )

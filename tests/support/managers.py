@@ -1,0 +1,40 @@
+"""The runs of a session without a session: a run manager around a fake executor."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from autotune.coordination.run_factory import RunFactory
+from autotune.coordination.run_gate import RunGate
+from autotune.coordination.run_manager import RunManager
+from autotune.coordination.run_registry import RunRegistry
+from autotune.display.console import Display
+from autotune.execution.core_pool import CorePool, Pool
+from autotune.execution.executor import Executor
+from autotune.execution.segments import Segment
+from objectives.base import Objective
+from tests.support.fakes import ListDisplay, PaperObjective
+
+
+def managed(
+    executor: Executor,
+    folder: Path,
+    *,
+    objective: Objective | None = None,
+    pool: Pool | None = None,
+    display: Display | None = None,
+    gate: RunGate | None = None,
+    whole: Segment | None = None,
+    scheduler: str = "",
+    stored: Callable[[int], int] = lambda _: 0,
+    session: Mapping[str, str] | None = None,
+) -> RunManager:
+    """Return the manager of runs of the paper objective on 64 cores, unless told otherwise."""
+    return RunManager(
+        executor,
+        pool or CorePool(range(64)),
+        RunFactory(objective or PaperObjective(), folder, whole=whole),
+        gate or RunGate(jobs_stay=bool(scheduler)),
+        RunRegistry(executor, scheduler=scheduler, stored=stored),
+        display or ListDisplay(),
+        session=session or {},
+    )
