@@ -1,11 +1,12 @@
 """How a job is started on a machine."""
 
-from launchers.base import STDERR, STDOUT, Launcher, LaunchError, LineReader
+from launchers.base import STDERR, STDOUT, BatchQueue, Launcher, LaunchError, LineReader
 from launchers.job import EndReason, Job, JobState, JobStatus, MpiStart, Resources, Usage
 
 __all__ = [
     "STDERR",
     "STDOUT",
+    "BatchQueue",
     "EndReason",
     "Job",
     "JobState",

@@ -1,11 +1,13 @@
 """The launcher seam: how a job gets onto a machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from launchers.job import Job, JobStatus
+from launchers.mpi import MpiFlavour
+from launchers.site import Site
 
 STDOUT = "stdout"
 STDERR = "stderr"
@@ -22,6 +24,14 @@ class Launcher(Protocol):
     are read the same way everywhere (`LineReader`).
     """
 
+    @property
+    def flavour(self) -> MpiFlavour | None:
+        """What starts the ranks of a job; None where nothing does."""
+
+    @property
+    def queue(self) -> "BatchQueue | None":
+        """This launcher, if its jobs wait in the queue of a batch system; None if they start at once."""
+
     def submit(self, job: Job) -> str:
         """Start `job` and return an id that another process can use as well.
 
@@ -34,6 +44,36 @@ class Launcher(Protocol):
 
     def cancel(self, job_id: str) -> None:
         """End the job and everything it started; a job that has ended already is left as it is."""
+
+    def shown(self, job: Job) -> str:
+        """Return what would be started, as text for a person."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a user should know about how jobs are started here."""
+
+
+class BatchQueue(Launcher, Protocol):
+    """A launcher whose jobs wait in the queue of a batch system, and outlive the process that submitted them."""
+
+    @property
+    def site(self) -> Site:
+        """The batch system of this computing centre, and how it is used."""
+
+    @property
+    def trouble(self) -> str:
+        """Why the batch system cannot be asked at present; empty while it answers."""
+
+    def submitted(self, folder: Path) -> str | None:
+        """Return the job that was submitted last in a folder, by whatever process; None if there is none."""
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Follow jobs no longer: their ends are known."""
+
+    def end(self, ids: Iterable[str]) -> None:
+        """Ask the batch system to end jobs, without waiting for it."""
+
+    def cancel_all(self, ids: Sequence[str], away_s: float) -> Mapping[str, JobStatus]:
+        """End jobs and wait until they have ended; give up when the batch system is away for `away_s`."""
 
 
 class LaunchError(Exception):

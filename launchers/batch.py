@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from launchers import node
 from launchers.base import STDOUT, LaunchError
@@ -100,6 +101,11 @@ class BatchLauncher:
         self._end_again_at = clock()
         self._asking_trouble = ""
         self._ending_trouble = Answer(0)
+
+    @property
+    def queue(self) -> Self:
+        """This launcher: its jobs wait in a queue."""
+        return self
 
     @property
     def trouble(self) -> str:

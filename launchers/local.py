@@ -85,6 +85,10 @@ class LocalLauncher:
     grace_s: float = _GRACE_S
     output_limit_bytes: int = _OUTPUT_LIMIT_BYTES
 
+    @property
+    def queue(self) -> None:
+        """None: jobs start at once."""
+
     def submit(self, job: Job) -> str:
         """Start `job`; its program runs when this returns.
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from autotune.display.console import Display
     from autotune.machines.this_machine import Machine
     from autotune.studyfile import StudyFile
-    from launchers.batch import BatchLauncher
-    from launchers.local import LocalLauncher
+    from launchers import Launcher
 
 
 @with_options(StudyOptions)
@@ -102,13 +101,13 @@ def _deadline(asked: float | None, display: "Display") -> "Deadline | None":
     return deadline
 
 
-def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "LocalLauncher | BatchLauncher") -> None:
+def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher") -> None:
     from autotune.formatting import shown
     from autotune.planning.prepare import prepare
     from autotune.records.study import REPLAY_NOTICE
     from autotune.search.preview import preview
     from autotune.search.registry import check_sampler
-    from launchers.local import LocalLauncher, local_launcher
+    from launchers.local import local_launcher
     from objectives.base import Context
 
     check_sampler(chosen.sampler)
@@ -124,7 +123,7 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "LocalLauncher | 
             folder = Path(scratch) / f"{number}"
             folder.mkdir()
             job = prepared.plan.objective.job(configuration, Context(folder))
-            if isinstance(starter, LocalLauncher):
+            if starter.queue is None:
                 cpus = machine.cpus[: job.resources.cores]
                 job = replace(job, resources=replace(job.resources, cpus=cpus))
             output().print(starter.shown(job).replace(os.fspath(folder), "RUN-FOLDER"), markup=False)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from autotune.machines.facts import Facts
     from autotune.machines.this_machine import Machine
     from autotune.studyfile import StudyFile
-    from launchers.batch import BatchLauncher
-    from launchers.local import LocalLauncher
+    from launchers import Launcher
 
 
 class LauncherKind(StrEnum):
@@ -67,7 +66,7 @@ def as_wide_as(chosen: "StudyFile", cluster: "Cluster | None") -> "StudyFile":
 
 def machine_and_launcher(
     cluster: "Cluster | None", cores: str | None, study: str
-) -> "tuple[Machine, LocalLauncher | BatchLauncher, Facts | None]":
+) -> "tuple[Machine, Launcher, Facts | None]":
     """Return the machine that runs get, what starts them there, and what is known of a machine that is not this one.
 
     Jobs are named after the `study`.

@@ -12,7 +12,7 @@ from autotune.storage.address import lock_path, sqlite_path
 from autotune.storage.leases import Lease
 from autotune.storage.study_lock import IfHeld, StudyLock
 from autotune.storage.study_store import StudyStore
-from launchers import EndReason, JobState, JobStatus
+from launchers import BatchQueue, EndReason, JobState, JobStatus
 from launchers.batch import BatchLauncher
 from launchers.schedulers.catalogue import SCHEDULERS
 from launchers.site import Site
@@ -77,13 +77,13 @@ def _cancel(store: StudyStore, *, alone: bool) -> Cancelled:
     return cancel_leased(coordinators, _launcher)
 
 
-def _launcher(scheduler: str) -> BatchLauncher:
+def _launcher(scheduler: str) -> BatchQueue:
     return BatchLauncher(SCHEDULERS[scheduler], Site(scheduler, poll_s=_POLL_S))
 
 
-def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], BatchLauncher]) -> Cancelled:
+def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], BatchQueue]) -> Cancelled:
     """End the jobs whose leases nobody living has; those of one scheduler together, by its launcher."""
-    queues: dict[str, tuple[BatchLauncher, list[_InQueue]]] = {}
+    queues: dict[str, tuple[BatchQueue, list[_InQueue]]] = {}
     for lease in coordinators.inherit():
         leased = LeaseRecord.from_dict(lease.record)
         if leased.scheduler and leased.scheduler not in queues:
@@ -116,7 +116,7 @@ def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], Batch
     return Cancelled(tuple(cancelled), tuple(ended), tuple(left), "; ".join(troubles))
 
 
-def _told(launcher: BatchLauncher, jobs: Sequence[_InQueue]) -> list[str]:
+def _told(launcher: BatchQueue, jobs: Sequence[_InQueue]) -> list[str]:
     """Tell the scheduler to end jobs, and return those that had not ended before."""
     statuses = launcher.poll([job.job_id for job in jobs])
     wanted = [job_id for job_id, status in statuses.items() if status.state not in _OVER]

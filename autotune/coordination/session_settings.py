@@ -12,8 +12,7 @@ from autotune.machines.facts import Facts
 from autotune.machines.this_machine import Machine
 from autotune.storage.address import sqlite_path, state_folder
 from autotune.storage.study_lock import IfHeld
-from launchers.batch import BatchLauncher
-from launchers.local import LocalLauncher
+from launchers import BatchQueue, Launcher
 
 if TYPE_CHECKING:
     from autotune.coordination.external_runs import ExternalExecutor
@@ -35,7 +34,7 @@ class SessionSettings:
     name: str
     runs: Path
     machine: Machine
-    launcher: LocalLauncher | BatchLauncher
+    launcher: Launcher
     file: Path | None = None
     if_held: IfHeld = IfHeld.LEAVE
     ray_address: str | None = None
@@ -57,9 +56,9 @@ class SessionSettings:
         return self.runs / (f"plan-{socket.gethostname()}-{os.getpid()}" if self.shared else "plan")
 
     @property
-    def queue(self) -> BatchLauncher | None:
+    def queue(self) -> BatchQueue | None:
         """The launcher of jobs, if runs are jobs of a batch system."""
-        return self.launcher if isinstance(self.launcher, BatchLauncher) else None
+        return self.launcher.queue
 
 
 def default_runs(url: str, name: str) -> Path:

@@ -10,8 +10,8 @@ from autotune.execution.capping import limited
 from autotune.execution.executor import Executor
 from autotune.execution.task import Task, Watched, not_started
 from autotune.records.outcome import Outcome
-from launchers import STDOUT, JobState, JobStatus, LaunchError, LineReader
-from launchers.batch import BatchLauncher, QueueFullError
+from launchers import STDOUT, BatchQueue, JobState, JobStatus, LaunchError, LineReader
+from launchers.batch import QueueFullError
 
 # Files on a shared file system are looked at that often, and less often when there are many jobs.
 _LOOK_S = 0.25
@@ -61,7 +61,7 @@ class BatchExecutor(Executor):
 
     def __init__(
         self,
-        launcher: BatchLauncher,
+        launcher: BatchQueue,
         note: Callable[[str, str], bool],
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,

@@ -22,8 +22,7 @@ from autotune.studyfile.space import StudySpaceError, space_of
 from autotune.tomlfiles.errors import explain
 from autotune.tomlfiles.lines import lines_of
 from autotune.tomlfiles.problem import Problem, located
-from launchers import Job, LaunchError
-from launchers.local import LocalLauncher
+from launchers import Job, Launcher, LaunchError
 from objectives import registry
 from objectives.base import Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
@@ -63,7 +62,7 @@ class CheckReport:
         return () if self.plan is None else self.plan.objective.metrics
 
 
-def check(path: Path, changes: Iterable[str], machine: Machine, launcher: LocalLauncher) -> CheckReport:
+def check(path: Path, changes: Iterable[str], machine: Machine, launcher: Launcher) -> CheckReport:
     """Check a study file, with changes as `key=value`, for the machine."""
     found = CheckReport()
     try:
@@ -96,7 +95,7 @@ class _Examination:
 
     found: CheckReport
     machine: Machine
-    launcher: LocalLauncher
+    launcher: Launcher
     places: Mapping[str, int]
     constraints: Mapping[str, int]
 
