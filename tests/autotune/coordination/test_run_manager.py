@@ -1,0 +1,66 @@
+"""What becomes of a run that an earlier session left in a queue."""
+
+import json
+
+import pytest
+
+from autotune.coordination.coordinators import Coordinators
+from autotune.coordination.lease_record import LeaseRecord
+from autotune.execution.task import describe_job
+from autotune.records.series import Series
+from autotune.records.study import Purpose
+from autotune.storage.leases import MemoryLeaseBook
+from launchers import Job
+from tests.autotune.coordination.test_coordinators import Clock
+from tests.support.fakes import PaperExecutor, PaperObjective, bowl
+from tests.support.managers import managed
+
+NAME = "workload-large-abc-1-00-0"
+STARTED = "2026-01-01T00:00:00+00:00"
+LEFT = Purpose({"np": 4}, 1, Series.workload("large", "abc", 1))
+
+
+class Queue(PaperExecutor):
+    """Knows which jobs of earlier sessions were ended."""
+
+    def __init__(self):
+        super().__init__(bowl)
+        self.ended_jobs = []
+
+    def end_jobs(self, job_ids):
+        self.ended_jobs += job_ids
+
+
+@pytest.fixture
+def manager(tmp_path):
+    """Return the manager of a session after one that died, which had a run of another workload in a queue."""
+    book = MemoryLeaseBook("here:1:dead", Clock())
+    job = Job(("paper", json.dumps({"np": 4})), tmp_path / NAME, name=NAME)
+    book.take(NAME, LeaseRecord(LEFT, describe_job(job), NAME, None, STARTED, None, 0, 1, "slurm").to_dict(), "17")
+    found = managed(Queue(), tmp_path, scheduler="slurm")
+    found.registry.coordinators = Coordinators(book.seen_by("here:2:me"), "here:2:me", alone=True)
+    found.registry.coordinators.join()
+    assert [lease.name for lease in found.registry.inherit(())] == [NAME]
+    return found
+
+
+def test_a_run_of_another_workload_is_resumed_not_made_again(manager):
+    elsewhere = manager.for_objective(PaperObjective())
+    planned = elsewhere.prepare(0, LEFT, NAME)
+    assert planned.task.job_id == "17"
+    assert elsewhere.start(planned).started == STARTED
+    manager.registry.end_left_over()
+    assert manager.executor.ended_jobs == []
+
+
+def test_a_job_of_another_configuration_is_ended_and_the_run_is_made(manager):
+    planned = manager.prepare(0, Purpose({"np": 2}, 1, LEFT.series), NAME)
+    assert planned.task.job_id is None
+    assert manager.executor.ended_jobs == ["17"]
+    assert manager.start(planned).started > STARTED
+
+
+def test_a_job_that_nobody_resumes_is_ended_and_its_lease_given_up(manager):
+    manager.registry.end_left_over()
+    assert manager.executor.ended_jobs == ["17"]
+    assert manager.registry.inherit(()) == []
