@@ -75,8 +75,14 @@ def variants(base: Configuration, space: Space, section: ScalingSection) -> list
     return found
 
 
-def scale(  # noqa: PLR0913, PLR0917
-    store: StudyStore, manager: RunManager, space: Space, study: StudyFile, base: Configuration | None, rounds: int
+def scale(  # noqa: PLR0913  by keyword
+    store: StudyStore,
+    manager: RunManager,
+    space: Space,
+    study: StudyFile,
+    *,
+    base: Configuration | None,
+    rounds: int,
 ) -> list[ScalingPoint]:
     """Scale the configuration to use, `base`, in that many rounds, those of an earlier call included.
 

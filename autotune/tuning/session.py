@@ -160,7 +160,7 @@ def scale_study(study: StudyFile, settings: SessionSettings, display: Display, r
     """
     with _opened(study, settings, display) as opened, _runs(opened) as manager:
         base = summarise(opened.store).configuration
-        return scale(opened.store, manager, opened.prepared.space, study, base, rounds)
+        return scale(opened.store, manager, opened.prepared.space, study, base=base, rounds=rounds)
 
 
 def stored_study(url: str, name: str) -> StudyFile:

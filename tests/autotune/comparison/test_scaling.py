@@ -33,8 +33,9 @@ def measured(store):
     add_trial(store, SPACE, SPACE.default(), amdahl(SPACE.default()), worth=Observation(value=1.0))
 
 
-def to_use(store):
-    return summarise(store).configuration
+def scaled(store, folder, executor, study, rounds):
+    base = summarise(store).configuration
+    return scale(store, manager(folder, executor), SPACE, study, base=base, rounds=rounds)
 
 
 def study(**sections):
@@ -44,7 +45,7 @@ def study(**sections):
 def test_strong_and_weak_scaling_are_against_the_fewest_processes(store, tmp_path):
     measured(store)
     executor = PaperExecutor(amdahl)
-    found = scale(store, manager(tmp_path, executor), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 3)
+    found = scaled(store, tmp_path, executor, study(scaling=SECTION.model_dump()), 3)
     strong = {point.processes: point for point in found if point.kind == "strong"}
     assert set(strong) == {1, 2, 3, 4}
     assert strong[1].speed_up == strong[1].efficiency == 1.0
@@ -56,29 +57,22 @@ def test_strong_and_weak_scaling_are_against_the_fewest_processes(store, tmp_pat
     assert weak[2].speed_up == pytest.approx(1.0 / (2 * 0.55) * 2)
     assert {point.runs for point in found} == {3}
     again = PaperExecutor(amdahl)
-    assert scale(store, manager(tmp_path, again), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 3) == found
+    assert scaled(store, tmp_path, again, study(scaling=SECTION.model_dump()), 3) == found
     assert again.launched == []
 
 
 def test_runs_of_scaling_are_no_runs_of_the_study(store, tmp_path):
     measured(store)
     before = store.trials()
-    scale(store, manager(tmp_path, PaperExecutor(amdahl)), SPACE, study(scaling=SECTION.model_dump()), to_use(store), 1)
+    scaled(store, tmp_path, PaperExecutor(amdahl), study(scaling=SECTION.model_dump()), 1)
     assert store.trials() == before
 
 
 def test_what_cannot_be_scaled_is_said(store, tmp_path):
     with pytest.raises(StudyFileError, match="which parameter counts processes"):
-        scale(store, manager(tmp_path, PaperExecutor(amdahl)), SPACE, study(), to_use(store), 1)
+        scaled(store, tmp_path, PaperExecutor(amdahl), study(), 1)
     with pytest.raises(CannotRunHereError, match="nothing to scale"):
-        scale(
-            store,
-            manager(tmp_path, PaperExecutor(amdahl)),
-            SPACE,
-            study(scaling=SECTION.model_dump()),
-            to_use(store),
-            1,
-        )
+        scaled(store, tmp_path, PaperExecutor(amdahl), study(scaling=SECTION.model_dump()), 1)
     with pytest.raises(StudyFileError, match="'ranks'"):
         variants({"np": 1}, SPACE, ScalingSection(processes="ranks"))
 
@@ -90,9 +84,7 @@ def test_the_numbers_are_medians(store, tmp_path):
     def noisy(configuration):
         return took(amdahl(configuration).metrics["wall_s"] * float(rng.lognormal(0.0, 0.05)))
 
-    found = scale(
-        store, manager(tmp_path, PaperExecutor(noisy)), SPACE, study(scaling={"processes": "np"}), to_use(store), 5
-    )
+    found = scaled(store, tmp_path, PaperExecutor(noisy), study(scaling={"processes": "np"}), 5)
     assert {point.kind for point in found} == {"strong"}
     runs = [
         run.outcome.metrics[SECONDS.name]
