@@ -31,6 +31,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 
+from autotune.coordination.resources import QueuePool
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
 from autotune.execution.batch_executor import BatchExecutor
@@ -168,16 +169,6 @@ class Printing(PaperObjective):
         return Measurement({SECONDS.name: float(output.stdout.split()[-1])})
 
 
-class Seats:
-    """Places for jobs that the scheduler puts on cores."""
-
-    def take(self, _: int) -> tuple[int, ...]:
-        return ()
-
-    def give_back(self, _: object) -> None:
-        pass
-
-
 class Cluster:
     """A Slurm on paper with an executor that uses it, and what happened there when."""
 
@@ -192,14 +183,21 @@ class Cluster:
         launcher = BatchLauncher(SLURM, site, commands=self._command)
         self.executor = BatchExecutor(launcher, self._note, lambda text: print(text, file=sys.stderr, flush=True))
 
-    def _command(self, argv: Sequence[str], folder: Path | None = None, answer_file: Path | None = None) -> Answer:
+    def _command(
+        self,
+        argv: Sequence[str],
+        folder: Path | None = None,
+        answer_file: Path | None = None,
+        input_file: Path | None = None,
+    ) -> Answer:
         if argv[0] == "sbatch":
             time.sleep(self._submit_s)
-        return self.slurm(argv, folder, answer_file)
+        return self.slurm(argv, folder, answer_file, input_file)
 
-    def _note(self, name: str, _: str) -> None:
+    def _note(self, name: str, _: str) -> bool:
         if name.isdigit():
             self.newest = time.monotonic()
+        return True
 
     def _duration_s(self, _: Path) -> float:
         found = float(self._job_s * self._rng.lognormal(0.0, 0.1))
@@ -275,7 +273,7 @@ def on_cluster(options: argparse.Namespace, folder: Path) -> dict[str, object]:
     cluster = Cluster(options)
     slurm = cluster.slurm
     display = Gauge(time.monotonic, lambda: time.process_time() - slurm.cpu_s, max(1, options.trials // 20))
-    manager = managed(cluster.executor, folder / "runs", objective=Printing(), pool=Seats(), display=display)
+    manager = managed(cluster.executor, folder / "runs", objective=Printing(), pool=QueuePool(), display=display)
     began, cpu_s = time.monotonic(), time.process_time()
     runs = tuned(options, folder, manager, int(options.slots * (1.0 + options.ahead)))
     took_s = time.monotonic() - began
