@@ -5,15 +5,15 @@ and dropped, and the simplified winner is compared with both once more, since tw
 other.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, Self
+from typing import Any
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.confirm import changes, present_verdict
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
+from autotune.records.stored import Stored
 from autotune.records.study import TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics import signed_rank
@@ -49,7 +49,7 @@ class OptionEffect:
 
 
 @dataclass(frozen=True)
-class Ablation:
+class Ablation(Stored):
     """The winner taken apart. `simplified` is the winner without the `dropped` options.
 
     `baseline` is the default's median value in the metric's unit, `combined` the winner's speed-up over it.
@@ -71,24 +71,6 @@ class Ablation:
     def accepted(self) -> bool:
         """Whether the simplified configuration is as good as the winner: not significantly slower."""
         return self.over_winner is not None and self.over_winner[2] >= 1.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the stored form."""
-        effects = tuple(
-            OptionEffect(**effect | {key: _interval(effect[key]) for key in ("alone", "within")})
-            for effect in stored["effects"]
-        )
-        intervals = {key: _interval(stored[key]) for key in ("combined", "over_default", "over_winner")}
-        return cls(**{**stored, **intervals, "effects": effects, "dropped": tuple(stored["dropped"])})
-
-
-def _interval(stored: Any) -> Interval | None:  # noqa: ANN401  JSON
-    return None if stored is None else (float(stored[0]), float(stored[1]), float(stored[2]))
 
 
 def ablate(store: StudyStore, manager: RunManager, space: Space, study: StudyFile, rounds: int) -> Ablation | None:

@@ -5,13 +5,14 @@ other workload of the study file in interleaved pairs, as for the verdict.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 from autotune.comparison.blocks import Blocks, Side
 from autotune.comparison.confirm import asked_now, changes, compared, present_verdict
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
+from autotune.records.stored import Stored
 from autotune.records.workload import Workload
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
@@ -21,7 +22,7 @@ from objectives.base import Metric
 
 
 @dataclass(frozen=True)
-class WorkloadComparison:
+class WorkloadComparison(Stored):
     """The winner on another workload: the verdict there, or `why` there can be none.
 
     `digest` is that of the workload as it was then, `facts` are its own.
@@ -36,15 +37,6 @@ class WorkloadComparison:
     def sentence(self, metric: Metric) -> str:
         """Say it in one sentence."""
         return f"cannot be compared: {self.why}" if self.why else self.verdict.sentence(metric)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
-        return asdict(self) | {"verdict": self.verdict.to_dict()}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the stored form."""
-        return cls(**{**stored, "verdict": Verdict.from_dict(stored["verdict"])})
 
 
 def stored_workload_comparisons(store: StudyStore) -> tuple[WorkloadComparison, ...]:

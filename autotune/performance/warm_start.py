@@ -5,13 +5,14 @@ and they are tried only where the model expects them to beat the default by more
 never passed off as measurements: the search knows nothing of them until they have run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from autotune.display.console import Display
 from autotune.formatting import shown
 from autotune.records.measurement import Measured, Setting
+from autotune.records.stored import Stored
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import WARM_START, StudyStore
 from spaces import Configuration, Space
@@ -25,7 +26,7 @@ PROPOSALS = 5
 
 
 @dataclass(frozen=True)
-class WarmStart:
+class WarmStart(Stored):
     """What a study starts with after its default: nothing where `why` says so.
 
     `speed_up` is what the first of the `proposals` was expected to reach, with its interval.
@@ -34,20 +35,6 @@ class WarmStart:
     proposals: tuple[Configuration, ...] = ()
     speed_up: tuple[float, float, float] | None = None
     why: str = ""
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the stored form."""
-        speed_up = stored["speed_up"]
-        return cls(tuple(stored["proposals"]), tuple(speed_up) if speed_up else None, stored["why"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
-        return {
-            "proposals": [dict(one) for one in self.proposals],
-            "speed_up": list(self.speed_up) if self.speed_up else None,
-            "why": self.why,
-        }
 
     def sentence(self, standings: Standings) -> str:
         """Say what was predicted, and what came of it."""

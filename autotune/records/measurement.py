@@ -5,9 +5,9 @@ settings are never compared with each other, only learned from together.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field
 
+from autotune.records.stored import Stored
 from objectives.base import Metric
 from spaces import Configuration
 from spaces.parameters.parameter import Value
@@ -17,7 +17,7 @@ Facts = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Stored):
     """One program on one machine with one workload, judged by one metric.
 
     `machine` and `workload` are names; their facts are what a model learns from. `source` says where the figures come
@@ -48,18 +48,9 @@ class Setting:
         """What tells it from others: an allocation of more nodes is another place."""
         return (self.program, self.place, self.workload, self.metric.name)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
-        return asdict(self) | {"machine_facts": dict(self.machine_facts), "workload_facts": dict(self.workload_facts)}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the stored form."""
-        return cls(**{**stored, "metric": Metric(**stored["metric"])})
-
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Stored):
     """What is known of a configuration: the median `value` of its `runs`, a `bound` that it is worse than, or neither.
 
     With neither it failed, always: `failure` says how. `default` tells that it is what runs when nobody tunes.
@@ -72,23 +63,6 @@ class Measured:
     runs: int = 1
     failure: str = ""
     default: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
-        return {
-            "setting": self.setting.to_dict(),
-            "configuration": dict(self.configuration),
-            "value": self.value,
-            "bound": self.bound,
-            "runs": self.runs,
-            "failure": self.failure,
-            "default": self.default,
-        }
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the stored form."""
-        return cls(**{**stored, "setting": Setting.from_dict(stored["setting"])})
 
     @property
     def failed(self) -> bool:

@@ -1,15 +1,16 @@
 """Outcome: how a run ended, as it is stored."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 
+from autotune.records.stored import Stored
 from launchers import Usage
 from objectives.base import Answer, FailureKind
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Stored):
     """The end of a run: a measurement, a typed failure, or a bound.
 
     A run that was stopped because it had already lost has a `bound`: the target metric would not have been better than
@@ -54,19 +55,3 @@ class Outcome:
     def retryable(self) -> bool:
         """Whether the same configuration deserves another run: the failure was not its fault."""
         return self.failure is FailureKind.INFRASTRUCTURE_ERROR
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
-        return asdict(self) | {"failure": self.failure and self.failure.value}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the stored form."""
-        values = dict(stored)
-        if values["failure"]:
-            values["failure"] = FailureKind(values["failure"])
-        if values["answer"]:
-            values["answer"] = Answer(**values["answer"])
-        values["unused"] = tuple(values["unused"])
-        values["timeline"] = tuple((int(step), float(at)) for step, at in values["timeline"])
-        return cls(**values | {"usage": Usage(**values["usage"])})

@@ -1,13 +1,14 @@
 """What storage holds of a study: its definition, its trials, and every run of them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
 
 from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, Series
+from autotune.records.stored import Stored
 from objectives import registry
 from objectives.base import Answer, Metric
 from spaces import Configuration
@@ -20,7 +21,7 @@ RECORDED_CAP = "recorded-cap"
 
 
 @dataclass(frozen=True)
-class Definition:
+class Definition(Stored):
     """What a study is about. Two sessions belong to the same study only if `differences` finds none.
 
     `space` is `Space.to_dict()`; `identity` says what makes measurements comparable (input, program version);
@@ -64,16 +65,6 @@ class Definition:
     def target(self) -> Metric:
         """The metric that is optimised."""
         return self.metrics[0]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the stored form."""
-        metrics = tuple(Metric(**metric) for metric in stored["metrics"])
-        return cls(**{**stored, "metrics": metrics, "installation": tuple(stored["installation"])})
 
     def differences(self, other: Self) -> list[str]:
         """Say what keeps measurements of `other` from being compared with ours."""

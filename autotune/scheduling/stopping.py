@@ -6,11 +6,12 @@ nothing, whichever is more.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from autotune.records.expected_gain import AHEAD, ExpectedGain
+from autotune.records.stored import Stored
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import OUTLOOK, StudyStore
@@ -30,7 +31,7 @@ _CHEAP = 0.1
 
 
 @dataclass(frozen=True)
-class StoppingForecast:
+class StoppingForecast(Stored):
     """What was expected of more search when there were `after` trials, and whether that `stopped` the study.
 
     `matters` is the least relative gain that would have made it go on; `due` are the trials and the gain at the newest
@@ -42,17 +43,6 @@ class StoppingForecast:
     matters: float
     stopped: bool = False
     due: tuple[int, float] | None = None
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the JSON-able form."""
-        due = stored["due"]
-        parts = {"prospect": ExpectedGain(**stored["prospect"]), "due": (int(due[0]), float(due[1])) if due else None}
-        return cls(**{**stored, **parts})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form."""
-        return asdict(self)
 
     def holds(self, standings: Standings, study: StudyFile) -> bool:
         """Whether a study that was stopped would be so again: no trial came since, and no less matters now."""

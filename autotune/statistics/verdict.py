@@ -5,11 +5,11 @@ by the logarithm of its ratio; the estimate and its interval are those of `signe
 estimate; with fewer than twelve pairs it may widen the interval to its side.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, exp, log, sqrt
-from typing import Any, Self
 
+from autotune.records.stored import Stored
 from autotune.statistics import signed_rank
 from objectives.base import Metric
 
@@ -21,7 +21,7 @@ _TOO_MANY = 200
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Stored):
     """A comparison: `pairs` are (baseline, winner) values of the target metric, in its unit.
 
     `candidates` are the trials among which the winner was chosen, the best of tuning first; `changes` is in how many
@@ -87,25 +87,6 @@ class Verdict:
         if needed > _TOO_MANY:
             return f"{gave}, more than {_TOO_MANY} would be needed"
         return f"{gave}, about {needed} would be needed (autotune confirm --max-pairs {needed})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON-able form that is stored."""
-        return {
-            "winner": self.winner,
-            "candidates": list(self.candidates),
-            "changes": self.changes,
-            "confidence": self.confidence,
-            "asked": self.asked,
-            "pairs": [list(pair) for pair in self.pairs],
-            "failures": list(self.failures),
-        }
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """Read the stored form."""
-        pairs = tuple((float(base), float(best)) for base, best in stored["pairs"])
-        lists = {"candidates": tuple(stored["candidates"]), "pairs": pairs, "failures": tuple(stored["failures"])}
-        return cls(**{**stored, **lists})
 
 
 def ratio_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confidence: float) -> Interval:

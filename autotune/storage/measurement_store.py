@@ -146,7 +146,7 @@ class MeasurementStore:
             records = list(connection.scalars(wanted))
         try:
             return [Measured.from_dict(record) for record in records]
-        except (KeyError, TypeError) as error:
+        except ValueError as error:
             msg = (
                 f"imported measurements in {shown(self._url)} are not as this version writes them ({error!r}): remove "
                 "them with `autotune import --remove SOURCE`, and import them again"
