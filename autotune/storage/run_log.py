@@ -28,9 +28,6 @@ _RUNS = Table(
 class RunLog(Protocol):
     """Keeps runs in the order in which they ended."""
 
-    def append(self, run: Run) -> None:
-        """Add a run; it is safe when this returns."""
-
     def extend(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
         """Add runs, and give up the leases of `places`; they are safe when this returns."""
 
@@ -49,10 +46,6 @@ class MemoryRunLog:
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
-
-    def append(self, run: Run) -> None:
-        """Add a run."""
-        self._runs.append(run)
 
     def extend(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
         """Add runs; nobody else is there who could have leases."""
@@ -89,10 +82,6 @@ class SqlRunLog:
     def leases(self, holder: str) -> SqlLeaseBook:
         """Return the leases of the study in the hands of `holder`."""
         return SqlLeaseBook(self._engine, self._study, holder)
-
-    def append(self, run: Run) -> None:
-        """Add a run."""
-        self.extend([run])
 
     def extend(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
         """Add runs, all of them or none, and give up their leases in the same moment."""

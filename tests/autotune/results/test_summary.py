@@ -16,6 +16,7 @@ from tests.support.fakes import SECONDS, capped, definition, failed, small_space
 FOLDER = "/scratch/autotune-runs/qe/00003"
 JOB = {
     "argv": ["pw.x", "-nk", "2", "-inp", "it's.in"],
+    "prepare": [],
     "environment": {"OMP_NUM_THREADS": "1", "ESPRESSO_TMPDIR": f"{FOLDER}/out"},
     "mpi": {"ranks": 4, "bind_to": "core", "map_by": None, "options": []},
     "resources": {"cores": 4, "nodes": 1, "gpus": 0, "cpus": [0, 1, 2, 3]},

@@ -229,13 +229,6 @@ def test_a_trial_names_the_coordinator_that_made_it(address):
     assert [trial.user_attrs.get(HOLDER, "") for trial in found] == ["", "one", "other"]
 
 
-def test_what_came_later_is_no_difference_to_a_study_that_was_stored_without_it(address):
-    opened(address, identity={"command": "a"})
-    opened(address, identity={"command": "a", "environment": "TILE={tile}", "figures": "took (minimize): json took"})
-    with pytest.raises(StorageError, match="files: None there, in sha256:1 here"):
-        opened(address, identity={"command": "a", "files": "in sha256:1"})
-
-
 def test_another_environment_makes_another_study(address):
     opened(address, identity={"environment": "none"})
     with pytest.raises(StorageError, match=r"(?s)environment: none there, TILE=\{tile\} here.*--name NEW-NAME"):
