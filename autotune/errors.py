@@ -1,6 +1,11 @@
 """What goes wrong for a user, with the exit code that tells a script what it was."""
 
+from collections.abc import Iterable
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # numpy takes a while to import, and errors are needed at once
+    from spaces.problem import Problem
 
 
 class ExitCode(IntEnum):
@@ -18,9 +23,20 @@ class ExitCode(IntEnum):
 
 
 class AutotuneError(Exception):
-    """An error that the user can mend: the message says what was given, the rule, and what to do."""
+    """An error that the user can mend: the message says what was given, the rule, and what to do.
+
+    `problems` are all that is wrong with a file, each with its path; none if the error is not one of a file's content.
+    """
 
     exit_code = ExitCode.USAGE
+
+    def __init__(self, what: "str | Problem", problems: "Iterable[Problem]" = (), shown: int | None = None) -> None:
+        """Say `what` is wrong: one problem, or the title of several, `shown` of which the message lists."""
+        listed = tuple(problems)
+        self.problems = listed if isinstance(what, str) else (what,)
+        lines = [f"  {problem}" for problem in listed[:shown]]
+        more = [f"  ... and {len(listed) - len(lines)} more"] if len(lines) < len(listed) else []
+        super().__init__("\n".join([str(what), *lines, *more]))
 
 
 class StudyFileError(AutotuneError):

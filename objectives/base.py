@@ -11,6 +11,7 @@ import numpy as np
 from launchers import Job, JobStatus
 from objectives.kind import Runs
 from spaces import Configuration, Constraint, Parameter
+from spaces.problem import ProblemsError
 
 MetricKind = Literal["time", "rate", "other"]
 
@@ -269,5 +270,5 @@ class Plan:
     runs: Runs = "launched"
 
 
-class PlanError(Exception):
-    """A program cannot be tuned here as asked; the message says why and what to do, a line for each error."""
+class PlanError(ProblemsError):
+    """A program cannot be tuned here as asked; each problem says why and what to do, with its path if it has one."""

@@ -170,7 +170,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     if checked is not None:
         errors += missing_programs(checked)
     if errors or checked is None:
-        raise PlanError("\n".join(errors))
+        raise PlanError(errors)
     return planned(checked, files)
 
 

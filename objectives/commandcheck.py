@@ -1,35 +1,33 @@
 """What is wrong with the options of a command: everything at once, each with its path in the study file."""
 
-import difflib
 import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from objectives.commandoptions import AnswerOptions, CommandOptions, FileOptions, MetricOptions
+from objectives.commandoptions import CommandOptions, FileOptions
 from objectives.inputfile import MOST_BYTES, InputFile, name_error
 from objectives.templates import names_in, template_errors
+from objectives.validation import problems_in
+from spaces.problem import Problem
 
-_TABLES: Mapping[str, type[BaseModel]] = {"metrics": MetricOptions, "answer": AnswerOptions, "files": FileOptions}
 
-
-def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[InputFile, ...], list[str]]:
+def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[InputFile, ...], list[Problem]]:
     """Return the options, the files that they tell of, and what is wrong; None if too much is to go on.
 
     Where some options are wrong, the others are checked nevertheless.
     """
-    errors: list[str] = []
+    errors: list[Problem] = []
     left = dict(options)
     while True:
         try:
             checked = CommandOptions.model_validate(left)
         except ValidationError as error:
-            items = error.errors(include_url=False)
-            errors += [_sentence(item) for item in items]
-            wrong = {str(item["loc"][0]) for item in items}
+            errors += problems_in(error, CommandOptions, "options")
+            wrong = {str(item["loc"][0]) for item in error.errors()}
             if not wrong <= left.keys() or wrong & {"argv", "prepare"}:
                 return None, (), errors
             left = {name: value for name, value in left.items() if name not in wrong}
@@ -53,7 +51,7 @@ def mentions(options: CommandOptions, files: tuple[InputFile, ...]) -> dict[str,
     return found
 
 
-def missing_programs(options: CommandOptions) -> list[str]:
+def missing_programs(options: CommandOptions) -> list[Problem]:
     """Return the programs that are not on this machine, a sentence each.
 
     Those whose name holds a parameter are known only when it has a value, and those in the run's folder are made there.
@@ -63,7 +61,7 @@ def missing_programs(options: CommandOptions) -> list[str]:
         *((f"prepare.{i}.0", step[0]) for i, step in enumerate(options.prepare) if step),
     ]
     return [
-        f"program {program!r} is not there; give its full path, or `module load` it @ options.{place}"
+        Problem(f"program {program!r} is not there; give its full path, or `module load` it", f"options.{place}")
         for place, program in called
         if "{" not in program and not is_made(options, program) and shutil.which(program) is None
     ]
@@ -74,27 +72,13 @@ def is_made(options: CommandOptions, program: str) -> bool:
     return bool(options.prepare) and "/" in program and not Path(program).is_absolute()
 
 
-def _sentence(item: Mapping[str, Any]) -> str:
-    place = ".".join(map(str, item["loc"]))
-    if item["type"] == "extra_forbidden":
-        name = str(item["loc"][-1])
-        model = CommandOptions if len(item["loc"]) == 1 else _TABLES.get(str(item["loc"][0]), CommandOptions)
-        known = [field.alias or key for key, field in model.model_fields.items()]
-        close = difflib.get_close_matches(name, known, n=1)
-        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-        return f"unknown key{suggestion}; known: {', '.join(known)} @ options.{place}"
-    if item["type"] == "missing":
-        return f"required field missing @ options.{place}"
-    return f"{item['msg']}, got {item['input']!r} @ options.{place}"
-
-
-def _mistakes(options: CommandOptions) -> Iterator[str]:
+def _mistakes(options: CommandOptions) -> Iterator[Problem]:
     yield from _pattern_errors(options)
     yield from _figure_errors(options)
     yield from template_errors(_templates(options))
     for i, step in enumerate(options.prepare):
         if not step:
-            yield f"a command has at least the name of a program @ options.prepare.{i}"
+            yield Problem("a command has at least the name of a program", f"options.prepare.{i}")
     yield from _repeated("options.metrics", [metric.name for metric in options.metrics])
     yield from _repeated("options.files", [file.name for file in options.files])
 
@@ -110,13 +94,13 @@ def _templates(options: CommandOptions) -> Iterator[tuple[str, str]]:
         yield f"options.environment.{name}", text
 
 
-def _repeated(place: str, names: list[str]) -> Iterator[str]:
+def _repeated(place: str, names: list[str]) -> Iterator[Problem]:
     for i, name in enumerate(names):
         if name in names[:i]:
-            yield f"{name!r} is there twice: names must differ @ {place}.{i}.name"
+            yield Problem(f"{name!r} is there twice: names must differ", f"{place}.{i}.name")
 
 
-def _pattern_errors(options: CommandOptions) -> Iterator[str]:
+def _pattern_errors(options: CommandOptions) -> Iterator[Problem]:
     patterns = [
         *((f"options.success.{i}", text, 0) for i, text in enumerate(options.success)),
         *((f"options.failure.{i}", text, 0) for i, text in enumerate(options.failure)),
@@ -129,32 +113,32 @@ def _pattern_errors(options: CommandOptions) -> Iterator[str]:
         try:
             compiled = re.compile(text)
         except re.error as error:
-            yield f"{text!r} is not a regular expression: {error} @ {path}"
+            yield Problem(f"{text!r} is not a regular expression: {error}", path)
             continue
         if groups and compiled.groups != groups:
-            yield f"{text!r} needs exactly one group, around the number; it has {compiled.groups} @ {path}"
+            yield Problem(f"{text!r} needs exactly one group, around the number; it has {compiled.groups}", path)
 
 
-def _figure_errors(options: CommandOptions) -> Iterator[str]:
+def _figure_errors(options: CommandOptions) -> Iterator[Problem]:
     read_ones = [
         *((f"options.metrics.{i}", metric) for i, metric in enumerate(options.metrics)),
         *([("options.answer", options.answer)] if options.answer else []),
     ]
     for place, one in read_ones:
         if not one.pattern and not one.json_path:
-            yield f"how is {one.name} read? give a pattern, or a path into JSON as json @ {place}.pattern"
+            yield Problem(f"how is {one.name} read? give a pattern, or a path into JSON as json", f"{place}.pattern")
         elif one.pattern and one.json_path:
-            yield f"{one.name} is read by its pattern or as json: leave one of the two out @ {place}.json"
+            yield Problem(f"{one.name} is read by its pattern or as json: leave one of the two out", f"{place}.json")
         if one.file is not None and (error := name_error(one.file)):
-            yield f"{error} @ {place}.file"
+            yield Problem(error, f"{place}.file")
     for i, name in enumerate(options.outputs):
         if error := name_error(name):
-            yield f"{error} @ options.outputs.{i}"
+            yield Problem(error, f"options.outputs.{i}")
 
 
-def _input_files(options: CommandOptions) -> tuple[tuple[InputFile, ...], list[str]]:
+def _input_files(options: CommandOptions) -> tuple[tuple[InputFile, ...], list[Problem]]:
     found: list[InputFile] = []
-    errors: list[str] = []
+    errors: list[Problem] = []
     for i, file in enumerate(options.files):
         place = f"options.files.{i}"
         wrong = [*_file_errors(file, place)]
@@ -163,25 +147,26 @@ def _input_files(options: CommandOptions) -> tuple[tuple[InputFile, ...], list[s
                 made = file.with_text(_text(Path(file.template)))
             except (OSError, ValueError) as error:
                 why = error.strerror if isinstance(error, OSError) else error
-                wrong.append(f"cannot read {file.template}: {why} @ {place}.template")
+                wrong.append(Problem(f"cannot read {file.template}: {why}", f"{place}.template"))
             else:
                 found.append(made)
-                wrong += made.errors(f"{place}.template")
+                wrong += made.problems(f"{place}.template")
         elif not wrong and file.text is not None:
             made = file.with_text(file.text)
             found.append(made)
-            wrong += made.errors(f"{place}.text")
+            wrong += made.problems(f"{place}.text")
         errors += wrong
     return tuple(found), errors
 
 
-def _file_errors(file: FileOptions, place: str) -> Iterator[str]:
+def _file_errors(file: FileOptions, place: str) -> Iterator[Problem]:
     if error := name_error(file.name):
-        yield f"{error} @ {place}.name"
+        yield Problem(error, f"{place}.name")
     if (file.template is None) == (file.text is None):
-        yield f"a file has a template (a path) or a text: exactly one of the two @ {place}.template"
+        yield Problem("a file has a template (a path) or a text: exactly one of the two", f"{place}.template")
     if len(file.delimiters) not in {0, 2} or not all(file.delimiters):
-        yield f'delimiters are two, as in ["@", "@"], or none, [], got {file.delimiters!r} @ {place}.delimiters'
+        wrong = f'delimiters are two, as in ["@", "@"], or none, [], got {file.delimiters!r}'
+        yield Problem(wrong, f"{place}.delimiters")
 
 
 def _text(path: Path) -> str:

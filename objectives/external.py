@@ -26,6 +26,7 @@ from objectives.base import (
 from objectives.jsonline import json_object
 from objectives.options import read_options
 from spaces import Configuration
+from spaces.problem import Problem
 
 
 class _Section(BaseModel):
@@ -138,8 +139,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     names = [metric.name for metric in checked.metrics]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        msg = f"two metrics are called {', '.join(twice)} @ options.metrics"
-        raise PlanError(msg)
+        msg = f"two metrics are called {', '.join(twice)}"
+        raise PlanError(Problem(msg, "options.metrics"))
     return Plan(
         objective=ExternalObjective(checked),
         parameters=(),

@@ -9,6 +9,7 @@ from launchers import STDERR, STDOUT
 from objectives.digest import text_digest
 from objectives.templates import filled_in, names_in, template_errors, written
 from spaces import Configuration
+from spaces.problem import Problem
 
 BRACES = ("{", "}")
 
@@ -55,16 +56,16 @@ class InputFile:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(self.filled(configuration), encoding="utf-8", newline="")
 
-    def errors(self, place: str) -> list[str]:
+    def problems(self, place: str) -> list[Problem]:
         """Return what is wrong with its text, each with the number of its line; `place` is that of the text."""
         if self.delimiters != BRACES:
             return []
         hint = 'delimiters = ["@", "@"] is for files full of braces'
         lines = ((number, line.rstrip("\n")) for number, line in enumerate(self._lines(), start=1))
         return [
-            f"line {number} of {self.name}: {error.removesuffix(' @ ')}; {hint} @ {place}"
+            Problem(f"line {number} of {self.name}: {problem.message}; {hint}", place)
             for number, line in lines
-            for error in template_errors([("", line)])
+            for problem in template_errors([(place, line)])
         ]
 
     @property

@@ -1,12 +1,14 @@
 """Options of a study file, checked by a model: what is the same for every objective that ships with a space."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from objectives.base import PlanError
+from objectives.validation import problem_of
+from spaces.parameters.errors import did_you_mean
+from spaces.problem import Problem
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -20,15 +22,12 @@ def read_options(model: type[_Model], options: Mapping[str, Any], program: str) 
     try:
         return model.model_validate(dict(options))
     except ValidationError as error:
-        lines = [_sentence(item, model, program) for item in error.errors(include_url=False)]
-        raise PlanError("\n".join(lines)) from None
+        raise PlanError(_problem(item, model, program) for item in error.errors(include_url=False)) from None
 
 
-def _sentence(item: Mapping[str, Any], model: type[BaseModel], program: str) -> str:
-    place = ".".join(map(str, item["loc"]))
-    if item["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(place, model.model_fields, n=1)
-        suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-        known = ", ".join(model.model_fields)
-        return f"{program} has no option {place!r}{suggestion}; known: {known} @ options.{place}"
-    return f"{item['msg']}, got {item['input']!r} @ options.{place}"
+def _problem(item: Mapping[str, Any], model: type[BaseModel], program: str) -> Problem:
+    if item["type"] != "extra_forbidden" or len(item["loc"]) > 1:
+        return problem_of(item, model, "options")
+    name, known = str(item["loc"][0]), model.model_fields
+    close = did_you_mean(name, known)
+    return Problem(f"{program} has no option {name!r}{close}; known: {', '.join(known)}", f"options.{name}")

@@ -4,6 +4,7 @@ import string
 from collections.abc import Iterable
 
 from spaces import Configuration, Value
+from spaces.problem import Problem
 
 
 def filled_in(template: str, configuration: Configuration) -> str | None:
@@ -28,16 +29,18 @@ def names_in(template: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(template) if name}
 
 
-def template_errors(templates: Iterable[tuple[str, str]]) -> list[str]:
+def template_errors(templates: Iterable[tuple[str, str]]) -> list[Problem]:
     """Return what is wrong with templates, each given with its path in the study file."""
     found = []
     for path, text in templates:
         try:
             names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
         except ValueError as error:
-            found.append(f"{text!r}: {error}; write {{{{ for a brace @ {path}")
+            found.append(Problem(f"{text!r}: {error}; write {{{{ for a brace", path))
             continue
         found.extend(
-            f"{text!r}: {name!r} is not the name of a parameter @ {path}" for name in names if not name.isidentifier()
+            Problem(f"{text!r}: {name!r} is not the name of a parameter", path)
+            for name in names
+            if not name.isidentifier()
         )
     return found

@@ -18,13 +18,14 @@ A float has `low`, `high`, `log` and `points`; a choice has `values`; a flag has
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spaces.expressions.constant import constant_value
 from spaces.parameters.constraint import Constraint
 from spaces.parameters.errors import ExpressionError, SpaceError, did_you_mean
 from spaces.parameters.parameter import DEFAULT_POINTS, Choice, Flag, Float, Integer, Parameter, Value
+from spaces.problem import Problem
 from spaces.space import Space
 
 _COMMON = ("type", "default", "optional", "when", "help")
@@ -46,12 +47,12 @@ def parameters_from_tables(
         SpaceError: everything that is wrong, each with its place: `required field missing @
         space.parameters.np.high`.
     """
-    errors: list[str] = []
+    errors: list[Problem] = []
     parameters: list[Parameter] = []
     for name, table in tables.items():
         where = f"{path}.parameters.{name}"
         if not isinstance(table, Mapping):
-            errors.append(f"must be a table, not {table!r} @ {where}")
+            errors.append(Problem(f"must be a table, not {table!r}", where))
             continue
         reader = _Reader(table, facts, where)
         parameter = reader.parameter(name)
@@ -69,12 +70,12 @@ def constraints_from_tables(tables: Sequence[Any], path: str = "space") -> tuple
     Raises:
         SpaceError: everything that is wrong, each with its place.
     """
-    errors: list[str] = []
+    errors: list[Problem] = []
     constraints: list[Constraint] = []
     for number, table in enumerate(tables):
         where = f"{path}.constraints[{number}]"
         if not isinstance(table, Mapping):
-            errors.append(f"must be a table, not {table!r} @ {where}")
+            errors.append(Problem(f"must be a table, not {table!r}", where))
             continue
         reader = _Reader(table, {}, where)
         reader.refuse_unknown(("name", "rule", "reason"))
@@ -98,17 +99,17 @@ def space_from_tables(
     Raises:
         SpaceError: everything that is wrong with the tables; or, if they are well formed, with the space.
     """
-    errors: list[str] = []
+    errors: list[Problem] = []
     read_parameters: tuple[Parameter, ...] = ()
     read_constraints: tuple[Constraint, ...] = ()
     try:
         read_parameters = parameters_from_tables(parameters, facts or {}, path)
     except SpaceError as error:
-        errors += error.errors
+        errors += error.problems
     try:
         read_constraints = constraints_from_tables(constraints, path)
     except SpaceError as error:
-        errors += error.errors
+        errors += error.problems
     if errors:
         raise SpaceError(errors)
     return Space(read_parameters, read_constraints, facts or {})
@@ -121,7 +122,7 @@ class _Reader:
     table: Mapping[str, Any]
     facts: Mapping[str, Value]
     where: str
-    errors: list[str] = field(default_factory=list)
+    errors: list[Problem] = field(default_factory=list)
 
     def parameter(self, name: str) -> Parameter | None:
         kind = self.text("type")
@@ -139,7 +140,7 @@ class _Reader:
         try:
             return make(**common)
         except SpaceError as error:
-            self.errors += [f"{problem} @ {self.where}" for problem in error.errors]
+            self.errors += [replace(problem, path=self.where) for problem in error.problems]
             return None
 
     def common(self, kind: str) -> dict[str, Any]:
@@ -191,7 +192,7 @@ class _Reader:
         return lambda **common: Flag(name, **common)
 
     def fail(self, problem: str, key: str) -> None:
-        self.errors.append(f"{problem} @ {self.where}.{key}")
+        self.errors.append(Problem(problem, f"{self.where}.{key}"))
 
     def refuse_unknown(self, known: Sequence[str]) -> None:
         for key in self.table:
@@ -250,5 +251,5 @@ class _Reader:
         try:
             return constant_value(text.removeprefix("="), self.facts)
         except ExpressionError as error:
-            self.errors.append(f"{error.problem} @ {self.where}.{key}" + str(error).removeprefix(error.problem))
+            self.errors.append(Problem(str(error), f"{self.where}.{key}"))
             return None

@@ -3,12 +3,10 @@
 import importlib.resources
 import os
 import re
-import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from autotune.batch.reserved_directives import refused
 from autotune.durations import parse_duration_s
@@ -19,11 +17,12 @@ from autotune.machines.facts import Facts
 from autotune.machines.identity import config_folder
 from autotune.machines.this_machine import Machine
 from autotune.studyfile import NAME
-from autotune.tomlfiles.errors import explain
+from autotune.tomlfiles import reading as tomlfiles
 from launchers.mpi import MpiFlavour, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.site import Site
 from spaces.parameters.errors import did_you_mean
+from spaces.problem import Problem
 
 _LONGEST_S = 366 * 86400.0
 _LONGEST_PAUSE_S = 86400.0
@@ -153,7 +152,7 @@ def find_cluster(name_or_path: str | None, scheduler: str | None = None) -> Clus
         SiteError: there is none, its file has errors, or it has another scheduler than was asked for.
     """
     path = _path(name_or_path)
-    cluster = _cluster(_checked(_table(path, ()), path), path)
+    cluster = _cluster(tomlfiles.checked(_table(path, ()), SiteFile, str(path), SiteError), path)
     if scheduler is not None and cluster.site.scheduler != scheduler:
         has = f"site {cluster.site.name!r} ({path}) has {cluster.site.scheduler}"
         msg = f"{has}, asked for was {scheduler}; leave --launcher out, or give another --site"
@@ -197,21 +196,13 @@ def _path(name_or_path: str | None, beside: Path | None = None) -> Path:
 
 def _table(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     """Return the table of a file over that of its base."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"cannot read the site file {path}: {error.strerror}"
-        raise SiteError(msg) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        msg = f"{path} is not a TOML file: {error}"
-        raise SiteError(msg) from error
+    table = tomlfiles.read(path, "site file", SiteError)
     base = table.pop("base", None)
     if base is None:
         return {"name": _name(path), **table}
     below = _path(str(base), path)
     if below.resolve() in {one.resolve() for one in (path, *above)}:
-        msg = f"{path}: it is its own base, by way of {below} @ base"
-        raise SiteError(msg)
+        raise SiteError(Problem(f"{path}: it is its own base, by way of {below}", "base"))
     name = {} if path == user_file() else {"name": _name(path)}
     return {**_table(below, (path, *above)), **name, **table}
 
@@ -221,30 +212,18 @@ def _name(path: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("._-") or "site"
 
 
-def _checked(table: Mapping[str, Any], path: Path) -> SiteFile:
-    try:
-        return SiteFile.model_validate(table)
-    except ValidationError as error:
-        lines = [explain(item, SiteFile) for item in error.errors(include_url=False)]
-        plural = "error" if len(lines) == 1 else "errors"
-        msg = "\n".join([f"{path}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
-        raise SiteError(msg) from None
-
-
 def _cluster(file: SiteFile, path: Path) -> Cluster:
     try:
         machine = find_machine(file.machine)
         machine.for_nodes(file.nodes)
     except MachineError as error:
-        msg = f"{path}: {error} @ machine"
-        raise SiteError(msg) from error
+        raise SiteError(Problem(f"{path}: {error}", "machine")) from error
     cores = machine.cpu.cores_per_node
     # What a node has is more than a job may ask for: the system's part is missing.
     memory = None if file.memory_per_node_gib is None else int(file.memory_per_node_gib * 2**30)
     if cores is None or (memory or machine.memory.bytes) is None:
         missing = "its cores (cpu.cores_per_node)" if cores is None else "its memory (or give memory_per_node_gib)"
-        msg = f"{path}: the description of {file.machine!r} does not say {missing} @ machine"
-        raise SiteError(msg)
+        raise SiteError(Problem(f"{path}: the description of {file.machine!r} does not say {missing}", "machine"))
     site = Site(
         scheduler=file.scheduler,
         name=file.name,

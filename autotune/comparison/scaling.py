@@ -20,6 +20,7 @@ from autotune.studyfile import ScalingSection, StudyFile
 from objectives.base import Metric
 from objectives.digest import text_digest
 from spaces import Configuration, Space
+from spaces.problem import Problem
 
 Kind = Literal["strong", "weak"]
 
@@ -54,13 +55,13 @@ def variants(base: Configuration, space: Space, section: ScalingSection) -> list
     known = {parameter.name: parameter for parameter in space.parameters}
     missing = [name for name in (section.processes, section.work) if name and (name not in known or name not in base)]
     if missing:
-        msg = f"the space has no {', '.join(map(repr, missing))} that is always set @ scaling"
-        raise StudyFileError(msg)
+        msg = f"the space has no {', '.join(map(repr, missing))} that is always set"
+        raise StudyFileError(Problem(msg, "scaling"))
     names = [name for name in (section.processes, section.work) if name]
     no_numbers = [name for name in names if not all(type(value) is int for value in known[name].values)]
     if no_numbers:
-        msg = f"{', '.join(no_numbers)} must be a whole number to be scaled @ scaling"
-        raise StudyFileError(msg)
+        msg = f"{', '.join(no_numbers)} must be a whole number to be scaled"
+        raise StudyFileError(Problem(msg, "scaling"))
     found: list[tuple[Kind, int, Configuration]] = []
     for count in sorted(map(int, known[section.processes].values)):
         strong = {**base, section.processes: count}
@@ -91,8 +92,8 @@ def scale(  # noqa: PLR0913  by keyword
         CannotRunHereError: there is no configuration to use yet.
     """
     if study.scaling is None:
-        msg = 'the study file does not say which parameter counts processes: [scaling] processes = "np" @ scaling'
-        raise StudyFileError(msg)
+        msg = 'the study file does not say which parameter counts processes: [scaling] processes = "np"'
+        raise StudyFileError(Problem(msg, "scaling"))
     if base is None:
         msg = "no configuration of this study has worked yet: there is nothing to scale"
         raise CannotRunHereError(msg)

@@ -3,19 +3,19 @@
 Everything but the name may be missing: what is not known is left out, never guessed.
 """
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from autotune.errors import AutotuneError
 from autotune.machines.facts import Facts, flat_facts
 from autotune.studyfile import NAME
+from autotune.tomlfiles import reading as tomlfiles
 from autotune.tomlfiles import write as tomltext
-from autotune.tomlfiles.errors import explain
 from spaces.parameters.errors import did_you_mean
+from spaces.problem import Problem
 
 Count = Annotated[int, Field(ge=1)]
 Bytes = Annotated[int, Field(ge=1)]
@@ -196,15 +196,7 @@ def load(path: Path) -> MachineDescription:
     Raises:
         MachineError: it cannot be read, is not TOML, or has errors: all of them at once, each with its path.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"cannot read the machine file {path}: {error.strerror}"
-        raise MachineError(msg) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        msg = f"{path} is not a TOML file: {error}"
-        raise MachineError(msg) from error
-    return parse({"name": path.stem, **table}, str(path))
+    return parse({"name": path.stem, **tomlfiles.read(path, "machine file", MachineError)}, str(path))
 
 
 def parse(table: Mapping[str, Any], source: str) -> MachineDescription:
@@ -213,17 +205,7 @@ def parse(table: Mapping[str, Any], source: str) -> MachineDescription:
     Raises:
         MachineError: all errors at once, each with its path; `source` names the file.
     """
-    lines = []
-    try:
-        machine = MachineDescription.model_validate(dict(table))
-    except ValidationError as error:
-        lines = [explain(item, MachineDescription) for item in error.errors(include_url=False)]
-    lines += _source_errors(table)
-    if lines:
-        plural = "error" if len(lines) == 1 else "errors"
-        msg = "\n".join([f"{source}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
-        raise MachineError(msg)
-    return machine
+    return tomlfiles.checked(table, MachineDescription, source, MachineError, _unknown_sources(table))
 
 
 def sections() -> dict[str, type[BaseModel]]:
@@ -240,7 +222,7 @@ def sections() -> dict[str, type[BaseModel]]:
     }
 
 
-def _source_errors(table: Mapping[str, Any]) -> list[str]:
+def _unknown_sources(table: Mapping[str, Any]) -> list[Problem]:
     """Say which sources belong to nothing: pydantic checks them only if the rest is right."""
     named = table.get("sources", {})
     if not isinstance(named, Mapping):
@@ -248,7 +230,9 @@ def _source_errors(table: Mapping[str, Any]) -> list[str]:
     tables = {name: value for name, value in table.items() if name in sections() and isinstance(value, Mapping)}
     known = {*tables, *(f"{name}.{key}" for name, keys in tables.items() for key in keys)}
     return [
-        f"no such fact here{did_you_mean(path, known)}; give the path of a fact or of a section @ sources.{path}"
+        Problem(
+            f"no such fact here{did_you_mean(path, known)}; give the path of a fact or of a section", f"sources.{path}"
+        )
         for path in named
         if path not in known
     ]

@@ -21,6 +21,7 @@ from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError
 from spaces import Configuration, Constraint, Parameter, Space, SpaceError, Value
+from spaces.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
     """
     facts = {name: value for name, value in target.facts.items() if name in FACTS}
     if "cores" not in facts:
-        msg = f"the description of {target.machine!r} does not say its cores @ cpu.cores_per_node"
-        raise CannotRunHereError(msg)
+        msg = f"the description of {target.machine!r} does not say its cores"
+        raise CannotRunHereError(Problem(msg, "cpu.cores_per_node"))
     try:
         plan = registry.plan(
             study.objective,

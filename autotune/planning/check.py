@@ -9,19 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from autotune import studyfile
-from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.errors import AutotuneError, CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
-from autotune.studyfile.space import StudySpaceError, space_of
-from autotune.tomlfiles.errors import explain
+from autotune.studyfile.space import space_of
 from autotune.tomlfiles.lines import lines_of
-from autotune.tomlfiles.problem import Problem, located
+from autotune.tomlfiles.located import located
 from launchers import Job, Launcher, LaunchError
 from objectives import registry
 from objectives.base import Context, Metric, Plan, PlanError
@@ -29,6 +26,7 @@ from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
 from spaces import Configuration, Space
 from spaces.parameters.errors import did_you_mean
+from spaces.problem import ConditionProblem, ConstraintProblem, Problem
 
 RUN_FOLDER = "RUN-FOLDER"
 """What the folder of a run is called before there is one."""
@@ -75,29 +73,19 @@ def check(path: Path, changes: Iterable[str], machine: Machine, launcher: Launch
         found.mistakes.append(Problem(f"not a TOML file: {error}"))
         return found
     table = {"name": path.stem, **with_absolute_paths(table, path.parent)}
-    constraints = _constraints(table)
-    _Examination(found, machine, launcher, lines_of(text), constraints).examine(table, changes)
+    _Examination(found, machine, launcher, lines_of(text)).examine(table, changes)
     found.mistakes.sort(key=lambda problem: problem.line or 0)
     return found
 
 
-def _constraints(table: Mapping[str, Any]) -> dict[str, int]:
-    space = table.get("space")
-    listed = space.get("constraints") if isinstance(space, dict) else None
-    if not isinstance(listed, list):
-        return {}
-    return {str(one["name"]): place for place, one in enumerate(listed) if isinstance(one, dict) and "name" in one}
-
-
 @dataclass(frozen=True)
 class _Examination:
-    """One checkup on its way; `places` are lines of the file by path, `constraints` places of constraints by name."""
+    """One checkup on its way; `places` are the lines of the file by path."""
 
     found: CheckReport
     machine: Machine
     launcher: Launcher
     places: Mapping[str, int]
-    constraints: Mapping[str, int]
 
     def examine(self, table: dict[str, Any], changes: Iterable[str]) -> None:
         study = self._study(table, changes)
@@ -114,20 +102,22 @@ class _Examination:
         self.found.notes += plan.notes
         self.found.warnings += _warnings(study, plan, self.found.space)
 
-    def _wrong(self, *errors: str) -> None:
-        self.found.mistakes += [located(error, self.places, self.constraints) for error in errors]
+    def _wrong(self, problems: Iterable[Problem]) -> None:
+        self.found.mistakes += [located(problem, self.places) for problem in problems]
+
+    def _missing(self, problems: Iterable[Problem]) -> None:
+        self.found.missing += [located(problem, self.places) for problem in problems]
 
     def _study(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
         """Return what the study's own model makes of the table; what is wrong in it has its defaults."""
         try:
             return studyfile.changed(table, changes, "study")
         except StudyFileError as error:
-            if not isinstance(error.__context__, ValidationError):
-                self._wrong(str(error))
+            self._wrong(_all(error))
+            if not error.problems:
                 return None
-            items = error.__context__.errors(include_url=False)
-        self._wrong(*(explain(item, StudyFile) for item in items))
-        left = {key: value for key, value in table.items() if key not in {item["loc"][0] for item in items}}
+            wrong = {(problem.path or "").partition(".")[0] for problem in error.problems}
+        left = {key: value for key, value in table.items() if key not in wrong}
         left.setdefault("name", "study")
         if "argv" in (left.get("options") or {}):
             left.setdefault("objective", registry.COMMAND)
@@ -144,29 +134,27 @@ class _Examination:
         try:
             check_sampler(study.sampler)
         except StudyFileError as error:
-            self._wrong(*str(error).splitlines())
+            self._wrong(_all(error))
         except CannotRunHereError as error:
-            self.found.missing.append(located(str(error), self.places, {}))
+            self._missing(_all(error))
 
     def _command(self, study: StudyFile) -> Plan | None:
         checked, files, errors = read(study.options)
-        self._wrong(*errors)
+        self._wrong(errors)
         for name, changed in study.workloads.items():
-            other = read({**study.options, **changed})[2]
-            self._wrong(*(e.replace("@ options.", f"@ workloads.{name}.") for e in other if e not in errors))
+            others = read({**study.options, **changed})[2]
+            self._wrong(_of_workload(name, problem) for problem in others if problem not in errors)
         if checked is None:
             return None
-        self.found.missing += [located(error, self.places, {}) for error in missing_programs(checked)]
+        self._missing(missing_programs(checked))
         known = set(study.space.parameters)
         places = {}
         with suppress(ValueError):  # a template that cannot be read was told of
             places = mentions(checked, files)
         self._wrong(
-            *(
-                f"the space has no parameter {name!r}{did_you_mean(name, known)}, which is mentioned here @ {place}"
-                for name, place in places.items()
-                if name not in known
-            )
+            Problem(f"the space has no parameter {name!r}{did_you_mean(name, known)}, which is mentioned here", place)
+            for name, place in places.items()
+            if name not in known
         )
         if errors:
             return Plan(CommandObjective(checked, files), (), (), {}, {})
@@ -188,12 +176,13 @@ class _Examination:
                     folder=folder,
                 )
             except PlanError as error:
-                known = registry.is_known(study.objective)
-                for line in str(error).splitlines():
-                    problem = located(line if known else f"{line} @ objective", self.places, {})
-                    (self.found.missing if problem.path is None else self.found.mistakes).append(problem)
+                if not registry.is_known(study.objective):
+                    self._wrong(replace(problem, path="objective") for problem in error.problems)
+                else:
+                    self._wrong(problem for problem in error.problems if problem.path is not None)
+                    self._missing(problem for problem in error.problems if problem.path is None)
             except StudyFileError as error:
-                self._wrong(*str(error).splitlines())
+                self._wrong(_all(error))
         return None
 
     def _space(self, study: StudyFile, plan: Plan | None) -> None:
@@ -203,8 +192,8 @@ class _Examination:
         known = _NO_PLAN if plan is None else replace(plan, mentioned=())
         try:
             space = space_of(study, known, self.machine.facts)
-        except StudySpaceError as error:
-            self._wrong(*error.errors)
+        except StudyFileError as error:
+            self._wrong(_in_file(problem, study) for problem in error.problems)
         else:
             if plan is not None:
                 self.found.space = space
@@ -223,6 +212,27 @@ class _Examination:
                 self.found.command = self.launcher.shown(job).replace(os.fspath(folder), RUN_FOLDER)
             except LaunchError as error:
                 self.found.missing.append(Problem(str(error)))
+
+
+def _all(error: AutotuneError) -> tuple[Problem, ...]:
+    return error.problems or (Problem(str(error)),)
+
+
+def _of_workload(name: str, problem: Problem) -> Problem:
+    """Return a problem of a study's options as one of the workload that changes them."""
+    path = problem.path or ""
+    return replace(problem, path=f"workloads.{name}.{path.removeprefix('options.')}")
+
+
+def _in_file(problem: Problem, study: StudyFile) -> Problem:
+    """Return a problem of the space with its path in the study file, which a rule does not know."""
+    if isinstance(problem, ConditionProblem):
+        return Problem(problem.message, f"space.parameters.{problem.parameter}.when")
+    if isinstance(problem, ConstraintProblem):
+        places = {constraint["name"]: place for place, constraint in enumerate(study.space.constraints)}
+        place = places.get(problem.constraint)
+        return Problem(problem.message, None if place is None else f"space.constraints.{place}.rule")
+    return problem
 
 
 def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str]:

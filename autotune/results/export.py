@@ -15,6 +15,7 @@ from autotune.storage.address import storage_url
 from objectives.base import FailureKind
 from objectives.replay.options import ReplayOptions
 from spaces import Space, SpaceError
+from spaces.problem import Problem
 
 if TYPE_CHECKING:
     from autotune.storage.study_store import StudyStore
@@ -61,8 +62,8 @@ def resolved(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if options.get("study") is None:
         return dict(options)
     if not isinstance(options["study"], str) or not isinstance(options.get("table"), str):
-        msg = "a replay of a stored study has its storage as `table` and its name as `study`, both text @ options"
-        raise StudyFileError(msg)
+        msg = "a replay of a stored study has its storage as `table` and its name as `study`, both text"
+        raise StudyFileError(Problem(msg, "options"))
     store = StudyStore.read(storage_url(options["table"]), options["study"])
     definition = store.definition
     rows = exported(store)

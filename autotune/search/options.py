@@ -7,6 +7,7 @@ from typing import Any
 from optuna.samplers import BaseSampler
 
 from spaces.parameters.errors import did_you_mean
+from spaces.problem import Problem
 
 _SIMPLE: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
@@ -24,22 +25,22 @@ _SIMPLE: Mapping[str, tuple[type, ...]] = {
 _OURS = ("self", "seed")
 
 
-def argument_errors(made: type[BaseSampler], options: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with `options` as arguments of `made`, a sentence each, with the path in the study file."""
+def argument_errors(made: type[BaseSampler], options: Mapping[str, Any]) -> list[Problem]:
+    """Return what is wrong with `options` as arguments of `made`, each with its path in the study file."""
     known = _parameters(made)
     errors = []
     for name, value in options.items():
-        place = f"@ sampler.options.{name}"
+        wrong = ""
         if name == "seed":
-            errors.append(f"the seed is that of the study, sampler.seed {place}")
+            wrong = "the seed is that of the study, sampler.seed"
         elif name not in known and not _takes_any(made):
-            errors.append(
-                f"{made.__name__} has no option {name!r}{did_you_mean(name, known)}; {_listed(known)} {place}"
-            )
+            wrong = f"{made.__name__} has no option {name!r}{did_you_mean(name, known)}; {_listed(known)}"
         elif name in known and not _fits(value, known[name].annotation):
-            errors.append(f"must be {known[name].annotation}, got {value!r} {place}")
+            wrong = f"must be {known[name].annotation}, got {value!r}"
+        if wrong:
+            errors.append(Problem(wrong, f"sampler.options.{name}"))
     needed = [name for name, one in known.items() if one.default is inspect.Parameter.empty and name not in options]
-    errors += [f"{made.__name__} needs an option {name!r} @ sampler.options" for name in needed]
+    errors += [Problem(f"{made.__name__} needs an option {name!r}", "sampler.options") for name in needed]
     return errors
 
 

@@ -21,6 +21,7 @@ from autotune.search.optuna_adapter import AdaptedSampler
 from autotune.studyfile import SamplerSection
 from spaces import Space, SpaceError
 from spaces.parameters.errors import did_you_mean
+from spaces.problem import Problem
 
 _OWN = ("autotune", "random", "exhaustive")
 _OPTUNA = {"tpe": "TPESampler", "gp": "GPSampler", "cmaes": "CmaEsSampler"}
@@ -52,8 +53,7 @@ def sampler_of(space: Space, settings: SamplerSection, waiting: Callable[[], int
     try:
         return ExhaustiveSampler(space)
     except SpaceError as error:
-        msg = f"{error} @ sampler.name"
-        raise StudyFileError(msg) from None
+        raise StudyFileError(Problem(str(error), "sampler.name")) from None
 
 
 def check_sampler(settings: SamplerSection) -> InnerSampler | None:
@@ -65,8 +65,8 @@ def check_sampler(settings: SamplerSection) -> InnerSampler | None:
     """
     if settings.name in _OWN:
         if settings.options:
-            msg = f"sampler {settings.name!r} has no options, got {', '.join(settings.options)} @ sampler.options"
-            raise StudyFileError(msg)
+            msg = f"sampler {settings.name!r} has no options, got {', '.join(settings.options)}"
+            raise StudyFileError(Problem(msg, "sampler.options"))
         return None
     if settings.name.startswith(_HUB):
         return _from_hub(settings)
@@ -86,11 +86,11 @@ def _optuna_class(name: str) -> type[BaseSampler]:
     classes = [getattr(optuna.samplers, known) for known in optuna.samplers.__all__]
     found = {one.__name__: one for one in classes if _is_sampler(one) and one.__name__ not in _USELESS}
     if name in _USELESS:
-        msg = f"{name} cannot be used over a valid set: {_USELESS[name]} @ sampler.name"
-        raise StudyFileError(msg)
+        msg = f"{name} cannot be used over a valid set: {_USELESS[name]}"
+        raise StudyFileError(Problem(msg, "sampler.name"))
     if name not in found:
-        msg = f"Optuna has no sampler {name!r}{did_you_mean(name, found)}; it has {', '.join(found)} @ sampler.name"
-        raise StudyFileError(msg)
+        msg = f"Optuna has no sampler {name!r}{did_you_mean(name, found)}; it has {', '.join(found)}"
+        raise StudyFileError(Problem(msg, "sampler.name"))
     return found[name]
 
 
@@ -98,8 +98,8 @@ def _check_installed(name: str, packages: tuple[str, ...]) -> None:
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
         what = " and ".join(missing)
-        msg = f"sampler {name!r} needs {what}: python -m pip install {' '.join(missing)} @ sampler.name"
-        raise CannotRunHereError(msg)
+        msg = f"sampler {name!r} needs {what}: python -m pip install {' '.join(missing)}"
+        raise CannotRunHereError(Problem(msg, "sampler.name"))
 
 
 def _from_hub(settings: SamplerSection) -> InnerSampler:
@@ -111,9 +111,9 @@ def _from_hub(settings: SamplerSection) -> InnerSampler:
         reason = " ".join(str(error).split()) or type(error).__name__
         msg = (
             f"OptunaHub's package {package!r} cannot be loaded: {reason}; it is fetched from GitHub when it is first "
-            "used: check its name on hub.optuna.org, the network, and that what it needs is installed @ sampler.name"
+            "used: check its name on hub.optuna.org, the network, and that what it needs is installed"
         )
-        raise CannotRunHereError(msg) from error
+        raise CannotRunHereError(Problem(msg, "sampler.name")) from error
     made = _hub_class(_samplers_in(module), package, name)
     return InnerSampler(_builder(made, settings), remembers=package not in _FORGETFUL_PACKAGES)
 
@@ -133,9 +133,9 @@ def _class_of_user(name: str) -> type[BaseSampler]:
         close = did_you_mean(place, (_OPTUNA_CLASS.removesuffix(":"), _HUB.removesuffix(":")))
         msg = (
             f"sampler {name!r}: module {place!r} cannot be imported{close}: {reason}; install its package in the "
-            "environment of autotune, or name its folder in PYTHONPATH @ sampler.name"
+            "environment of autotune, or name its folder in PYTHONPATH"
         )
-        raise CannotRunHereError(msg) from error
+        raise CannotRunHereError(Problem(msg, "sampler.name")) from error
     made = getattr(module, wanted, None)
     if _is_sampler(made):
         return made
@@ -143,11 +143,11 @@ def _class_of_user(name: str) -> type[BaseSampler]:
     there = ", ".join(known) or "none"
     if made is not None:
         rule = "is no sampler: it must be a class derived from optuna.samplers.BaseSampler, with all abstract methods"
-        msg = f"{wanted!r} in module {place!r} {rule}; the module has these samplers: {there} @ sampler.name"
+        msg = f"{wanted!r} in module {place!r} {rule}; the module has these samplers: {there}"
     else:
         close = did_you_mean(wanted, known)
-        msg = f"module {place!r} has no sampler {wanted!r}{close}; it has these: {there} @ sampler.name"
-    raise StudyFileError(msg)
+        msg = f"module {place!r} has no sampler {wanted!r}{close}; it has these: {there}"
+    raise StudyFileError(Problem(msg, "sampler.name"))
 
 
 def _samplers_in(module: ModuleType) -> dict[str, type[BaseSampler]]:
@@ -168,9 +168,9 @@ def _hub_class(own: Mapping[str, type[BaseSampler]], package: str, name: str) ->
     there = ", ".join(own) or "none"
     msg = (
         f"OptunaHub's package {package!r} has these samplers: {there}{did_you_mean(name, own)}; "
-        f"name one, optunahub:{package}:CLASS @ sampler.name"
+        f"name one, optunahub:{package}:CLASS"
     )
-    raise StudyFileError(msg)
+    raise StudyFileError(Problem(msg, "sampler.name"))
 
 
 def _builder(made: type[BaseSampler], settings: SamplerSection) -> Callable[[int], BaseSampler]:
@@ -181,12 +181,12 @@ def _builder(made: type[BaseSampler], settings: SamplerSection) -> Callable[[int
         try:
             build(0)
         except (TypeError, ValueError, ImportError) as error:
-            errors = [f"{made.__name__} refuses these options: {' '.join(str(error).split())} @ sampler.options"]
+            refusal = f"{made.__name__} refuses these options: {' '.join(str(error).split())}"
+            errors = [Problem(refusal, "sampler.options")]
         else:
             return build
-    lines = "\n".join(f"  {line}" for line in errors)
-    msg = f"sampler {settings.name!r} has errors:\n{lines}"
-    raise StudyFileError(msg)
+    msg = f"sampler {settings.name!r} has errors:"
+    raise StudyFileError(msg, errors)
 
 
 def _building(made: type[BaseSampler], arguments: Mapping[str, Any]) -> Callable[[int], BaseSampler]:

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from autotune.errors import StudyFileError
 from autotune.studyfile.model import StudyFile
 from autotune.studyfile.paths import with_absolute_paths
-from autotune.tomlfiles.errors import explain
+from autotune.tomlfiles import reading as tomlfiles
 from spaces.parameters.errors import did_you_mean
 
 
@@ -61,14 +59,7 @@ def read(path: Path) -> dict[str, Any]:
     Raises:
         StudyFileError: it is not readable, or not TOML.
     """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"cannot read the study file {path}: {error.strerror}"
-        raise StudyFileError(msg) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        msg = f"{path} is not a TOML file: {error}"
-        raise StudyFileError(msg) from error
+    return tomlfiles.read(path, "study file", StudyFileError)
 
 
 def changed(table: dict[str, Any], overrides: Iterable[str], source: str) -> StudyFile:
@@ -88,13 +79,7 @@ def parse(table: Mapping[str, Any], source: str) -> StudyFile:
     Raises:
         StudyFileError: all errors at once, each with its path; `source` names the file.
     """
-    try:
-        return StudyFile.model_validate(table)
-    except ValidationError as error:
-        lines = [explain(item, StudyFile) for item in error.errors(include_url=False)]
-        plural = "error" if len(lines) == 1 else "errors"
-        msg = "\n".join([f"{source}: {len(lines)} {plural}", *(f"  {line}" for line in lines)])
-        raise StudyFileError(msg) from None
+    return tomlfiles.checked(table, StudyFile, source, StudyFileError)
 
 
 def _apply(table: dict[str, Any], override: str) -> None:

@@ -1,6 +1,6 @@
 """The space of a study: what its objective brings, and what its file adds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from autotune.errors import StudyFileError
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
@@ -15,15 +15,7 @@ from spaces import (
     parameters_from_tables,
 )
 from spaces.parameters.errors import did_you_mean
-
-
-class StudySpaceError(StudyFileError):
-    """The space of a study is wrong: `errors` are all that is, with paths where they have one."""
-
-    def __init__(self, study: str, errors: Sequence[str]) -> None:
-        self.errors = tuple(errors)
-        lines = "\n".join(f"  {line}" for line in errors)
-        super().__init__(f"the space of study {study!r} has errors:\n{lines}")
+from spaces.problem import Problem
 
 
 def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Space:
@@ -32,39 +24,42 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
     `machine` are the facts of the machine.
 
     Raises:
-        StudySpaceError: the space has errors, or no valid configuration.
+        StudyFileError: the space has errors, or no valid configuration.
     """
     facts = {**machine, **plan.facts}
-    errors: list[str] = []
+    errors: list[Problem] = []
     parameters: tuple[Parameter, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     try:
         parameters = parameters_from_tables(study.space.parameters, facts)
     except SpaceError as error:
-        errors.extend(error.errors)
+        errors.extend(error.problems)
     try:
         constraints = constraints_from_tables(study.space.constraints)
     except SpaceError as error:
-        errors.extend(error.errors)
+        errors.extend(error.problems)
     known = {parameter.name for parameter in (*plan.parameters, *parameters)} | set(study.space.parameters)
     errors.extend(
-        f"the options mention {name!r}, but the space has no such parameter{did_you_mean(name, known)} @ options"
+        Problem(
+            f"the options mention {name!r}, but the space has no such parameter{did_you_mean(name, known)}", "options"
+        )
         for name in plan.mentioned
         if name not in known
     )
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
     if plan.runs == "told" and study.workloads:
-        errors.append("who asks is not told of another workload: give each a study of its own @ workloads")
+        errors.append(Problem("who asks is not told of another workload: give each a study of its own", "workloads"))
     if study.budget.workers > 1 and plan.facts.get("gpus"):
-        errors.append("trials on GPUs run one at a time: budget.workers = 1 @ budget.workers")
+        errors.append(Problem("trials on GPUs run one at a time: budget.workers = 1", "budget.workers"))
     if plan.unknown is not None:
-        errors.extend(f"{line} @ space.parameters" for line in plan.unknown(study.space.parameters))
+        errors.extend(Problem(line, "space.parameters") for line in plan.unknown(study.space.parameters))
     if study.stopping is not None and not plan.works_in_steps:
-        errors.append(
+        msg = (
             f"objective {study.objective!r} with these options cannot be stopped at a step (a target, or a budget of "
-            "time, ends a run by itself) @ stopping"
+            "time, ends a run by itself)"
         )
+        errors.append(Problem(msg, "stopping"))
     if not errors:
         own = {parameter.name: parameter for parameter in parameters}
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]
@@ -72,38 +67,40 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
             space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts)
             space.default()
         except SpaceError as error:
-            errors.extend(error.errors)
+            errors.extend(error.problems)
         else:
             return space
-    raise StudySpaceError(study.name, errors)
+    msg = f"the space of study {study.name!r} has errors:"
+    raise StudyFileError(msg, errors)
 
 
-def _auto_errors(study: StudyFile) -> list[str]:
+def _auto_errors(study: StudyFile) -> list[Problem]:
     """Say why nobody can tell when to stop: only our own sampler says what it still expects of one metric."""
     if not study.budget.auto:
         return []
-    rule, errors = f"trials = {AUTO!r}", []
+    rule, wrong = f"trials = {AUTO!r}", []
     if study.sampler.name != OWN_SAMPLER:
         why = f"needs the sampler {OWN_SAMPLER!r}, which knows what it still expects, got {study.sampler.name!r}"
-        errors.append(f"{rule} {why}; give a number of trials @ budget.trials")
+        wrong.append(f"{why}; give a number of trials")
     if study.stopping is not None:
-        errors.append(f"{rule} cannot be had with [stopping], whose brackets need a number of trials @ budget.trials")
+        wrong.append("cannot be had with [stopping], whose brackets need a number of trials")
     if study.tradeoff is not None:
-        errors.append(f"{rule} cannot be had with [tradeoff]: there is no single best to gain on @ budget.trials")
-    return errors
+        wrong.append("cannot be had with [tradeoff]: there is no single best to gain on")
+    return [Problem(f"{rule} {one}", "budget.trials") for one in wrong]
 
 
-def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[str]:
+def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[Problem]:
     if study.tradeoff is None:
         return []
     name, known = study.tradeoff.metric, [metric.name for metric in plan.objective.metrics[1:]]
-    errors = (
-        []
-        if name in known
-        else [f"the other metrics are {', '.join(known)}{did_you_mean(name, known)}, got {name!r} @ tradeoff.metric"]
-    )
+    errors = []
+    if name not in known:
+        msg = f"the other metrics are {', '.join(known)}{did_you_mean(name, known)}, got {name!r}"
+        errors.append(Problem(msg, "tradeoff.metric"))
     if study.workloads:
-        errors.append("a trade-off has no single winner to try on other workloads @ workloads")
+        errors.append(Problem("a trade-off has no single winner to try on other workloads", "workloads"))
     if study.stopping is not None:
-        errors.append("trials that are left early have no place in a trade-off: take [stopping] out @ tradeoff")
+        errors.append(
+            Problem("trials that are left early have no place in a trade-off: take [stopping] out", "tradeoff")
+        )
     return errors

@@ -13,6 +13,7 @@ from autotune.supervision import shim
 from autotune.supervision.desired_state import Order
 from autotune.supervision.problems import BrokenOrderError
 from autotune.supervision.reconcile import Ended
+from spaces.problem import Problem
 
 ORDER, STATUS = "order.json", "status.json"
 
@@ -93,7 +94,7 @@ class StudyFolder:
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            why = f"{first['msg']} @ {place}" if place else first["msg"]
+            why = str(Problem(first["msg"], place))
         else:
             if order.name == self.path.name:
                 return order

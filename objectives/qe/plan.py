@@ -62,7 +62,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     program = _find_program(checked.program, errors)
     deck, files = _read_input(checked, errors)
     if errors or program is None:
-        raise PlanError("\n".join(errors))
+        raise PlanError(errors)
     deck = _with_pseudo_folder(deck, files, folder)
     seen = _dry_run(program, deck, run_job, folder / "dry-run")
     facts = _space_facts(checked, machine, program, deck, seen)

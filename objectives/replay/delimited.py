@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
-from objectives.base import FailureKind
+from objectives.base import FailureKind, PlanError
 from objectives.replay.options import ReplayOptions, Scale, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
 from spaces import Value
+from spaces.problem import Problem
 
 _YES = frozenset({"1", "true", "yes", "ok", "done"})
 _NO = frozenset({"", "0", "false", "no"})
@@ -30,16 +31,15 @@ def read_csv(text: str, options: ReplayOptions) -> RecordedTable:
     """Return the table of a CSV file.
 
     Raises:
-        ValueError: everything that is wrong with it, a line each.
+        PlanError: everything that is wrong with it.
     """
     header, rows = read_lines(text)
     options = _as_exported(header, options)
     errors = _column_errors(header, options)
     if errors or options.metric is None or options.parameters is None:
-        raise ValueError("\n".join(errors))
+        raise PlanError(errors)
     if (wrong := wrong_lines(rows)) is not None:
-        msg = f"{wrong} @ options.table"
-        raise ValueError(msg)
+        raise PlanError(Problem(wrong, "options.table"))
     scale = scale_of(options, options.metric, None)
     columns = [typed([row[name] for row in rows]) for name in options.parameters]
     grouped: dict[Key, list[Row]] = {}
@@ -80,24 +80,26 @@ def _as_exported(header: Sequence[str], options: ReplayOptions) -> ReplayOptions
     return options.model_copy(update=missing)
 
 
-def _column_errors(header: Sequence[str], options: ReplayOptions) -> list[str]:
+def _column_errors(header: Sequence[str], options: ReplayOptions) -> list[Problem]:
     known = ", ".join(header) or "none"
-    errors = []
+    errors: list[Problem] = []
     if options.metric is None:
-        errors.append(f"a CSV table needs metric, the column that is optimised; its columns: {known} @ options.metric")
+        needed = f"a CSV table needs metric, the column that is optimised; its columns: {known}"
+        errors.append(Problem(needed, "options.metric"))
     if options.parameters is None:
-        errors.append(f"a CSV table needs parameters, a list of columns; its columns: {known} @ options.parameters")
+        needed = f"a CSV table needs parameters, a list of columns; its columns: {known}"
+        errors.append(Problem(needed, "options.parameters"))
     named = {
         name: getattr(options, name) for name in ("metric", "elapsed", "setup", "failure", "done", "bound", "cores")
     }
     named |= {f"parameters.{place}": name for place, name in enumerate(options.parameters or ())}
     errors += [
-        f"the table has no column {column!r}; its columns: {known} @ options.{place}"
+        Problem(f"the table has no column {column!r}; its columns: {known}", f"options.{place}")
         for place, column in named.items()
         if column is not None and column not in header
     ]
     if options.metric is not None and options.metric in (options.parameters or ()):
-        errors.append(f"{options.metric!r} is the metric, and no parameter @ options.parameters")
+        errors.append(Problem(f"{options.metric!r} is the metric, and no parameter", "options.parameters"))
     return errors
 
 

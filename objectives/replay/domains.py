@@ -71,7 +71,7 @@ def with_default(parameter: Parameter, default: Value | None) -> Parameter:
     """Return the parameter with another default; None: unset.
 
     Raises:
-        ValueError: it is not one of its values.
+        PlanError: it is not one of its values.
     """
     own = value_of(parameter, default)
     changed: Parameter = replace(parameter, default=own)  # type: ignore[arg-type]  # checked when it is made

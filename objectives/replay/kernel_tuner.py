@@ -9,9 +9,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from objectives.base import FailureKind
+from objectives.base import FailureKind, PlanError
 from objectives.replay.options import ReplayOptions, Scale, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
+from spaces.problem import Problem
 
 _MS = 1e-3
 
@@ -26,13 +27,13 @@ def read_cache(document: Mapping[str, Any], options: ReplayOptions) -> RecordedT
     """Return the table of a cache file.
 
     Raises:
-        ValueError: it is not one, or does not have the metric; the message says what and where.
+        PlanError: it is not one, or does not have the metric; the message says what and where.
     """
     entries = document["cache"]
     names = document.get("tune_params_keys")
     if not isinstance(entries, Mapping) or not entries or not isinstance(names, list):
-        msg = "a cache of Kernel Tuner has `tune_params_keys`, and entries in `cache` @ options.table"
-        raise ValueError(msg)
+        msg = "a cache of Kernel Tuner has `tune_params_keys`, and entries in `cache`"
+        raise PlanError(Problem(msg, "options.table"))
     name = options.metric or "time"
     scale = scale_of(options, name, "ms" if name == "time" else None)
     recordings: dict[Key, Recording] = {}
@@ -41,8 +42,8 @@ def read_cache(document: Mapping[str, Any], options: ReplayOptions) -> RecordedT
             key = tuple(entry[parameter] for parameter in names)
             recordings[key] = _recording(entry, scale, repeats=options.repeats)
         except (KeyError, TypeError) as error:
-            msg = f"entry {label!r} of the cache cannot be read: {error!r} @ options.table"
-            raise ValueError(msg) from None
+            msg = f"entry {label!r} of the cache cannot be read: {error!r}"
+            raise PlanError(Problem(msg, "options.table")) from None
     return RecordedTable(tuple(names), scale.metric, recordings)
 
 

@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from objectives.base import Metric, MetricKind
+from objectives.base import Metric, MetricKind, PlanError
 from objectives.options import read_options
+from spaces.problem import Problem
 
 SECONDS: Mapping[str, float] = {
     "s": 1.0,
@@ -92,7 +93,7 @@ def scale_of(options: ReplayOptions, name: str, unit: str | None) -> Scale:
     """Return the metric called `name`, whose `unit` the file tells, unless the options do.
 
     Raises:
-        ValueError: a metric of kind time has no unit of time.
+        PlanError: a metric of kind time has no unit of time.
     """
     given = options.unit if options.unit is not None else unit
     if given is None and options.kind in {None, "time"} and options.direction != "maximize":
@@ -102,11 +103,11 @@ def scale_of(options: ReplayOptions, name: str, unit: str | None) -> Scale:
     if kind != "time":
         return Scale(Metric(name, given or "", direction, kind))
     if given is None or given not in SECONDS:
-        msg = f"the unit of a time is one of {', '.join(SECONDS)}, got {given!r} @ options.unit"
-        raise ValueError(msg)
+        msg = f"the unit of a time is one of {', '.join(SECONDS)}, got {given!r}"
+        raise PlanError(Problem(msg, "options.unit"))
     if direction == "maximize":
-        msg = "a time is minimised: kind = 'time' has no direction = 'maximize' @ options.direction"
-        raise ValueError(msg)
+        msg = "a time is minimised: kind = 'time' has no direction = 'maximize'"
+        raise PlanError(Problem(msg, "options.direction"))
     return Scale(Metric(name, "s", direction, kind), SECONDS[given])
 
 

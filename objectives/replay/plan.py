@@ -23,6 +23,7 @@ from objectives.replay.t1 import Definition, read_t1
 from objectives.replay.t4 import read_results
 from objectives.replay.table import Key, RecordedTable
 from spaces import Constraint, Listed, Space, SpaceError, Value
+from spaces.problem import Problem
 
 _REASON = "nothing else was measured"
 _MEASURED = "measured"
@@ -49,28 +50,28 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     del run_job, folder
     checked = ReplayOptions.read(options)
     if checked.study is not None:
-        msg = f"{checked.table} holds no study: `study` belongs to a storage of autotune @ options.study"
-        raise PlanError(msg)
+        msg = f"{checked.table} holds no study: `study` belongs to a storage of autotune"
+        raise PlanError(Problem(msg, "options.study"))
     try:
         text = _text(checked.table, "table")
         table = read_table(text, checked)
         space = _given(table, checked) if checked.space else _derived(table, checked, machine)
         return _planned(table, space, checked, text_digest(text))
+    except SpaceError as error:
+        raise PlanError(error.problems) from None
     except ValueError as error:
         raise PlanError(str(error)) from None
     except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
         # Others' files: what has another form than its format says is read without a look at every part.
-        msg = f"{checked.table} does not have the form of its format: {error} @ options.table"
-        raise PlanError(msg) from None
-    except SpaceError as error:
-        raise PlanError("\n".join(f"{line} @ options.space" for line in error.errors)) from None
+        msg = f"{checked.table} does not have the form of its format: {error}"
+        raise PlanError(Problem(msg, "options.table")) from None
 
 
 def read_table(text: str, options: ReplayOptions) -> RecordedTable:
     """Return the table of a file's text, whose format is told from it.
 
     Raises:
-        ValueError: it is in no known format, or has errors; the message says which.
+        PlanError: it is in no known format, or has errors; the message says which.
     """
     if not text.lstrip().startswith("{"):
         return read_csv(text, options)
@@ -78,14 +79,14 @@ def read_table(text: str, options: ReplayOptions) -> RecordedTable:
     columns = ("parameters", "elapsed", "setup", "failure", "done", "bound", "cores")
     given = [name for name in columns if getattr(options, name) is not None]
     if given:
-        msg = f"{given[0]} names a column of a CSV file, and {options.table} is none @ options.{given[0]}"
-        raise ValueError(msg)
+        msg = f"{given[0]} names a column of a CSV file, and {options.table} is none"
+        raise PlanError(Problem(msg, f"options.{given[0]}"))
     if "cache" in document:
         return read_cache(document, options)
     if "results" in document:
         return read_results(document, options)
-    msg = f"{options.table} has neither `cache` (Kernel Tuner) nor `results` (T4) @ options.table"
-    raise ValueError(msg)
+    msg = f"{options.table} has neither `cache` (Kernel Tuner) nor `results` (T4)"
+    raise PlanError(Problem(msg, "options.table"))
 
 
 def shipped_table(name: str) -> bytes:
@@ -97,29 +98,29 @@ def _text(name: str, option: str) -> str:
     """Return the text of a file that may be compressed.
 
     Raises:
-        ValueError: it cannot be read.
+        PlanError: it cannot be read.
     """
     path = Path(name).expanduser()
     try:
         raw = shipped_table(name) if not path.is_file() and name in _SHIPPED else path.read_bytes()
         if raw.startswith(_SQLITE):
-            msg = f"{name} is a storage of autotune; say which of its studies: study = 'NAME' @ options.study"
-            raise ValueError(msg)
+            msg = f"{name} is a storage of autotune; say which of its studies: study = 'NAME'"
+            raise PlanError(Problem(msg, "options.study"))
         return (gzip.decompress(raw) if raw.startswith(_GZIP) else raw).decode("utf-8-sig")
     except OSError as error:
         shipped = f"; shipped tables: {', '.join(_SHIPPED)}" if option == "table" else ""
         reason = error.strerror or "it is broken"
-        msg = f"cannot read {name}: {reason}{shipped} @ options.{option}"
+        msg = f"cannot read {name}: {reason}{shipped}"
     except (UnicodeDecodeError, EOFError, zlib.error):
-        msg = f"{name} is no text, nor a compressed one @ options.{option}"
-    raise ValueError(msg)
+        msg = f"{name} is no text, nor a compressed one"
+    raise PlanError(Problem(msg, f"options.{option}"))
 
 
 def read_document(text: str, option: str) -> dict[str, Any]:
     """Return a JSON object, also one of a cache of Kernel Tuner that was not closed.
 
     Raises:
-        ValueError: it is none; the message names the `option` that gave it.
+        PlanError: it is none; the message names the `option` that gave it.
     """
     try:
         found = json.loads(text)
@@ -128,11 +129,11 @@ def read_document(text: str, option: str) -> dict[str, Any]:
         try:
             found = json.loads(text.rstrip().rstrip(",") + "}\n}")
         except (ValueError, RecursionError):
-            msg = f"this is not JSON: {error} @ options.{option}"
-            raise ValueError(msg) from None
+            msg = f"this is not JSON: {error}"
+            raise PlanError(Problem(msg, f"options.{option}")) from None
     if not isinstance(found, dict):
-        msg = f"this is not a JSON object @ options.{option}"
-        raise ValueError(msg)  # noqa: TRY004  the file is wrong, not a type of ours
+        msg = "this is not a JSON object"
+        raise PlanError(Problem(msg, f"options.{option}"))
     return found
 
 
@@ -146,14 +147,14 @@ def _given(table: RecordedTable, options: ReplayOptions) -> _Space:
         read = Space.from_dict(document)
         definition = Definition(read.parameters, read.constraints, read.facts, _default_of(read))
     else:
-        msg = f"{options.space} has neither `ConfigurationSpace` (T1) nor `parameters` (autotune) @ options.space"
-        raise ValueError(msg)
+        msg = f"{options.space} has neither `ConfigurationSpace` (T1) nor `parameters` (autotune)"
+        raise PlanError(Problem(msg, "options.space"))
     names = {parameter.name for parameter in definition.parameters}
     missing = [name for name in table.parameters if name not in names]
     missing += [name for name in names if name not in table.parameters]
     if missing:
-        msg = f"the space and the table do not have the same parameters: {', '.join(sorted(missing))} @ options.space"
-        raise ValueError(msg)
+        msg = f"the space and the table do not have the same parameters: {', '.join(sorted(missing))}"
+        raise PlanError(Problem(msg, "options.space"))
     return _Space(definition)
 
 
@@ -193,13 +194,13 @@ def _key(table: RecordedTable, default: Mapping[str, Value], called: Mapping[str
     known = {**{name: name for name in called}, **{name: column for column, name in called.items()}}
     unknown = [name for name in default if name not in known]
     if unknown:
-        msg = f"the table has no parameter {unknown[0]!r}; its parameters: {', '.join(called)} @ options.default"
-        raise ValueError(msg)
+        msg = f"the table has no parameter {unknown[0]!r}; its parameters: {', '.join(called)}"
+        raise PlanError(Problem(msg, "options.default"))
     given = {known[name]: value for name, value in default.items()}
     key = tuple(given.get(name) for name in table.parameters)
     if key not in table.recordings:
-        msg = f"the default configuration {dict(default)} was not recorded @ options.default"
-        raise ValueError(msg)
+        msg = f"the default configuration {dict(default)} was not recorded"
+        raise PlanError(Problem(msg, "options.default"))
     return key
 
 
@@ -219,8 +220,8 @@ def _planned(table: RecordedTable, space: _Space, options: ReplayOptions, digest
     if strangers:
         notes.append(f"{strangers} recorded configurations have values that the space does not have: left out")
     if not recordings:
-        msg = "none of the recorded configurations has values of the space @ options.space"
-        raise ValueError(msg)
+        msg = "none of the recorded configurations has values of the space"
+        raise PlanError(Problem(msg, "options.space"))
     default, more = _default(aligned, definition, options)
     chosen = tuple(with_default(one, default.get(one.name)) for one in definition.parameters)
     constraints: tuple[Constraint, ...] = definition.constraints
@@ -262,8 +263,8 @@ def _default(
     """Return the default configuration, and remarks on how it was found."""
     if options.default is not None and options.space is not None:
         if table.recording(options.default) is None:
-            msg = f"the default configuration {options.default} was not recorded @ options.default"
-            raise ValueError(msg)
+            msg = f"the default configuration {options.default} was not recorded"
+            raise PlanError(Problem(msg, "options.default"))
         return options.default, []
     if definition.default is not None:
         recorded = table.recording(definition.default) is not None

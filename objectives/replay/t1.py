@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from objectives.base import PlanError
 from objectives.replay.domains import parameter_of
 from spaces import Constraint, Parameter, Value
+from spaces.problem import Problem
 
 _REASON = "a condition of the T1 file"
 
@@ -28,18 +30,19 @@ def read_t1(document: Mapping[str, Any]) -> Definition:
     """Return the space of a T1 file.
 
     Raises:
-        ValueError: everything that is wrong with it, a line each.
+        PlanError: everything that is wrong with it.
     """
     stored = document["ConfigurationSpace"]
-    errors: list[str] = []
+    errors: list[Problem] = []
     parameters: list[Parameter] = []
     default: dict[str, Value] = {}
     for place, entry in enumerate(stored.get("TuningParameters") or ()):
-        where = f"ConfigurationSpace.TuningParameters[{place}] @ options.space"
+        where = f"ConfigurationSpace.TuningParameters[{place}]"
         try:
             name, values = str(entry["Name"]), _values(entry["Values"])
         except (KeyError, TypeError, ValueError, SyntaxError) as error:
-            errors.append(f"a parameter has `Name` and a list as `Values`: {error!r}, {where}")
+            wrong = f"a parameter has `Name` and a list as `Values`: {error!r}, {where}"
+            errors.append(Problem(wrong, "options.space"))
             continue
         given = entry.get("Default")
         chosen = given if given in values else values[0]
@@ -47,9 +50,9 @@ def read_t1(document: Mapping[str, Any]) -> Definition:
             default[name] = chosen
         parameters.append(parameter_of(name, name, values, chosen).parameter)
     if not parameters and not errors:
-        errors.append("a T1 file has `ConfigurationSpace.TuningParameters` @ options.space")
+        errors.append(Problem("a T1 file has `ConfigurationSpace.TuningParameters`", "options.space"))
     if errors:
-        raise ValueError("\n".join(errors))
+        raise PlanError(errors)
     constraints = tuple(
         Constraint(f"condition {number}", str(condition["Expression"]), _REASON)
         for number, condition in enumerate(stored.get("Conditions") or (), 1)

@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from objectives.base import FailureKind
+from objectives.base import FailureKind, PlanError
 from objectives.replay.options import SECONDS, ReplayOptions, Scale, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
+from spaces.problem import Problem
 
 _FAILURES = {
     "timeout": FailureKind.TIMED_OUT,
@@ -24,24 +25,24 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
     """Return the table of a results file; entries of the same configuration are its repeats.
 
     Raises:
-        ValueError: it is not one, or does not have the metric; the message says what and where.
+        PlanError: it is not one, or does not have the metric; the message says what and where.
     """
     entries = document["results"]
     if not isinstance(entries, Sequence) or not entries:
-        msg = "T4 results hold a list of entries in `results` @ options.table"
-        raise ValueError(msg)
+        msg = "T4 results hold a list of entries in `results`"
+        raise PlanError(Problem(msg, "options.table"))
     unit = (document.get("metadata") or {}).get("timeunit") or "milliseconds"
     if unit not in SECONDS:
-        msg = f"the time unit of the file is {unit!r}; known: {', '.join(SECONDS)} @ options.table"
-        raise ValueError(msg)
+        msg = f"the time unit of the file is {unit!r}; known: {', '.join(SECONDS)}"
+        raise PlanError(Problem(msg, "options.table"))
     try:
         names = tuple(entries[0]["configuration"])
         metric = options.metric or (entries[0].get("objectives") or ["time"])[0]
         clock = (entries[0].get("objectives") or ["time"])[0]
         known = {str(one.get("name")) for entry in entries for one in entry.get("measurements") or ()} | {clock}
         if metric not in known:
-            msg = f"the results have no {metric!r}; they have {', '.join(sorted(known))} @ options.metric"
-            raise ValueError(msg)
+            msg = f"the results have no {metric!r}; they have {', '.join(sorted(known))}"
+            raise PlanError(Problem(msg, "options.metric"))
         scale = scale_of(options, metric, _unit(entries, metric, unit if metric == clock else None))
         # Single runs are known of what the file was made for, if that is a time, in the file's unit.
         runs_s = SECONDS[unit] if metric == clock and scale.metric.kind == "time" else None
@@ -50,8 +51,8 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
             key = tuple(entry["configuration"][name] for name in names)
             found.setdefault(key, []).append(_recording(entry, scale, SECONDS[unit], runs_s, repeats=options.repeats))
     except (KeyError, TypeError, IndexError) as error:
-        msg = f"an entry of the results cannot be read: {error!r} @ options.table"
-        raise ValueError(msg) from None
+        msg = f"an entry of the results cannot be read: {error!r}"
+        raise PlanError(Problem(msg, "options.table")) from None
     return RecordedTable(names, scale.metric, {key: _joined(parts) for key, parts in found.items()})
 
 

@@ -32,6 +32,7 @@ from objectives.training import torch
 from objectives.training.ending import check, last_line
 from objectives.training.progress import reader
 from spaces import Choice, Configuration, Constraint, Flag, Integer, Parameter
+from spaces.problem import Problem
 
 SPEED = Metric("samples_per_s", "1/s", "maximize", "rate")
 TIME_TO_TARGET = Metric("time_to_target_s", "s")
@@ -143,7 +144,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     cores = int(machine["cores"])
     most = checked.max_workers or python.gpus or cores
     if not python.gpus and most > cores and not checked.oversubscribe:
-        raise PlanError(f"{most} workers on {cores} cores need oversubscribe = true @ options.max_workers")
+        msg = f"{most} workers on {cores} cores need oversubscribe = true"
+        raise PlanError(Problem(msg, "options.max_workers"))
     fixed = [f"--model={checked.model}", f"--size={checked.size}", f"--reports={checked.reports}"]
     if checked.target_loss is not None:
         fixed.append(f"--target-loss={checked.target_loss}")

@@ -15,6 +15,7 @@ from objectives.options import read_options
 from objectives.training import torch
 from objectives.training.objective import TrainingObjective
 from spaces import Choice, Float, Integer, Parameter
+from spaces.problem import Problem
 
 MORE = (Metric("val_loss", "", "minimize"), Metric("val_dice", "", "maximize"), Metric("val_iou", "", "maximize"))
 PARAMETERS = 475_969
@@ -73,9 +74,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     del machine
     checked = read_options(DnaOptions, options, "dna")
     if checked.data != _SYNTHETIC and not Path(checked.data).is_dir():
-        raise PlanError(
-            f"{checked.data} is no folder; give one with train_x.npy and so on, or synthetic @ options.data"
-        )
+        msg = f"{checked.data} is no folder; give one with train_x.npy and so on, or synthetic"
+        raise PlanError(Problem(msg, "options.data"))
     python = torch.find(checked.python, run_job, folder.resolve())
     gpus = 1 if python.gpus and checked.device != "cpu" else 0
     fixed = _fixed(checked)

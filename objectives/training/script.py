@@ -13,6 +13,7 @@ from objectives.options import read_options
 from objectives.templates import names_in, template_errors
 from objectives.training.objective import TrainingObjective
 from objectives.training.progress import ReaderKind
+from spaces.problem import Problem
 
 
 class _Section(BaseModel):
@@ -67,9 +68,9 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     )
     program = shutil.which(checked.argv[0])
     if program is None:
-        errors.append(f"program {checked.argv[0]!r} is not there; give its full path @ options.argv.0")
+        errors.append(Problem(f"program {checked.argv[0]!r} is not there; give its full path", "options.argv.0"))
     if errors or program is None:
-        raise PlanError("\n".join(errors))
+        raise PlanError(errors)
     # Each run has a folder of its own, from where a relative path leads nowhere.
     argv = [
         str(Path(program).absolute()),

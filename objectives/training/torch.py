@@ -7,6 +7,7 @@ from pathlib import Path
 from objectives.base import PlanError, RunJob
 from objectives.digest import file_digest, text_digest
 from objectives.probe import Probe
+from spaces.problem import Problem
 
 PROGRAMS = Path(__file__).with_name("programs")
 """The folder of our programs, each a package."""
@@ -48,8 +49,8 @@ def find(asked: str | None, run_job: RunJob, folder: Path) -> TorchPython:
         found = json.loads(text)
         return TorchPython(path, found["torch"], found["numpy"], found["gpus"], found["gpu"])
     which = f"python = {asked!r} has no PyTorch that works" if asked else "no Python here has PyTorch"
-    msg = f"{which}; ./run installs one, or: {_INSTALL} @ options.python"
-    raise PlanError(msg)
+    msg = f"{which}; ./run installs one, or: {_INSTALL}"
+    raise PlanError(Problem(msg, "options.python"))
 
 
 def digest(program: str) -> str:

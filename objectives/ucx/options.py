@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.base import PlanError
 from objectives.options import read_options
+from spaces.problem import Problem
 
 Benchmark = Literal["merge", "perftest"]
 Test = Literal["tag_bw", "tag_lat", "stream_bw", "stream_lat", "am_bw", "am_lat"]
@@ -80,17 +81,17 @@ class UcxOptions(BaseModel):
         checked = read_options(cls, options, "ucx")
         wrong = [size for size in checked.message_bytes if not 1 <= size <= 2**30]
         if wrong:
-            msg = f"sizes of messages are from 1 to 2**30 bytes, got {wrong} @ options.message_bytes"
-            raise PlanError(msg)
+            msg = f"sizes of messages are from 1 to 2**30 bytes, got {wrong}"
+            raise PlanError(Problem(msg, "options.message_bytes"))
         if bool(checked.server) != bool(checked.server_address):
-            msg = 'another host needs both: server = ["ssh", "node2"], server_address = "node2" @ options.server'
-            raise PlanError(msg)
+            msg = 'another host needs both: server = ["ssh", "node2"], server_address = "node2"'
+            raise PlanError(Problem(msg, "options.server"))
         if checked.server and checked.benchmark != "perftest":
-            msg = 'only ucx_perftest runs between two hosts: benchmark = "perftest" @ options.benchmark'
-            raise PlanError(msg)
+            msg = 'only ucx_perftest runs between two hosts: benchmark = "perftest"'
+            raise PlanError(Problem(msg, "options.benchmark"))
         strange = [name for name in (*checked.variables, *checked.only) if not name.startswith(("UCX_", "UCXPY_", "*"))]
         if strange:
-            raise PlanError(f"names of variables begin with UCX_ or UCXPY_, got {strange} @ options")
+            raise PlanError(Problem(f"names of variables begin with UCX_ or UCXPY_, got {strange}", "options"))
         return checked
 
     @property

@@ -18,6 +18,7 @@ from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metri
 from objectives.ucx.options import Benchmark, UcxOptions
 from objectives.ucx.protocols import INFO, Protocols
 from spaces import Choice, Parameter, SpaceError
+from spaces.problem import Problem
 from spaces.ucx.config import Variable, lanes, parse
 from spaces.ucx.selection import TLS, Selection, select, unknown_names
 from spaces.ucx.transports import network_devices, tls_value
@@ -115,7 +116,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             nodes=checked.nodes,
         )
     except SpaceError as error:
-        raise PlanError("\n".join(f"{line} @ options" for line in error.errors)) from None
+        raise PlanError(replace(problem, path="options") for problem in error.problems) from None
 
     def ask(features: str, environment: Mapping[str, str]) -> str:
         asked = (found.ucx_info, "-e", "-u", features, "-P", placement)
@@ -142,8 +143,8 @@ def _transports(checked: UcxOptions, there: set[str]) -> set[str]:
     """Return the transports that may be used; a process always reaches itself."""
     wanted = set(checked.transports)
     if missing := sorted(wanted - there):
-        msg = f"there is no transport {', '.join(missing)} here, only {', '.join(sorted(there))} @ options.transports"
-        raise PlanError(msg)
+        msg = f"there is no transport {', '.join(missing)} here, only {', '.join(sorted(there))}"
+        raise PlanError(Problem(msg, "options.transports"))
     return wanted & there or there
 
 
@@ -177,8 +178,8 @@ def _installation(checked: UcxOptions, here: Probe) -> _Installation:
     asked = f"python = {checked.python!r} has no ucxx and pandas that work" if checked.python else "nothing is there"
     ways = {"merge": _INSTALL_MERGE, "perftest": _INSTALL_PERFTEST}
     needed = [f"{name} needs {way}" for name, way in ways.items() if checked.benchmark in {name, "auto"}]
-    msg = f"no benchmark of UCX can run here, {asked}; {'; or '.join(needed)} @ options.benchmark"
-    raise PlanError(msg)
+    msg = f"no benchmark of UCX can run here, {asked}; {'; or '.join(needed)}"
+    raise PlanError(Problem(msg, "options.benchmark"))
 
 
 def _merge(checked: UcxOptions, here: Probe) -> _Installation | None:
@@ -191,9 +192,9 @@ def _merge(checked: UcxOptions, here: Probe) -> _Installation | None:
         if info is None:
             msg = (
                 f"{python} uses UCX {said['ucx']}, but no ucx_info of that version is beside it or on the search path: "
-                'install the one of the same UCX, or use benchmark = "perftest" @ options.python'
+                'install the one of the same UCX, or use benchmark = "perftest"'
             )
-            raise PlanError(msg)
+            raise PlanError(Problem(msg, "options.python"))
         packages = f"ucxx {said['ucxx']}, numpy {said['numpy']}, {said['frames']} {said['version']}"
         return _Installation("merge", python, info, said["ucx"], libraries, environment, said["frames"], packages)
     return None

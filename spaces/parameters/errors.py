@@ -3,21 +3,13 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
+from spaces.problem import ProblemsError
+
 _SHOWN_WIDTH = 76  # what is shown of a long expression around the place of the error
 
 
-class SpaceError(ValueError):
-    """One or more things wrong with a space or a configuration.
-
-    `errors` holds all of them at once; `str()` shows them one per line.
-    """
-
-    def __init__(self, errors: str | Iterable[str]) -> None:
-        self.errors: tuple[str, ...] = (errors,) if isinstance(errors, str) else tuple(errors)
-        super().__init__("\n".join(self.errors))
-
-    def __reduce__(self) -> tuple[type["SpaceError"], tuple[tuple[str, ...]]]:
-        return (type(self), (self.errors,))
+class SpaceError(ProblemsError, ValueError):
+    """One or more things wrong with a space or a configuration."""
 
 
 class ExpressionError(ValueError):

@@ -15,6 +15,7 @@ from spaces.parameters.constraint import Constraint
 from spaces.parameters.errors import ExpressionError, SpaceError
 from spaces.parameters.listed import Listed
 from spaces.parameters.parameter import Parameter, Value, index_of
+from spaces.problem import ConditionProblem, ConstraintProblem, Problem
 from spaces.valid_set.domain import NO_VALUE, Domain, domain_of, symbol_of
 from spaces.valid_set.rule import ConstraintRule, ExistenceRule, ListedRule, Rule
 
@@ -56,7 +57,7 @@ def compiled(
     existence: dict[int, ExistenceRule] = {}
     for position, parameter in enumerate(parameters):
         if parameter.when is not None:
-            node = _read(parameter.when, scope, f"when of {parameter.name}", errors, _later(parameters, position))
+            node = _condition(parameter, scope, errors, _later(parameters, position))
             if node is not None:
                 existence[position] = ExistenceRule(position, parameter.optional, node, _missable(node, domains))
         domain = domain_of(parameter, position, scope)
@@ -68,7 +69,7 @@ def compiled(
             listed = _listed(constraint, domains, errors)
             rules += [listed] if listed else []
             continue
-        node = _read(constraint.rule, scope, f"constraint {constraint.name!r}", errors)
+        node = _rule(constraint, scope, errors)
         if node is not None:
             rules.append(ConstraintRule(constraint, node, _missable(node, domains)))
     if errors:
@@ -76,7 +77,7 @@ def compiled(
     return Compiled(tuple(domains), existence, tuple(rules))
 
 
-def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[str]) -> ListedRule | None:
+def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[Problem]) -> ListedRule | None:
     by_name = {domain.parameter.name: domain for domain in domains}
     wrong = [f"unknown parameter {name!r}" for name in constraint.parameters if name not in by_name]
     if not (constraint.parameters and constraint.rows):
@@ -90,7 +91,7 @@ def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[str]) ->
         # The last is what -1 picks: no value.
         tables.append(np.array([*(place or 0 for place in places), NO_VALUE]))
     if wrong:
-        errors += [f"constraint {constraint.name!r}: {problem}" for problem in wrong]
+        errors += [_of_constraint(constraint.name, f": {problem}") for problem in wrong]
         return None
     named = [by_name[name] for name in constraint.parameters]
     rows = np.array(constraint.rows, dtype=np.int64)
@@ -100,14 +101,26 @@ def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[str]) ->
     return ListedRule(constraint, everything, (), tuple(domain.position for domain in named), radices, indexes)
 
 
-def _read(text: str, scope: Scope, where: str, errors: list[str], later: Sequence[str] = ()) -> Node | None:
+def _of_constraint(name: str, wrong: str) -> Problem:
+    return ConstraintProblem(f"constraint {name!r}{wrong}", constraint=name)
+
+
+def _rule(constraint: Constraint, scope: Scope, errors: list[Problem]) -> Node | None:
     try:
-        return parse_condition(text, scope)
+        return parse_condition(constraint.rule, scope)
+    except ExpressionError as error:
+        errors.append(_of_constraint(constraint.name, f": {error}"))
+        return None
+
+
+def _condition(parameter: Parameter, scope: Scope, errors: list[Problem], later: Sequence[str]) -> Node | None:
+    try:
+        return parse_condition(parameter.when or "", scope)
     except ExpressionError as error:
         remark = ""
-        if any(name in error.problem for name in (f"{name!r}" for name in later)):
+        if any(repr(name) in error.problem for name in later):
             remark = "\n(a condition may only mention parameters that are declared before it)"
-        errors.append(f"{where}: {error}{remark}")
+        errors.append(ConditionProblem(f"when of {parameter.name}: {error}{remark}", parameter=parameter.name))
         return None
 
 
@@ -121,16 +134,17 @@ def _missable(node: Node, domains: Sequence[Domain]) -> tuple[int, ...]:
 
 def _name_errors(
     parameters: Sequence[Parameter], constraints: Sequence[Constraint], facts: Mapping[str, Value]
-) -> list[str]:
+) -> list[Problem]:
     names = [parameter.name for parameter in parameters]
     errors = [f"parameter {name!r} is declared twice" for name in _repeated(names)]
     errors += [f"{name!r} is both a parameter and a fact; rename one" for name in names if name in facts]
     errors += [f"{name!r} is the name of a function in rules; choose another" for name in names if name in FUNCTIONS]
     repeated = _repeated([constraint.name for constraint in constraints])
-    errors += [f"constraint {name!r} is declared twice" for name in repeated]
-    for name, value in facts.items():
-        errors += _fact_errors(name, value)
-    return errors
+    return [
+        *map(Problem, errors),
+        *(_of_constraint(name, " is declared twice") for name in repeated),
+        *(Problem(error) for name, value in facts.items() for error in _fact_errors(name, value)),
+    ]
 
 
 def _repeated(names: Sequence[str]) -> list[str]:

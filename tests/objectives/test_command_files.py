@@ -54,7 +54,7 @@ def test_a_file_without_placeholders_is_written_as_it_is(text):
     assert InputFile("x", text, ()).filled({}) == text
     escaped = text.replace("{", "{{").replace("}", "}}")
     assert InputFile("x", escaped).filled({}) == text
-    assert InputFile("x", escaped).errors("here") == []
+    assert InputFile("x", escaped).problems("here") == []
 
 
 @given(st.text(alphabet="a\n\r\f@", max_size=30), st.integers())

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from objectives.base import FailureKind
+from objectives.base import FailureKind, PlanError
 from objectives.replay.options import ReplayOptions
 from objectives.replay.plan import plan, read_table
 from objectives.replay.table import TableRun
@@ -93,7 +93,7 @@ def test_results_of_t4():
 def test_a_metric_that_t4_results_do_not_have_is_refused_and_another_time_is_no_run_time():
     more = {"objectives": ["time"], "measurements": [{"name": "transfer_time", "value": 7.0, "unit": ""}]}
     text = json.dumps({"results": [result(1, [0.7, 0.9], **more)]})
-    with pytest.raises(ValueError, match=r"no 'tiem'; they have time, transfer_time @ options.metric"):
+    with pytest.raises(PlanError, match=r"no 'tiem'; they have time, transfer_time @ options.metric"):
         read(text, metric="tiem")
     table = read(text, metric="transfer_time", unit="ms")
     assert [run.value for run in table.recordings[1,].runs] == pytest.approx([0.007])
@@ -159,7 +159,7 @@ def test_a_run_that_was_not_done_failed():
     ],
 )
 def test_what_is_wrong_is_said_all_at_once(text, options, words):
-    with pytest.raises(ValueError, match=r".") as caught:
+    with pytest.raises(PlanError, match=r".") as caught:
         read(text, **options)
     for word in words:
         assert word in str(caught.value)

@@ -109,7 +109,7 @@ rule = ""
 def test_all_errors_at_once_with_their_places():
     with pytest.raises(SpaceError) as caught:
         space_from_tables(**tomllib.loads(BAD), facts={"cores": 12})
-    assert [error.splitlines()[0] for error in caught.value.errors] == [
+    assert [str(problem).splitlines()[0] for problem in caught.value.problems] == [
         "unknown field (did you mean 'high'?) @ space.parameters.np.hihg",
         "required field missing @ space.parameters.np.high",
         (

@@ -6,15 +6,18 @@ metric.
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
+from autotune.errors import ImportFileError
 from autotune.performance.measurements.found import ImportedMeasurements, Place, counted
-from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection, wrong
+from autotune.performance.measurements.mapping import MappingFile, MetricSection, WorkloadSection
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Measured, Setting
+from autotune.tomlfiles.reading import wrong
 from objectives.replay.delimited import read_lines, typed, wrong_lines
 from spaces import Value
+from spaces.problem import Problem, ProblemsError
 
 Cell = Value | None
 Row = Mapping[str, Cell]
@@ -46,12 +49,12 @@ def csv_table(text: str, path: str) -> DelimitedTable:
     try:
         header, lines = read_lines(text)
     except csv.Error as error:
-        raise wrong(path, [f"this is no CSV file: {error}"]) from None
+        raise wrong(path, [Problem(f"this is no CSV file: {error}")], ImportFileError) from None
     said = wrong_lines(lines)
     twice = sorted({name for name in header if header.count(name) > 1})
     errors = ([said] if said else []) + [f"the header has {name!r} twice" for name in twice]
     if errors:
-        raise wrong(path, errors)
+        raise wrong(path, [Problem(error) for error in errors], ImportFileError)
     columns = [_whole(typed([line[name].strip() for line in lines])) for name in header]
     return DelimitedTable(header, [dict(zip(header, cells, strict=True)) for cells in zip(*columns, strict=True)])
 
@@ -71,18 +74,22 @@ def read_table(table: DelimitedTable, mapping: MappingFile, place: Place, path: 
     """
     known = ", ".join(table.header) or "none"
     errors = [
-        f"the table has no column {column!r}; its columns: {known} @ {where}"
+        Problem(f"the table has no column {column!r}; its columns: {known}", where)
         for where, column in mapping.columns().items()
         if column not in table.header
     ]
     if errors:
-        raise wrong(path, errors)
+        raise wrong(path, errors, ImportFileError)
     reading = _Reading(mapping, place)
     for number, row in enumerate(table.rows):
         reading.take(row, table.name(number))
     if reading.errors:
-        raise wrong(path, reading.errors, most=_SHOWN)
+        raise wrong(path, reading.errors, ImportFileError, _SHOWN)
     return ImportedMeasurements("table", tuple(reading.measured()), counted(reading.left_out))
+
+
+class _RowError(ProblemsError):
+    """A row cannot be read."""
 
 
 @dataclass
@@ -91,7 +98,7 @@ class _Reading:
 
     mapping: MappingFile
     place: Place
-    errors: list[str] = field(default_factory=list)
+    errors: list[Problem] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     _settings: dict[tuple[str, str, str, str], Setting] = field(default_factory=dict)
     _samples: dict[tuple[object, ...], list[RepeatedMeasurement]] = field(default_factory=dict)
@@ -105,8 +112,8 @@ class _Reading:
                 self.left_out.append(("neither a value, nor a bound, nor a failure", name))
             for metric, sample in samples:
                 self._add(row, metric, sample)
-        except ValueError as error:
-            self.errors.append(f"{name}: {error}")
+        except _RowError as error:
+            self.errors += [replace(problem, message=f"{name}: {problem.message}") for problem in error.problems]
 
     def measured(self) -> list[Measured]:
         """Return one measurement for each configuration of each setting."""
@@ -160,7 +167,7 @@ class _Reading:
                 f"workload {made.workload!r} has other facts here than in an earlier row "
                 f"({dict(made.workload_facts)}, {dict(known.workload_facts)}); name the workloads apart"
             )
-            raise ValueError(msg)
+            raise _RowError(msg)
         return known
 
 
@@ -170,11 +177,9 @@ def _figure(row: Row, metric: MetricSection, column: str | None) -> float | None
         return None
     number = _number(cell, float)
     if number is None or not isfinite(number):
-        msg = f"{cell!r} is no number @ {column}"
-        raise ValueError(msg)
+        raise _RowError(Problem(f"{cell!r} is no number", column))
     if number <= 0 and metric.kind != "other":
-        msg = f"a {metric.kind} is more than 0, got {cell!r} @ {column}"
-        raise ValueError(msg)
+        raise _RowError(Problem(f"a {metric.kind} is more than 0, got {cell!r}", column))
     return metric.factor * number
 
 
@@ -184,8 +189,7 @@ def _count(row: Row, column: str | None, otherwise: int) -> int:
         return otherwise
     number = _number(cell, float)
     if number is None or number < 1 or number != int(number):
-        msg = f"{cell!r} is no whole number from 1 up @ {column}"
-        raise ValueError(msg)
+        raise _RowError(Problem(f"{cell!r} is no whole number from 1 up", column))
     return int(number)
 
 
@@ -200,8 +204,7 @@ def _name(row: Row, column: str | None, otherwise: str | None) -> str:
     if column is None:
         return otherwise or ""
     if row[column] is None:
-        msg = f"it is empty, and a name is needed @ {column}"
-        raise ValueError(msg)
+        raise _RowError(Problem("it is empty, and a name is needed", column))
     return _words(row[column])
 
 

@@ -2,19 +2,21 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autotune.errors import ImportFileError
 from autotune.performance.measurements.found import ImportedMeasurements, Place
-from autotune.performance.measurements.mapping import wrong
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
 from autotune.records.measurement import Facts, Measured, Setting
+from autotune.tomlfiles.reading import wrong
 from objectives.base import Metric, PlanError
 from objectives.replay.options import ReplayOptions
 from objectives.replay.plan import read_document
 from objectives.replay.plan import read_table as read_recorded
 from objectives.replay.table import Recording
 from spaces import Value
+from spaces.problem import Problem
 
 
 def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
@@ -29,11 +31,14 @@ def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Pla
     try:
         document = read_document(text, "table")
         table = read_recorded(text, ReplayOptions(table=path))
-    except (ValueError, PlanError) as error:
-        raise wrong(path, [line.partition(" @ ")[0] for line in str(error).splitlines()]) from None
+    except PlanError as error:
+        # The paths are those of a study file's options.
+        raise wrong(path, [replace(problem, path=None) for problem in error.problems], ImportFileError) from None
+    except ValueError as error:
+        raise wrong(path, [Problem(str(error))], ImportFileError) from None
     except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
         # Others' files: what has another form than its format says is read without a look at every part.
-        raise wrong(path, [f"it does not have the form of its format: {error}"]) from None
+        raise wrong(path, [Problem(f"it does not have the form of its format: {error}")], ImportFileError) from None
     machine, facts = place(given.get("machine") or _device(document, path), 1)
     setting = Setting(
         program=given.get("program") or _word(document.get("kernel_name")) or "kernel",

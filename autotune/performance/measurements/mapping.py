@@ -1,15 +1,14 @@
 """The mapping: a small TOML file that says what the columns of a table of measurements mean."""
 
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
 from autotune.errors import ImportFileError
-from autotune.tomlfiles.errors import explain
+from autotune.tomlfiles import reading as tomlfiles
 from objectives.base import Metric, MetricKind
 
 
@@ -155,14 +154,7 @@ def read_mapping(path: Path, given: Mapping[str, str | None], csv: Path | None =
     Raises:
         ImportFileError: it is not readable, not TOML, or has errors: all of them at once, each with its path.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"cannot read the mapping {path}: {error.strerror}"
-        raise ImportFileError(msg) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        msg = f"{path} is not a TOML file: {error}"
-        raise ImportFileError(msg) from error
+    table = tomlfiles.read(path, "mapping", ImportFileError)
     return check_mapping(_completed(table, given, csv), str(path))
 
 
@@ -172,18 +164,7 @@ def check_mapping(table: Mapping[str, Any], path: str) -> MappingFile:
     Raises:
         ImportFileError: it has errors: all of them at once, each with its path.
     """
-    try:
-        return MappingFile.model_validate(table)
-    except ValidationError as error:
-        raise wrong(path, [explain(item, MappingFile) for item in error.errors(include_url=False)]) from None
-
-
-def wrong(path: str, lines: Sequence[str], most: int | None = None) -> ImportFileError:
-    """Return the error that lists what is wrong with a file, `most` lines of it."""
-    plural = "error" if len(lines) == 1 else "errors"
-    listed = [f"  {line}" for line in lines[:most]]
-    more = [] if len(listed) == len(lines) else [f"  ... and {len(lines) - len(listed)} more"]
-    return ImportFileError("\n".join([f"{path}: {len(lines)} {plural}", *listed, *more]))
+    return tomlfiles.checked(table, MappingFile, path, ImportFileError)
 
 
 def _completed(table: dict[str, Any], given: Mapping[str, str | None], csv: Path | None) -> dict[str, Any]:

@@ -262,6 +262,6 @@ def test_all_errors_of_a_space_at_once():
     constraints = [Constraint("one", "np > nq"), Constraint("two", "np"), Constraint("fine", "np > 1")]
     with pytest.raises(SpaceError) as caught:
         Space(parameters, constraints)
-    assert len(caught.value.errors) == 3
-    assert "a condition may only mention parameters that are declared before it" in caught.value.errors[0]
-    assert str(caught.value) == "\n".join(caught.value.errors)
+    assert len(caught.value.problems) == 3
+    assert "a condition may only mention parameters that are declared before it" in caught.value.problems[0].message
+    assert str(caught.value) == "\n".join(map(str, caught.value.problems))

@@ -344,7 +344,7 @@ def test_an_alias_stands_for_the_variables_that_it_sets():
 def test_all_mistakes_in_patterns_are_reported_at_once():
     with pytest.raises(SpaceError) as caught:
         select(VARIABLES, HERE, patterns=["UCX_RNDV_TRESH", "UCX_FOO_*", "UCX_NET_DEVICES", "UCX_TCP_*"])
-    first, second, third = caught.value.errors
+    first, second, third = (problem.message for problem in caught.value.problems)
     assert "UCX_RNDV_TRESH" in first
     assert "did you mean 'UCX_RNDV_THRESH'?" in first
     assert "UCX_FOO_*" in second

@@ -1,0 +1,62 @@
+"""Reading TOML files of a user's into models: all that is wrong with one is said at once."""
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from autotune.errors import AutotuneError
+from objectives.validation import problems_in
+from spaces.problem import Problem
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read(path: Path, noun: str, error: type[AutotuneError]) -> dict[str, Any]:
+    """Return what a TOML file says, unchecked; `noun` is what messages call it: `study file`.
+
+    Raises:
+        error: it is not readable, or not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as caught:
+        msg = f"cannot read the {noun} {path}: {caught.strerror}"
+        raise error(msg) from caught
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as caught:
+        msg = f"{path} is not a TOML file: {caught}"
+        raise error(msg) from caught
+
+
+def checked(
+    table: Mapping[str, Any],
+    model: type[_Model],
+    source: str,
+    error: type[AutotuneError],
+    others: Iterable[Problem] = (),
+) -> _Model:
+    """Return what `model` makes of a table; `others` are problems that were found beside it.
+
+    Raises:
+        error: there are problems, all of them at once, each with its path; `source` names the file.
+    """
+    problems: list[Problem] = []
+    found = None
+    try:
+        found = model.model_validate(dict(table))
+    except ValidationError as caught:
+        problems += problems_in(caught, model)
+    problems += others
+    if problems or found is None:
+        raise wrong(source, problems, error)
+    return found
+
+
+def wrong(
+    source: str, problems: Sequence[Problem], error: type[AutotuneError], shown: int | None = None
+) -> AutotuneError:
+    """Return the error that lists what is wrong with a file, `shown` problems of it; `source` names the file."""
+    plural = "error" if len(problems) == 1 else "errors"
+    return error(f"{source}: {len(problems)} {plural}", problems, shown)

@@ -1,0 +1,36 @@
+"""What pydantic finds wrong with a table that a person wrote, as problems with paths."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from spaces.parameters.errors import did_you_mean
+from spaces.problem import Problem
+
+
+def problems_in(error: ValidationError, model: type[BaseModel], under: str = "") -> list[Problem]:
+    """Return what is wrong with a table that `model` describes; `under` is the path of the table."""
+    return [problem_of(item, model, under) for item in error.errors(include_url=False)]
+
+
+def problem_of(item: Mapping[str, Any], model: type[BaseModel], under: str = "") -> Problem:
+    """Return one error as pydantic found it; `under` is the path of the table that `model` describes."""
+    path = ".".join([*([under] if under else []), *map(str, item["loc"])])
+    if item["type"] == "extra_forbidden":
+        known = _keys_at(item["loc"][:-1], model)
+        close = did_you_mean(str(item["loc"][-1]), known)
+        return Problem(f"unknown key{close}; known: {', '.join(known)}", path)
+    if item["type"] == "missing":
+        return Problem("required field missing", path)
+    return Problem(f"{item['msg'].removeprefix('Value error, ')}, got {item['input']!r}", path)
+
+
+def _keys_at(location: Iterable[Any], model: type[BaseModel]) -> list[str]:
+    for part in location:
+        if str(part) not in model.model_fields:
+            continue  # a place in a list
+        annotation = model.model_fields[str(part)].annotation
+        candidates = [annotation, *get_args(annotation)]
+        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -1,0 +1,42 @@
+"""Problems of a file that a person wrote, as values: what is wrong, at which path, and on which line."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong; `path` is that of a key (`budget.trials`), and `line` is counted from 1. Each may be unknown."""
+
+    message: str
+    path: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        """As problems are written everywhere: the line in front, the path after the first line of the message."""
+        where = f"line {self.line}: " if self.line else ""
+        first, newline, rest = self.message.partition("\n")
+        return f"{where}{first}{f' @ {self.path}' if self.path else ''}{newline}{rest}"
+
+
+@dataclass(frozen=True)
+class ConstraintProblem(Problem):
+    """A problem of a constraint of a space, by its name: the space does not know where it was declared."""
+
+    constraint: str = ""
+
+
+@dataclass(frozen=True)
+class ConditionProblem(Problem):
+    """A problem of the condition under which a parameter of a space exists."""
+
+    parameter: str = ""
+
+
+class ProblemsError(Exception):
+    """One or more problems: `problems` holds all of them at once; `str()` shows them one per line."""
+
+    def __init__(self, problems: str | Problem | Iterable[str | Problem]) -> None:
+        given = (problems,) if isinstance(problems, str | Problem) else problems
+        self.problems = tuple(Problem(one) if isinstance(one, str) else one for one in given)
+        super().__init__("\n".join(map(str, self.problems)))
