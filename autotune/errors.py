@@ -23,12 +23,12 @@ class ExitCode(IntEnum):
 
 
 class AutotuneError(Exception):
-    """An error that the user can mend: the message says what was given, the rule, and what to do.
-
-    `problems` are all that is wrong with a file, each with its path; none if the error is not one of a file's content.
-    """
+    """An error that the user can mend: the message says what was given, the rule, and what to do."""
 
     exit_code = ExitCode.USAGE
+
+    problems: "tuple[Problem, ...]"
+    """All that is wrong with a file, each with its path; none if the error is not one of a file's content."""
 
     def __init__(self, what: "str | Problem", problems: "Iterable[Problem]" = (), shown: int | None = None) -> None:
         """Say `what` is wrong: one problem, or the title of several, `shown` of which the message lists."""

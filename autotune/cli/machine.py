@@ -1,6 +1,5 @@
 """`autotune machine`: describe this machine or another, and measure this one."""
 
-import os
 import re
 import socket
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 from autotune.cli.common import displayed, output, print_json
 from autotune.cli.options import AsJson
 from autotune.errors import StorageError
+from autotune.files import replace_file
 
 if TYPE_CHECKING:
     from autotune.machines.description import MachineDescription
@@ -72,7 +72,8 @@ def _measured() -> "MachineDescription":
     described = with_figures(detected, figures)
     file = figures_file(detected.given)
     try:
-        _replace(file, f"# autotune machine --measure on {socket.gethostname()}\n{described.to_toml()}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, f"# autotune machine --measure on {socket.gethostname()}\n{described.to_toml()}")
     except OSError as error:
         msg = f"the figures cannot be kept in {file}: {error.strerror}; set XDG_CONFIG_HOME to a folder that is yours"
         raise StorageError(msg) from error
@@ -91,21 +92,11 @@ def _write(file: Path, described: "MachineDescription") -> None:
     if described.name == THIS and re.fullmatch(NAME, file.stem):
         described = described.model_copy(update={"name": file.stem})
     try:
-        _replace(file, described.to_toml())
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, described.to_toml())
     except OSError as error:
         msg = f"--output {file}: {error.strerror}"
         raise StorageError(msg) from error
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file so that whoever reads it meanwhile finds the old one or the new one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _list(as_json: bool) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import tempfile
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +10,7 @@ import typer
 
 from autotune.cli.common import errors
 from autotune.cli.options import DEFAULT_STORAGE, Storage, StudyName
+from autotune.files import replace_file
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
@@ -108,24 +107,7 @@ def _write(text: str, target: Path) -> None:
             # A pipe or a terminal cannot be replaced.
             target.write_text(text, encoding="utf-8")
         else:
-            _replace(text, target.resolve())
+            replace_file(target.resolve(), text)
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror or error}; name another file, or - for the output"
         raise typer.BadParameter(msg, param_hint="--output") from error
-
-
-def _replace(text: str, target: Path) -> None:
-    descriptor, draft = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(draft).chmod(0o666 & ~mask)
-        Path(draft).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(draft).unlink()
-        raise

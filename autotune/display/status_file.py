@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.display.console import Display, Running, Status
+from autotune.files import replace_file
 
 STARTING, WAITING, ENDED = "starting", "waiting", "ended"
 """The phases of a session that are not those of its study: before it has what it needs, and after its end."""
@@ -89,14 +90,8 @@ class StatusDisplay:
         self._now = now
         self._write_at = self.clock() + _EVERY_S
         text = json.dumps({**vars(now), "pid": os.getpid(), "written": time.time()}, default=str)
-        aside = self.path.with_name(f".{self.path.name}-{os.getpid()}")
-        try:
-            aside.write_text(text, encoding="utf-8")
-            aside.replace(self.path)
-        except OSError:
-            # A full disk, a folder that is gone: the study goes on without.
-            with suppress(OSError):
-                aside.unlink()
+        with suppress(OSError):  # a full disk, a folder that is gone: the study goes on without
+            replace_file(self.path, text, durable=False)
 
 
 def running_row(run: Running) -> dict[str, Any]:

@@ -17,11 +17,11 @@ import sys
 import time
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.execution.core_pool import user_folder
+from autotune.files import replace_file
 from autotune.machines.this_machine import this_machine
 from launchers.local import end_with_this_process
 
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     meeting = asked.folder.resolve()
     if asked.head:
-        _write(meeting, TOKEN, secrets.token_hex(32))
+        replace_file(meeting / TOKEN, f"{secrets.token_hex(32)}\n", private=True)
         address = asked.node_ip_address or own_address()
         head = f"{address}:{free_port(address)}"
     else:
@@ -178,7 +178,7 @@ def _watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_af
         if (not told or not node.is_head) and answers(node.head):
             answered_at = time.monotonic()
             if node.is_head:
-                _write(meeting, ADDRESS, node.head)
+                replace_file(meeting / ADDRESS, f"{node.head}\n", private=True)
             told = True
         if not node.is_head and time.monotonic() - answered_at > lost_after_s:
             sys.stderr.write(f"the head {node.head} has not answered for {lost_after_s:g} s: this node ends\n")
@@ -215,16 +215,6 @@ def answers(address: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _write(folder: Path, name: str, text: str) -> None:
-    """Write a file that is there as a whole or not at all, and nobody else's business."""
-    new = folder / f".{name}"
-    with suppress(FileNotFoundError):
-        new.unlink()
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        file.write(text + "\n")
-    new.rename(folder / name)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Open ask-and-tell studies: outside programs make their runs; the service proposes, and stores the results."""
 
 import logging
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from autotune import studyfile
 from autotune.asktell import AskTell, FinishedError
 from autotune.display.status_file import running_row
 from autotune.errors import AutotuneError, BusyError, StorageError
+from autotune.files import replace_file
 from autotune.service.problems import ProblemError
 from autotune.supervision import DesiredState, NotAllowedError, Order, StateName, StudyState
 
@@ -195,14 +195,9 @@ class AskTellStudies:
 
     def _write(self, order: Order) -> None:
         path = self._folder / f"{order.name}.json"
-        new = path.with_suffix(".new")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with new.open("w", encoding="utf-8") as file:
-                file.write(order.model_dump_json())
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
+            replace_file(path, order.model_dump_json())
         except OSError as error:
             msg = f"the order of study {order.name!r} cannot be kept: {error.strerror or error}"
             raise StorageError(msg) from error

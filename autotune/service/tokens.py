@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import json
-import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from autotune.errors import AutotuneError, StorageError
+from autotune.files import replace_file
 
 TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
@@ -88,16 +88,9 @@ class TokenBook:
         return found[0] if found else None
 
     def _write(self, known: Mapping[str, Mapping[str, str]]) -> None:
-        new = self._path.with_name(f"{self._path.name}.new")
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new.unlink(missing_ok=True)
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(known, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
+            replace_file(self._path, json.dumps(known, indent=1), private=True)
         except OSError as error:
             msg = f"the token cannot be kept in {self._path}: {error.strerror or error}"
             raise StorageError(msg) from error

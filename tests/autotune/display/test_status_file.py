@@ -107,11 +107,11 @@ def test_what_json_cannot_say_is_null(watched, left_s):
 def test_a_disk_that_is_full_keeps_nothing_from_going_on(watched, tmp_path, monkeypatch):
     before = watched.update()
 
-    def full(self, text, **_):
-        self.open("w").close()
+    def full(descriptor, *_, **__):
+        os.close(descriptor)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(type(tmp_path), "write_text", full)
+    monkeypatch.setattr(os, "fdopen", full)
     assert watched.update(finished=9) == before
     assert list(tmp_path.iterdir()) == [watched.path]
     assert watched.inner.status.finished == 9

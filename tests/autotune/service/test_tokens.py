@@ -1,5 +1,7 @@
 """Tokens: made once, kept as digests, taken away."""
 
+import errno
+import os
 import stat
 
 import pytest
@@ -63,7 +65,11 @@ def test_a_broken_file_is_said_and_lets_nobody_in(path, text):
         TokenBook(path).owner("x")
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path):
-    (tmp_path / "tokens.json.new").mkdir()
-    with pytest.raises(StorageError, match="the token cannot be kept in"):
+def test_a_full_disk_is_said_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match=r"the token cannot be kept in .*: No space left on device"):
         TokenBook(tmp_path / "tokens.json").add("ada")
+    assert list(tmp_path.iterdir()) == []

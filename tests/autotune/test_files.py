@@ -1,0 +1,47 @@
+"""Files that are replaced whole."""
+
+import os
+import stat
+
+import pytest
+
+from autotune.files import replace_file
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_file_has_the_new_content_and_nothing_is_left_beside_it(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    replace_file(path, "new é")
+    assert path.read_text(encoding="utf-8") == "new é"
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.json"]
+
+
+def test_the_umask_says_who_may_read_it_unless_it_is_private(tmp_path):
+    before = os.umask(0o022)
+    try:
+        replace_file(tmp_path / "shared", "x")
+        replace_file(tmp_path / "private", "x", private=True)
+    finally:
+        os.umask(before)
+    assert (mode(tmp_path / "shared"), mode(tmp_path / "private")) == (0o644, 0o600)
+
+
+def test_what_was_there_stays_if_it_cannot_be_written(tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "kept").touch()
+    with pytest.raises(OSError, match="directory"):
+        replace_file(path, "x")
+    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+    with pytest.raises(FileNotFoundError):
+        replace_file(tmp_path / "missing" / "a", "x")
+
+
+def test_a_long_name_is_no_hindrance(tmp_path):
+    path = tmp_path / ("n" * 250)
+    replace_file(path, "x")
+    assert path.read_text() == "x"
