@@ -3,16 +3,15 @@
 Within a study a pool hands them out; between studies of one user on one machine a lock file a core does.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self
 
 from autotune.errors import BusyError
+from autotune.lockfile import LockFile
 from launchers import Resources
 
 _POLL_S = 0.5
@@ -69,9 +68,9 @@ class CorePool:
 class CoreClaim:
     """Exclusive use of cores against other studies of this user; ends with the process, however it ends."""
 
-    def __init__(self, descriptors: Sequence[int]) -> None:
-        """Hold locked file descriptors; use `claim`."""
-        self._descriptors = list(descriptors)
+    def __init__(self, files: Sequence[LockFile]) -> None:
+        """Hold locked files; use `claim`."""
+        self._files = list(files)
 
     @classmethod
     def claim(
@@ -97,27 +96,24 @@ class CoreClaim:
 
     @classmethod
     def _claim_now(cls, cpus: Iterable[int], folder: Path) -> Self:
-        descriptors: list[int] = []
+        files: list[LockFile] = []
         for cpu in cpus:
-            descriptor = os.open(folder / f"cpu{cpu}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            descriptors.append(descriptor)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = os.read(descriptor, 200).decode(errors="replace").strip() or "another process"
-                cls(descriptors).release()
+            file = LockFile.open(folder / f"cpu{cpu}.lock")
+            files.append(file)
+            if not file.lock():
+                found = file.holder()
+                holder = f"autotune (process {found.pid})" if found else "another process"
+                cls(files).release()
                 msg = (
                     f"core {cpu} is in use by {holder}: two studies on the same cores would spoil each other's "
                     "measurements; wait for it (--wait does), or give each its own cores with --cores"
                 )
-                raise BusyError(msg) from None
-            with suppress(OSError):
-                os.truncate(descriptor, 0)
-                os.pwrite(descriptor, f"autotune (process {os.getpid()})\n".encode(), 0)
-        return cls(descriptors)
+                raise BusyError(msg)
+            file.sign()
+        return cls(files)
 
     def release(self) -> None:
         """Give the cores up."""
-        for descriptor in self._descriptors:
-            os.close(descriptor)
-        self._descriptors.clear()
+        for file in self._files:
+            file.close()
+        self._files.clear()

@@ -1,26 +1,22 @@
 """The lock of a study: one coordinator at a time; how to wait for it, and how to take it over."""
 
-import fcntl
 import os
-import re
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import NoReturn, Self
 
 from autotune.errors import BusyError, StorageError
+from autotune.lockfile import Holder, LockFile
 
 LET_GO_S = 120.0
 """How long a holder that was asked to stop has for that: its runs in flight get some seconds, then they are killed."""
 _POLL_S = 0.5
 _GLANCES = 6
-_HOLDER = re.compile(r"process (\d+) on (\S+) since (.+)")
 
 
 class IfHeld(StrEnum):
@@ -31,35 +27,12 @@ class IfHeld(StrEnum):
     TAKE_OVER = "take over"
 
 
-@dataclass(frozen=True)
-class Holder:
-    """The process that holds a study, as it wrote itself into the lock file."""
-
-    pid: int
-    host: str
-    since: str
-
-    @classmethod
-    def this(cls) -> Self:
-        """Return this process."""
-        return cls(os.getpid(), socket.gethostname(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
-
-    @classmethod
-    def read(cls, text: str) -> Self | None:
-        """Read what `str` writes; None for anything else."""
-        found = _HOLDER.fullmatch(text.strip())
-        return cls(int(found[1]), found[2], found[3]) if found else None
-
-    def __str__(self) -> str:
-        return f"process {self.pid} on {self.host} since {self.since}"
-
-
 class StudyLock:
     """Held by the coordinator of a study; released by the system when the process ends, however it ends."""
 
-    def __init__(self, descriptor: int) -> None:
-        """Hold a locked file descriptor; use `acquire`."""
-        self._descriptor = descriptor
+    def __init__(self, file: LockFile) -> None:
+        """Hold a locked file; use `acquire`."""
+        self._file = file
 
     @classmethod
     def acquire(
@@ -80,66 +53,56 @@ class StudyLock:
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            file = LockFile.open(path, 0o644)
         except OSError as error:
             msg = f"cannot write {path}: {error.strerror}; use --storage to keep the study elsewhere"
             raise StorageError(msg) from error
         try:
-            if not _locked(descriptor, path):
+            if not _locked(file, path):
                 match if_held:
                     case IfHeld.LEAVE:
-                        _refuse(descriptor, study)
+                        _refuse(file, study)
                     case IfHeld.WAIT:
-                        _wait(descriptor, path, study, say)
+                        _wait(file, path, study, say)
                     case IfHeld.TAKE_OVER:
-                        _take_over(descriptor, path, study, say, let_go_s)
+                        _take_over(file, path, study, say, let_go_s)
         except BaseException:  # Ctrl-C while it waits, too
-            os.close(descriptor)
+            file.close()
             raise
-        # Who holds it is a courtesy: a full disk must not keep a study from going on.
-        with suppress(OSError):
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, str(Holder.this()).encode(), 0)
-        return cls(descriptor)
+        file.sign()
+        return cls(file)
 
     def release(self) -> None:
         """Give the study up."""
-        os.close(self._descriptor)
+        self._file.close()
 
 
 def held_by_another(path: Path) -> str | None:
     """Return who holds a lock file, in words; None if nobody does, or this process."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        file = LockFile.open(path, create=False)
     except OSError:
         return None
     try:
-        if _locked(descriptor, path):
+        if _locked(file, path):
             return None
-        holder = _holder(descriptor)
+        holder = file.holder()
         own = holder is not None and (holder.pid, holder.host) == (os.getpid(), socket.gethostname())
         return None if own else str(holder or "another process")
     finally:
-        os.close(descriptor)
+        file.close()
 
 
-def _locked(descriptor: int, path: Path) -> bool:
+def _locked(file: LockFile, path: Path) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return file.lock()
     except OSError as error:
         msg = f"{path} cannot be locked ({error.strerror}); use --storage on a file system with locks"
         raise StorageError(msg) from error
-    return True
 
 
-def _holder(descriptor: int) -> Holder | None:
-    return Holder.read(os.pread(descriptor, 500, 0).decode(errors="replace"))
-
-
-def _refuse(descriptor: int, study: str) -> NoReturn:
-    holder = _holder(descriptor)
+def _refuse(file: LockFile, study: str) -> NoReturn:
+    holder = file.holder()
     elsewhere = holder is not None and holder.host != socket.gethostname()
     where = f" on {holder.host}" if holder and elsewhere else ""
     msg = (
@@ -149,22 +112,22 @@ def _refuse(descriptor: int, study: str) -> NoReturn:
     raise BusyError(msg)
 
 
-def _wait(descriptor: int, path: Path, study: str, say: Callable[[str], None]) -> None:
+def _wait(file: LockFile, path: Path, study: str, say: Callable[[str], None]) -> None:
     told: Holder | str | None = ""
-    while not _locked(descriptor, path):
-        holder = _holder(descriptor)
+    while not _locked(file, path):
+        holder = file.holder()
         if holder != told:
             say(f"study {study!r} is being worked on by {holder or 'another process'}: waiting for it (Ctrl-C leaves)")
             told = holder
         time.sleep(_POLL_S)
 
 
-def _take_over(descriptor: int, path: Path, study: str, say: Callable[[str], None], let_go_s: float) -> None:
+def _take_over(file: LockFile, path: Path, study: str, say: Callable[[str], None], let_go_s: float) -> None:
     """Ask whoever holds the lock to stop, and wait until it is free."""
     asked: Holder | None = None
     deadline_s, glances = 0.0, 0
-    while not _locked(descriptor, path):
-        holder = _holder(descriptor)
+    while not _locked(file, path):
+        holder = file.holder()
         if holder is not None and holder == asked:
             if time.monotonic() > deadline_s:
                 msg = (
@@ -173,7 +136,7 @@ def _take_over(descriptor: int, path: Path, study: str, say: Callable[[str], Non
                     "lost), then use the same command again"
                 )
                 raise BusyError(msg)
-        elif holder is not None and _asked_to_stop(holder, os.fstat(descriptor), study):
+        elif holder is not None and _asked_to_stop(holder, file.stat(), study):
             asked, deadline_s = holder, time.monotonic() + let_go_s
             say(f"asked {holder} to stop; waiting until it has stored what ended and lets go of study {study!r}")
         else:

@@ -1,12 +1,10 @@
 """The hold of a service folder: one supervisor at a time."""
 
-import fcntl
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from autotune.errors import BusyError, StorageError
-from autotune.storage.study_lock import Holder
+from autotune.lockfile import LockFile
 
 _LOCK = "service.lock"
 
@@ -30,8 +28,8 @@ def prepared(folder: Path) -> Path:
     return folder.resolve()
 
 
-def hold(folder: Path) -> int:
-    """Return a descriptor that holds the folder until it is closed, or this process ends.
+def hold(folder: Path) -> LockFile:
+    """Return a file that holds the folder until it is closed, or this process ends.
 
     Raises:
         BusyError: another process holds it; says which.
@@ -39,19 +37,15 @@ def hold(folder: Path) -> int:
     """
     path = folder / _LOCK
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = LockFile.open(path)
+        locked = file.lock()
     except OSError as error:
         msg = f"cannot write {path}: {error.strerror}; use --folder to name another folder"
         raise StorageError(msg) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        said = os.pread(descriptor, 400, 0).decode(errors="replace")
-        os.close(descriptor)
-        holder = Holder.read(said) or "another process"
+    if not locked:
+        holder = file.holder() or "another process"
+        file.close()
         msg = f"the service folder {folder} is held by {holder}: stop that service, or use --folder to name another one"
-        raise BusyError(msg) from error
-    with suppress(OSError):  # who holds it is a courtesy
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, str(Holder.this()).encode(), 0)
-    return descriptor
+        raise BusyError(msg)
+    file.sign()
+    return file

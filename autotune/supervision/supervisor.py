@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from autotune.errors import StorageError
+from autotune.lockfile import LockFile
 from autotune.studyfile import NAME
 from autotune.supervision.desired_state import DesiredState, Order
 from autotune.supervision.folder_lock import hold, prepared
@@ -81,7 +82,7 @@ class StudySupervisor:
         """
         self._habits = habits or SupervisorSettings()
         self._folder = prepared(folder)
-        self._descriptor: int | None = hold(self._folder)
+        self._lock_file: LockFile | None = hold(self._folder)
         self._starter = Starter(url, (cwd or Path.cwd()).resolve(), self._habits.log_bytes)
         self._memories: dict[str, SupervisorMemory] = {}
         self._lock = threading.RLock()
@@ -89,9 +90,9 @@ class StudySupervisor:
     def close(self) -> None:
         """Give the folder up; the studies go on."""
         with self._lock:
-            if self._descriptor is not None:
-                os.close(self._descriptor)
-                self._descriptor = None
+            if self._lock_file is not None:
+                self._lock_file.close()
+                self._lock_file = None
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from autotune.errors import BusyError
-from autotune.storage.study_lock import Holder, IfHeld, StudyLock
+from autotune.lockfile import Holder
+from autotune.storage.study_lock import IfHeld, StudyLock
 from tests.autotune.cli.test_cli import autotune, held
 
 pytestmark = pytest.mark.cores(1)
@@ -159,13 +160,6 @@ def test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop(path, wrong
         assert holder.poll() is None
         assert wrong == "a dead one's" or innocent.poll() is None
         innocent.kill()
-
-
-def test_what_is_written_into_the_file_is_read_back():
-    holder = Holder.this()
-    assert Holder.read(str(holder)) == holder
-    assert holder.pid == os.getpid()
-    assert Holder.read("process x on y since z") is None
 
 
 @contextmanager
