@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # numpy takes a while to import, and errors are needed at once
-    from spaces.problem import Problem
+    from spaces.parameters.problem import Problem
 
 
 class ExitCode(IntEnum):

@@ -11,7 +11,7 @@ import numpy as np
 from launchers import Job, JobStatus
 from objectives.kind import Runs
 from spaces import Configuration, Constraint, Parameter
-from spaces.problem import ProblemsError
+from spaces.parameters.problem import ProblemsError
 
 MetricKind = Literal["time", "rate", "other"]
 

@@ -12,7 +12,7 @@ from objectives.commandoptions import CommandOptions, FileOptions
 from objectives.inputfile import MOST_BYTES, InputFile, name_error
 from objectives.templates import names_in, template_errors
 from objectives.validation import problems_in
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 
 def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[InputFile, ...], list[Problem]]:

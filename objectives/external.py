@@ -26,7 +26,7 @@ from objectives.base import (
 from objectives.jsonline import json_object
 from objectives.options import read_options
 from spaces import Configuration
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 
 class _Section(BaseModel):

@@ -9,7 +9,7 @@ from launchers import STDERR, STDOUT
 from objectives.digest import text_digest
 from objectives.templates import filled_in, names_in, template_errors, written
 from spaces import Configuration
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 BRACES = ("{", "}")
 

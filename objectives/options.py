@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from objectives.base import PlanError
 from objectives.validation import problem_of
 from spaces.parameters.errors import did_you_mean
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _Model = TypeVar("_Model", bound=BaseModel)
 

@@ -4,7 +4,7 @@ import string
 from collections.abc import Iterable
 
 from spaces import Configuration, Value
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 
 def filled_in(template: str, configuration: Configuration) -> str | None:

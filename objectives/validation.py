@@ -6,7 +6,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from spaces.parameters.errors import did_you_mean
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 
 def problems_in(error: ValidationError, model: type[BaseModel], under: str = "") -> list[Problem]:

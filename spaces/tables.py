@@ -25,7 +25,7 @@ from spaces.expressions.constant import constant_value
 from spaces.parameters.constraint import Constraint
 from spaces.parameters.errors import ExpressionError, SpaceError, did_you_mean
 from spaces.parameters.parameter import DEFAULT_POINTS, Choice, Flag, Float, Integer, Parameter, Value
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 from spaces.space import Space
 
 _COMMON = ("type", "default", "optional", "when", "help")

@@ -22,7 +22,7 @@ from launchers.mpi import MpiFlavour, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.site import Site
 from spaces.parameters.errors import did_you_mean
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _LONGEST_S = 366 * 86400.0
 _LONGEST_PAUSE_S = 86400.0

@@ -20,7 +20,7 @@ from autotune.studyfile import ScalingSection, StudyFile
 from objectives.base import Metric
 from objectives.digest import text_digest
 from spaces import Configuration, Space
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 Kind = Literal["strong", "weak"]
 

@@ -15,7 +15,7 @@ from autotune.studyfile import NAME
 from autotune.tomlfiles import reading as tomlfiles
 from autotune.tomlfiles import write as tomltext
 from spaces.parameters.errors import did_you_mean
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 Count = Annotated[int, Field(ge=1)]
 Bytes = Annotated[int, Field(ge=1)]

@@ -21,7 +21,7 @@ from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError
 from spaces import Configuration, Constraint, Parameter, Space, SpaceError, Value
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
 from spaces import Configuration, Space
 from spaces.parameters.errors import did_you_mean
-from spaces.problem import ConditionProblem, ConstraintProblem, Problem
+from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
 
 RUN_FOLDER = "RUN-FOLDER"
 """What the folder of a run is called before there is one."""

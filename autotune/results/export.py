@@ -15,7 +15,7 @@ from autotune.storage.address import storage_url
 from objectives.base import FailureKind
 from objectives.replay.options import ReplayOptions
 from spaces import Space, SpaceError
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 if TYPE_CHECKING:
     from autotune.storage.study_store import StudyStore

@@ -7,7 +7,7 @@ from typing import Any
 from optuna.samplers import BaseSampler
 
 from spaces.parameters.errors import did_you_mean
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _SIMPLE: Mapping[str, tuple[type, ...]] = {
     "int": (int,),

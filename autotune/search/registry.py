@@ -21,7 +21,7 @@ from autotune.search.optuna_adapter import AdaptedSampler
 from autotune.studyfile import SamplerSection
 from spaces import Space, SpaceError
 from spaces.parameters.errors import did_you_mean
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _OWN = ("autotune", "random", "exhaustive")
 _OPTUNA = {"tpe": "TPESampler", "gp": "GPSampler", "cmaes": "CmaEsSampler"}

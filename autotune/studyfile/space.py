@@ -15,7 +15,7 @@ from spaces import (
     parameters_from_tables,
 )
 from spaces.parameters.errors import did_you_mean
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 
 def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Space:

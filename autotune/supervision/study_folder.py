@@ -13,7 +13,7 @@ from autotune.supervision import shim
 from autotune.supervision.desired_state import Order
 from autotune.supervision.problems import BrokenOrderError
 from autotune.supervision.reconcile import Ended
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 ORDER, STATUS = "order.json", "status.json"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from autotune.tomlfiles.lines import line_of
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 
 def located(problem: Problem, places: Mapping[str, int]) -> Problem:

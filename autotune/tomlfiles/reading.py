@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from autotune.errors import AutotuneError
 from objectives.validation import problems_in
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _Model = TypeVar("_Model", bound=BaseModel)
 

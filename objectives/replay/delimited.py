@@ -17,7 +17,7 @@ from objectives.base import FailureKind, PlanError
 from objectives.replay.options import ReplayOptions, Scale, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
 from spaces import Value
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _YES = frozenset({"1", "true", "yes", "ok", "done"})
 _NO = frozenset({"", "0", "false", "no"})

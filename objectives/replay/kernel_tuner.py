@@ -12,7 +12,7 @@ from typing import Any
 from objectives.base import FailureKind, PlanError
 from objectives.replay.options import ReplayOptions, Scale, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _MS = 1e-3
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.base import Metric, MetricKind, PlanError
 from objectives.options import read_options
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 SECONDS: Mapping[str, float] = {
     "s": 1.0,

@@ -23,7 +23,7 @@ from objectives.replay.t1 import Definition, read_t1
 from objectives.replay.t4 import read_results
 from objectives.replay.table import Key, RecordedTable
 from spaces import Constraint, Listed, Space, SpaceError, Value
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _REASON = "nothing else was measured"
 _MEASURED = "measured"

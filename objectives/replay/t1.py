@@ -11,7 +11,7 @@ from typing import Any
 from objectives.base import PlanError
 from objectives.replay.domains import parameter_of
 from spaces import Constraint, Parameter, Value
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _REASON = "a condition of the T1 file"
 

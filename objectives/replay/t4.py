@@ -10,7 +10,7 @@ from typing import Any
 from objectives.base import FailureKind, PlanError
 from objectives.replay.options import SECONDS, ReplayOptions, Scale, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 _FAILURES = {
     "timeout": FailureKind.TIMED_OUT,

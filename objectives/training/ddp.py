@@ -32,7 +32,7 @@ from objectives.training import torch
 from objectives.training.ending import check, last_line
 from objectives.training.progress import reader
 from spaces import Choice, Configuration, Constraint, Flag, Integer, Parameter
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 SPEED = Metric("samples_per_s", "1/s", "maximize", "rate")
 TIME_TO_TARGET = Metric("time_to_target_s", "s")

@@ -15,7 +15,7 @@ from objectives.options import read_options
 from objectives.training import torch
 from objectives.training.objective import TrainingObjective
 from spaces import Choice, Float, Integer, Parameter
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 MORE = (Metric("val_loss", "", "minimize"), Metric("val_dice", "", "maximize"), Metric("val_iou", "", "maximize"))
 PARAMETERS = 475_969

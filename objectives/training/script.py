@@ -13,7 +13,7 @@ from objectives.options import read_options
 from objectives.templates import names_in, template_errors
 from objectives.training.objective import TrainingObjective
 from objectives.training.progress import ReaderKind
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 
 class _Section(BaseModel):

@@ -7,7 +7,7 @@ from pathlib import Path
 from objectives.base import PlanError, RunJob
 from objectives.digest import file_digest, text_digest
 from objectives.probe import Probe
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 PROGRAMS = Path(__file__).with_name("programs")
 """The folder of our programs, each a package."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.base import PlanError
 from objectives.options import read_options
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 Benchmark = Literal["merge", "perftest"]
 Test = Literal["tag_bw", "tag_lat", "stream_bw", "stream_lat", "am_bw", "am_lat"]

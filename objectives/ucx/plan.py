@@ -18,7 +18,7 @@ from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metri
 from objectives.ucx.options import Benchmark, UcxOptions
 from objectives.ucx.protocols import INFO, Protocols
 from spaces import Choice, Parameter, SpaceError
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 from spaces.ucx.config import Variable, lanes, parse
 from spaces.ucx.selection import TLS, Selection, select, unknown_names
 from spaces.ucx.transports import network_devices, tls_value

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
-from spaces.problem import ProblemsError
+from spaces.parameters.problem import ProblemsError
 
 _SHOWN_WIDTH = 76  # what is shown of a long expression around the place of the error
 

@@ -15,7 +15,7 @@ from spaces.parameters.constraint import Constraint
 from spaces.parameters.errors import ExpressionError, SpaceError
 from spaces.parameters.listed import Listed
 from spaces.parameters.parameter import Parameter, Value, index_of
-from spaces.problem import ConditionProblem, ConstraintProblem, Problem
+from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
 from spaces.valid_set.domain import NO_VALUE, Domain, domain_of, symbol_of
 from spaces.valid_set.rule import ConstraintRule, ExistenceRule, ListedRule, Rule
 

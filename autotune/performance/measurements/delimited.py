@@ -17,7 +17,7 @@ from autotune.records.measurement import Measured, Setting
 from autotune.tomlfiles.reading import wrong
 from objectives.replay.delimited import read_lines, typed, wrong_lines
 from spaces import Value
-from spaces.problem import Problem, ProblemsError
+from spaces.parameters.problem import Problem, ProblemsError
 
 Cell = Value | None
 Row = Mapping[str, Cell]

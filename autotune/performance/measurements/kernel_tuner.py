@@ -16,7 +16,7 @@ from objectives.replay.plan import read_document
 from objectives.replay.plan import read_table as read_recorded
 from objectives.replay.table import Recording
 from spaces import Value
-from spaces.problem import Problem
+from spaces.parameters.problem import Problem
 
 
 def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:

@@ -7,7 +7,7 @@ import pytest
 from autotune.errors import StudyFileError
 from objectives.base import PlanError
 from spaces import Constraint, Flag, Space, SpaceError
-from spaces.problem import ConditionProblem, ConstraintProblem, Problem
+from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
 
 
 @pytest.mark.parametrize(
