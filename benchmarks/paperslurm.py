@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from launchers import STDOUT
-from launchers.commands import Answer
+from launchers.batch.commands import Answer
 from launchers.supervisor import STATUS_FILE
 
 _STATUS = {"state": "ended", "reason": "exited", "exit_code": 0, "message": "", "cpu_s": 0.0, "peak_memory_bytes": 0}

@@ -48,9 +48,9 @@ from benchmarks.coordinator import SPACE as SMALL
 from benchmarks.paperslurm import PaperSlurm
 from launchers import Job, Usage
 from launchers.batch import BatchLauncher
-from launchers.commands import Answer
+from launchers.batch.commands import Answer
+from launchers.batch_systems.slurm import SLURM
 from launchers.node import JOB_FILE
-from launchers.schedulers.slurm import SLURM
 from launchers.site import Site
 from objectives.base import Context, Measurement, Output, ProgressReader
 from spaces import Choice, Configuration, Constraint, Integer, Space

@@ -10,9 +10,9 @@ from typing import Any
 from autotune.execution.task import job_from_description
 from autotune.formatting import shown
 from launchers import Usage
+from launchers.batch_systems import pbs as pbs_scheduler
+from launchers.batch_systems import slurm as slurm_scheduler
 from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
-from launchers.schedulers import pbs as pbs_scheduler
-from launchers.schedulers import slurm as slurm_scheduler
 from launchers.site import Site
 from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
 from spaces import Configuration

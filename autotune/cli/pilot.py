@@ -101,7 +101,7 @@ class _Site:
         if name is None:
             return cls(system or BatchSystem.SLURM)
         from autotune.batch.site_file import find_cluster
-        from launchers.schedulers import pbs, slurm
+        from launchers.batch_systems import pbs, slurm
 
         found = find_cluster(name, system).site
         if found.scheduler not in set(BatchSystem):

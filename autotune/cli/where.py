@@ -76,8 +76,8 @@ def machine_and_launcher(
     """
     from autotune.machines.this_machine import this_machine
     from launchers.batch import BatchLauncher
+    from launchers.batch_systems.registry import SCHEDULERS
     from launchers.local import local_launcher
-    from launchers.schedulers.catalogue import SCHEDULERS
 
     if cluster is None:
         return restrict(this_machine(), cores), local_launcher(), None
@@ -96,7 +96,7 @@ def check_commands(cluster: "Cluster | None") -> None:
     """
     if cluster is None:
         return
-    from launchers.schedulers.catalogue import SCHEDULERS
+    from launchers.batch_systems.registry import SCHEDULERS
 
     kind = cluster.site.scheduler
     command = SCHEDULERS[kind].submit(Path("job.sh"))[0]

@@ -14,7 +14,7 @@ from autotune.storage.study_lock import IfHeld, StudyLock
 from autotune.storage.study_store import StudyStore
 from launchers import BatchQueue, EndReason, JobState, JobStatus
 from launchers.batch import BatchLauncher
-from launchers.schedulers.catalogue import SCHEDULERS
+from launchers.batch_systems.registry import SCHEDULERS
 from launchers.site import Site
 
 _POLL_S = 1.0

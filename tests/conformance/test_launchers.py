@@ -16,9 +16,9 @@ import pytest
 
 from launchers import STDERR, STDOUT, EndReason, Job, JobState, Launcher, LaunchError, LineReader, Resources
 from launchers.batch import BatchLauncher
+from launchers.batch_systems.registry import SCHEDULERS
 from launchers.local import LocalLauncher
 from launchers.run import run
-from launchers.schedulers.catalogue import SCHEDULERS
 from launchers.site import Site
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.jobs import (
@@ -72,7 +72,7 @@ def make(kind, request, monkeypatch):
     if kind.is_local:
         yield lambda: LocalLauncher(grace_s=GRACE_S)
         return
-    monkeypatch.setattr("launchers.batch._GRACE_S", GRACE_S)
+    monkeypatch.setattr("launchers.batch.launcher._GRACE_S", GRACE_S)
     with ExitStack() as stack:
         if kind.is_real:
             environment = real_slurm(request).environment
@@ -371,7 +371,7 @@ def test_the_end_of_the_launching_process(kind, make, folder):
     code = (
         "import sys, time; from pathlib import Path; from launchers import Job\n"
         "from launchers.batch import BatchLauncher; from launchers.local import LocalLauncher\n"
-        "from launchers.schedulers.catalogue import SCHEDULERS; from launchers.site import Site\n"
+        "from launchers.batch_systems.registry import SCHEDULERS; from launchers.site import Site\n"
         f"print({own}.submit(Job({python(STUBBORN % 1000)!r}, Path(sys.argv[1]))), flush=True)\n"
         "time.sleep(1000)"
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launchers import STDOUT
-from launchers.commands import Answer
+from launchers.batch.commands import Answer
 from launchers.supervisor import STATUS_FILE
 
 POLL_S = 30.0

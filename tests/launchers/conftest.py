@@ -6,7 +6,7 @@ import pytest
 
 from launchers import Job, JobStatus
 from launchers.batch import BatchLauncher
-from launchers.schedulers.slurm import SLURM
+from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from tests.launchers.answers import PATIENCE_S, POLL_S, Clock, FakeSlurm
 

@@ -8,10 +8,10 @@ import pytest
 
 from launchers import EndReason, Job, JobState, LaunchError
 from launchers.batch import BatchLauncher, QueueFullError
-from launchers.commands import Answer, run_command
-from launchers.jobfiles import ANSWER_FILE
-from launchers.schedulers.pbs import PBS
-from launchers.schedulers.slurm import SLURM
+from launchers.batch.commands import Answer, run_command
+from launchers.batch.job_files import ANSWER_FILE
+from launchers.batch_systems.pbs import PBS
+from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 

@@ -3,7 +3,7 @@
 import pytest
 
 from launchers import EndReason, JobState
-from launchers.schedulers.base import QUEUE_LOG
+from launchers.batch_systems.base import QUEUE_LOG
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
 

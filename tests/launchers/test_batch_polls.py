@@ -6,8 +6,8 @@ import pytest
 
 from launchers import EndReason, Job, JobState
 from launchers.batch import BatchLauncher
-from launchers.commands import Answer
-from launchers.schedulers.slurm import SLURM
+from launchers.batch.commands import Answer
+from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from launchers.supervisor import STATUS_FILE
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from launchers.commands import run_command
+from launchers.batch.commands import run_command
 from tests.launchers.jobs import wait_for
 
 
@@ -86,7 +86,7 @@ def test_what_a_command_says_is_told(command, tmp_path):
 
 
 def test_a_command_that_does_not_answer_is_given_up(command, tmp_path, monkeypatch):
-    monkeypatch.setattr("launchers.commands._PATIENCE_S", 0.5)
+    monkeypatch.setattr("launchers.batch.commands._PATIENCE_S", 0.5)
     answer = run_command(command("echo 17; exec sleep 1000"), tmp_path, tmp_path / "answer")
     assert (answer.code, answer.stdout) == (124, "17\n")
     assert "did not answer within 0.5 s" in answer.complaint

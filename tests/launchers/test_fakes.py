@@ -11,8 +11,8 @@ import pytest
 
 from launchers import STDERR, EndReason, Job, JobState, LaunchError, MpiStart, Resources
 from launchers.batch import BatchLauncher, QueueFullError
-from launchers.schedulers.base import QUEUE_LOG
-from launchers.schedulers.catalogue import SCHEDULERS
+from launchers.batch_systems.base import QUEUE_LOG
+from launchers.batch_systems.registry import SCHEDULERS
 from launchers.site import Site
 from tests.launchers.fakes.cluster import FAKED, FakeCluster
 from tests.launchers.jobs import STUBBORN, left_in, python, wait_for, wait_for_end, wait_for_output
@@ -23,7 +23,7 @@ READY = ("sh", "-c", "echo ready; exec sleep 1000")
 
 @pytest.fixture(params=FAKED)
 def cluster(request, monkeypatch):
-    monkeypatch.setattr("launchers.batch._GRACE_S", 0.2)
+    monkeypatch.setattr("launchers.batch.launcher._GRACE_S", 0.2)
     with FakeCluster(request.param) as cluster:
         monkeypatch.setenv("PATH", cluster.path)
         yield cluster

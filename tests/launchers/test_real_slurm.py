@@ -8,7 +8,7 @@ import pytest
 
 from launchers import Job
 from launchers.batch import BatchLauncher
-from launchers.schedulers.slurm import SLURM
+from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from launchers.supervisor import descendants
 from tests.launchers.jobs import kill, left_in, wait_for, wait_for_end

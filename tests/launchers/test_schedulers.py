@@ -3,12 +3,12 @@
 import pytest
 
 from launchers import EndReason, JobState
-from launchers.schedulers.base import Seen, is_only_of
-from launchers.schedulers.catalogue import SCHEDULERS
-from launchers.schedulers.flux import FLUX
-from launchers.schedulers.lsf import LSF
-from launchers.schedulers.pbs import PBS, PBS_WITHOUT_HISTORY
-from launchers.schedulers.slurm import SLURM
+from launchers.batch_systems.base import Seen, is_only_of
+from launchers.batch_systems.flux import FLUX
+from launchers.batch_systems.lsf import LSF
+from launchers.batch_systems.pbs import PBS, PBS_WITHOUT_HISTORY
+from launchers.batch_systems.registry import SCHEDULERS
+from launchers.batch_systems.slurm import SLURM
 
 QUEUED, RUNNING, ENDED, LOST = JobState.QUEUED, JobState.RUNNING, JobState.ENDED, JobState.LOST
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from launchers import Job, MpiStart, Resources
 from launchers.batch import BatchLauncher
+from launchers.batch_systems.base import request, safe_name
+from launchers.batch_systems.pbs import PBS
+from launchers.batch_systems.registry import SCHEDULERS
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.schedulers.base import request, safe_name
-from launchers.schedulers.catalogue import SCHEDULERS
-from launchers.schedulers.pbs import PBS
 from launchers.site import GIBIBYTE, Site
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -12,10 +12,10 @@ import pytest
 
 from launchers import EndReason, Job, JobState
 from launchers.batch import QueueFullError
-from launchers.commands import Answer
-from launchers.jobfiles import ANSWER_FILE, SCRIPT_FILE
+from launchers.batch.commands import Answer
+from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE
+from launchers.batch_systems.base import QUEUE_LOG
 from launchers.node import JOB_FILE
-from launchers.schedulers.base import QUEUE_LOG
 from launchers.supervisor import STATUS_FILE
 from tests.launchers.answers import PATIENCE_S, end, start
 

@@ -15,8 +15,8 @@ from autotune.records.study import Purpose
 from autotune.storage.leases import MemoryLeaseBook
 from launchers import Job
 from launchers.batch import BatchLauncher
-from launchers.commands import Answer
-from launchers.schedulers.slurm import SLURM
+from launchers.batch.commands import Answer
+from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from tests.launchers.answers import Clock, FakeSlurm, end
 

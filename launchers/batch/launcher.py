@@ -16,13 +16,13 @@ from typing import Self
 
 from launchers import node
 from launchers.base import STDOUT, LaunchError
-from launchers.commands import Answer, Commands, late_answer, run_command
-from launchers.ends import WITHOUT_STATUS, after_suspension, merged, was_ended, without_status
+from launchers.batch.commands import Answer, Commands, late_answer, run_command
+from launchers.batch.ends import WITHOUT_STATUS, after_suspension, merged, was_ended, without_status
+from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, claimed_by, write_job
+from launchers.batch_systems.base import QUEUE_LOG, Scheduler, Seen, is_only_of, request, script
 from launchers.environment import job_environment
 from launchers.job import EndReason, Job, JobState, JobStatus
-from launchers.jobfiles import ANSWER_FILE, SCRIPT_FILE, claimed_by, write_job
 from launchers.mpi import CannotStartRanksError, mpi_argv, mpi_environment, notes
-from launchers.schedulers.base import QUEUE_LOG, Scheduler, Seen, is_only_of, request, script
 from launchers.site import Site
 from launchers.status import read_status
 from launchers.steps import with_steps

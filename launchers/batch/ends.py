@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG, Seen
 from launchers.job import EndReason, JobState, JobStatus
-from launchers.schedulers.base import QUEUE_LOG, SCHEDULER_LOG, Seen
 
 WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.TIMED_OUT})
 """Ends that leave no time to write anything: no status is waited for after them."""

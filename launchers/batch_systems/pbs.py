@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
 from launchers.job import EndReason, JobState
-from launchers.schedulers.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
 from launchers.site import Site
 
 _MIB_PER_GIB = 1024

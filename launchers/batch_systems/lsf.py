@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
+from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
 from launchers.job import EndReason, JobState
-from launchers.schedulers.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
 from launchers.site import Site
 
 _SEPARATOR = "|"

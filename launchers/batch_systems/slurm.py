@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from launchers.batch_systems.base import Request, Scheduler, Seen, is_only_of
 from launchers.job import EndReason, JobState
-from launchers.schedulers.base import Request, Scheduler, Seen, is_only_of
 from launchers.site import Site
 
 _SEPARATOR = "|"

@@ -1,0 +1,1 @@
+"""The batch systems, each in one module of pure text functions."""

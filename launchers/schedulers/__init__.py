@@ -1,1 +1,0 @@
-"""The schedulers of clusters, each as pure text functions."""
