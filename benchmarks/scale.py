@@ -180,7 +180,7 @@ class Cluster:
         self.slurm = PaperSlurm(options.slots, self._duration_s, self._prints)
         site = Site("slurm", cores_per_node=64, max_jobs=10**6, poll_s=options.poll_s or 10.0)
         self._submit_s = options.submit_ms / 1e3
-        launcher = BatchLauncher(SLURM, site, commands=self._command)
+        launcher = BatchLauncher(SLURM.scheduler, site, commands=self._command)
         self.executor = BatchExecutor(launcher, self._note, lambda text: print(text, file=sys.stderr, flush=True))
 
     def _command(

@@ -26,8 +26,6 @@ JOB_FILE = ".autotune-job.json"
 CLAIM_FILE = ".autotune-claimed"
 """The scheduler's number of the job that runs in the folder, or did; empty if its environment does not tell."""
 
-_NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
-
 
 def main() -> int:
     """Run the job; the exit code is the program's, for the scheduler's own records."""
@@ -57,11 +55,11 @@ def main() -> int:
 
 def _claimed(folder: Path, token: str) -> dict[str, Any] | None:
     """Return what the job is, as the one that runs in the folder; None if it must not, which is said."""
-    # Flux writes its letter in two ways.
-    number = next((os.environ[name] for name in _NUMBERS if os.environ.get(name)), "").replace("\u0192", "f")
     spec = _submitted(folder, token)
     if spec is None:
         return None
+    # Flux writes its letter in two ways.
+    number = os.environ.get(spec.pop("number_variable"), "").replace("\u0192", "f")
     claim = folder / CLAIM_FILE
     try:
         # What was there once does not run again, even where the file system has no locks.

@@ -1,17 +1,18 @@
-"""The winner as a job script, for PBS, Slurm, or a plain shell."""
+"""The winner as a job script, for a batch system or a plain shell."""
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from autotune.batch.script_forms import SHELL
 from autotune.execution.task import job_from_description
 from autotune.formatting import shown
 from launchers import Usage
-from launchers.batch_systems import pbs as pbs_scheduler
-from launchers.batch_systems import slurm as slurm_scheduler
+from launchers.batch_systems.registry import find_batch_system
+from launchers.batch_systems.system import WinnerRequest
 from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
 from launchers.site import Site
 from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
@@ -57,43 +58,32 @@ class JobScript:
         return max(1024, 512 * ceil(_MEMORY_MARGIN * self.needs.peak_memory_bytes / 2**20 / 512))
 
 
-def pbs(script: JobScript) -> str:
-    """Return a script for `qsub`."""
-    cores = script.job["resources"]["cores"]
-    head = [
-        f"#PBS -N {script.name}",
-        f"#PBS -l ncpus={cores}",
-        *([f"#PBS -l ngpus={script.gpus}"] if script.gpus else []),
-        f"#PBS -l mem={script.memory_mib}MB",
-        f"#PBS -l walltime={_hours(script.walltime_s)}",
-        *(f"#PBS {line}" for line in (pbs_scheduler.of_site(script.site) if script.site else ())),
-    ]
-    return _assemble(script, head, "${PBS_O_WORKDIR:-$PWD}")
+def job_script(form: str, script: JobScript) -> str:
+    """Return the text of a job script in one of the `script_forms`.
+
+    Raises:
+        KeyError: there is no such form.
+    """
+    if form == SHELL:
+        return _assemble(script, [], "$PWD")
+    winner = find_batch_system(form).winner
+    if winner is None:
+        raise KeyError(form)
+    return _assemble(script, winner.head(_request(script)), winner.folder)
 
 
-def slurm(script: JobScript) -> str:
-    """Return a script for `sbatch`."""
+def _request(script: JobScript) -> WinnerRequest:
     job = script.job
-    ranks = job["mpi"]["ranks"] if job["mpi"] else 1
-    head = [
-        f"#SBATCH --job-name={script.name}",
-        f"#SBATCH --nodes={job['resources']['nodes']}",
-        f"#SBATCH --ntasks={ranks}",
-        f"#SBATCH --cpus-per-task={max(1, job['resources']['cores'] // ranks)}",
-        *([f"#SBATCH --gpus={script.gpus}"] if script.gpus else []),
-        f"#SBATCH --mem={script.memory_mib}M",
-        f"#SBATCH --time={_hours(script.walltime_s)}",
-        *(f"#SBATCH {line}" for line in (slurm_scheduler.of_site(script.site) if script.site else ())),
-    ]
-    return _assemble(script, head, "${SLURM_SUBMIT_DIR:-$PWD}")
-
-
-def sh(script: JobScript) -> str:
-    """Return a script for a shell on this machine."""
-    return _assemble(script, [], "$PWD")
-
-
-FORMATS: Mapping[str, Callable[[JobScript], str]] = {"pbs": pbs, "slurm": slurm, "sh": sh}
+    return WinnerRequest(
+        name=script.name,
+        nodes=job["resources"]["nodes"],
+        ranks=job["mpi"]["ranks"] if job["mpi"] else 1,
+        cores=job["resources"]["cores"],
+        gpus=script.gpus,
+        memory_mib=script.memory_mib,
+        walltime=_hours(script.walltime_s),
+        site=script.site,
+    )
 
 
 def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:

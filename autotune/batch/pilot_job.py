@@ -1,17 +1,19 @@
 """Pilot mode: a job script that runs a study inside one allocation, and submits itself again until it is done.
 
 On several nodes the script starts a Ray cluster of its own (`autotune.execution.ray_node`): the head on the first host,
-one node on each other one. Each is started alone, so that a host that fails takes no other along: with `srun` under
-Slurm; under PBS with `pbs_tmrsh`, which PBS accounts for and ends with the job, or `ssh` where that is not there.
+one node on each other one. Each is started alone, so that a host that fails takes no other along, in the way that the
+batch system has for it (`launchers.batch_systems.system.PilotForm`).
 """
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from autotune.errors import ExitCode
+from launchers.batch_systems.registry import all_batch_systems, find_batch_system
+from launchers.batch_systems.system import PilotForm, PilotRequest
 
 # A command that loads modules, with nothing behind it.
 _LOADS = re.compile(r"\s*(module\s+(load|add|use)|ml)\s[^;&|#]*")
@@ -66,71 +68,35 @@ class PilotJob:
         return f"{minutes // 60:02d}:{minutes % 60:02d}:00"
 
 
-@dataclass(frozen=True)
-class _System:
-    """How a batch system is spoken to: `others` prints the other hosts, `start` makes `$host` a node of Ray."""
-
-    submit: str
-    job_id: str
-    others: str
-    start: Sequence[str]
-    exports: Sequence[str] = ()
+def pilot_forms() -> tuple[str, ...]:
+    """Return the names of the batch systems that pilot jobs are written for."""
+    return tuple(system.name for system in all_batch_systems() if system.pilot is not None)
 
 
-def slurm(job: PilotJob) -> str:
-    """Return a script for `sbatch`."""
-    head = [
-        f"#SBATCH --job-name={job.job_name}",
-        f"#SBATCH --nodes={job.nodes}",
-        "#SBATCH --ntasks-per-node=1",
-        "#SBATCH --exclusive",
-        # A node that fails costs the trials on it, not the job.
-        *(["#SBATCH --no-kill"] if job.nodes > 1 else []),
-        f"#SBATCH --time={job.walltime}",
-        f"#SBATCH --output={job.job_name}-%j.log",
-        *(f"#SBATCH {directive}" for directive in job.directives),
-    ]
-    others = 'scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"'
-    step = "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --no-kill"
-    start = [f'    {step} --nodelist="$host" \\', '        bash -l "$script" ray-node "$meeting" &']
-    # Ranks are started beside the steps that the nodes of the cluster are.
-    return _assemble(job, head, _System("sbatch", "SLURM_JOB_ID", others, start, ["export SLURM_OVERLAP=1"]))
-
-
-def pbs(job: PilotJob) -> str:
-    """Return a script for `qsub`.
+def pilot_form(system: str) -> PilotForm:
+    """Return how pilot jobs of a batch system are written, which is one of the `pilot_forms`.
 
     Raises:
-        ValueError: nothing says how many cores a node has.
+        KeyError: there is no such batch system, or no pilot jobs are written for it.
     """
-    asked = any(re.search(r"-l\s*(select|nodes|ncpus)\b", directive) for directive in job.directives)
-    if not asked and job.cores_per_node is None:
-        msg = "PBS must be told how many cores a node has: --cores-per-node 48, or a directive such as -l ncpus=96"
-        raise ValueError(msg)
-    select = f"#PBS -l select={job.nodes}:ncpus={job.cores_per_node}:mpiprocs={job.cores_per_node}"
-    head = [
-        f"#PBS -N {job.job_name}",
-        *([] if asked else [select, "#PBS -l place=scatter:excl"]),
-        f"#PBS -l walltime={job.walltime}",
-        "#PBS -j oe",
-        *(f"#PBS {directive}" for directive in job.directives),
-    ]
-    # The first host of the file is the one that the script runs on.
-    others = "awk 'NR == 1 { first = $0 } $0 != first && !seen[$0]++' \"$PBS_NODEFILE\""
-    start = [
-        "    if command -v pbs_tmrsh >/dev/null; then",
-        '        pbs_tmrsh "$host" "$(printf \'%q \' bash -l "$script" ray-node "$meeting")" </dev/null &',
-        "    else",
-        '        ssh -o BatchMode=yes "$host" "$(printf \'%q \' bash -l "$script" ray-node "$meeting")" </dev/null &',
-        "    fi",
-    ]
-    return _assemble(job, head, _System("qsub", "PBS_JOBID", others, start))
+    found = find_batch_system(system).pilot
+    if found is None:
+        raise KeyError(system)
+    return found
 
 
-FORMATS: Mapping[str, Callable[[PilotJob], str]] = {"slurm": slurm, "pbs": pbs}
+def pilot_script(system: str, job: PilotJob) -> str:
+    """Return the script of a pilot job for a batch system, one of the `pilot_forms`.
+
+    Raises:
+        ValueError: it must be told more; the message says what.
+    """
+    form = pilot_form(system)
+    asked = PilotRequest(job.job_name, job.nodes, job.walltime, job.cores_per_node, tuple(job.directives))
+    return _assemble(job, form, form.head(asked), find_batch_system(system).scheduler.number_variable)
 
 
-def _assemble(job: PilotJob, head: Sequence[str], system: _System) -> str:
+def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variable: str) -> str:
     python = shlex.quote(job.python)
     command = f"{python} -m autotune study {shlex.join(job.study)}"
     several = job.nodes > 1
@@ -140,13 +106,13 @@ def _assemble(job: PilotJob, head: Sequence[str], system: _System) -> str:
         # Only a login shell is sure to know of modules.
         "#!/bin/bash -l",
         *head,
-        f"# Written by `autotune pilot`. Submit it with: {system.submit} {shlex.quote(job.script)}",
+        f"# Written by `autotune pilot`. Submit it with: {form.submit} {shlex.quote(job.script)}",
         f"# If the study is not done when its time is over (exit code {ExitCode.UNFINISHED}), it submits itself again.",
         f"script={shlex.quote(job.script)}",
         f"cd {shlex.quote(job.folder)} || exit {ExitCode.STORAGE}",
         *map(_or_end, job.setup),
         "set -u",
-        *(_cluster(python, system) if several else []),
+        *(_cluster(python, form, number_variable) if several else []),
         # Before the study: it may be asked to end as soon as it is there.
         "trap 'kill -TERM \"${!-}\"' TERM INT",
         f"{command} &",
@@ -155,7 +121,7 @@ def _assemble(job: PilotJob, head: Sequence[str], system: _System) -> str:
         # A signal ends the wait, not the study.
         'while kill -0 "$study" 2>/dev/null; do wait "$study"; code=$?; done',
         f'if [ "$code" = {ExitCode.UNFINISHED} ]; then',
-        f'    {system.submit} "$script" && code=0',
+        f'    {form.submit} "$script" && code=0',
         "fi",
         'exit "$code"',
     ]
@@ -167,13 +133,13 @@ def _or_end(line: str) -> str:
     return f"{line} || exit {ExitCode.CANNOT_RUN_HERE}" if _LOADS.fullmatch(line) else line
 
 
-def _cluster(python: str, system: _System) -> list[str]:
+def _cluster(python: str, form: PilotForm, number_variable: str) -> list[str]:
     """Return what starts Ray on the hosts of the allocation, and ends it whatever happens."""
     no_head = f'echo "the Ray head did not start" >&2; exit {ExitCode.CANNOT_RUN_HERE}'
     return [
         # The script is also what the other hosts run: they need the same folder and modules.
         f'if [ "${{1-}}" = ray-node ]; then exec {python} -m autotune.execution.ray_node "$2"; fi',
-        f"meeting=$PWD/.autotune-ray-${{{system.job_id}%%.*}}",
+        f"meeting=$PWD/.autotune-ray-${{{number_variable}%%.*}}",
         f'rm -rf "$meeting"; mkdir -m 700 "$meeting" || exit {ExitCode.STORAGE}',
         "end_ray() {",
         '    touch "$meeting/stop"',
@@ -183,10 +149,10 @@ def _cluster(python: str, system: _System) -> list[str]:
         "}",
         "trap end_ray EXIT",
         'export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$meeting/token"',
-        *system.exports,
+        *form.exports,
         f'{python} -m autotune.execution.ray_node "$meeting" --head &',
-        f"for host in $({system.others}); do",
-        *system.start,
+        f"for host in $({form.others}); do",
+        *form.start,
         "done",
         f'for _ in $(seq {_LOOKS}); do [ -s "$meeting/address" ] && break; sleep 0.2; done',
         f'[ -s "$meeting/address" ] || {{ {no_head}; }}',

@@ -4,7 +4,7 @@ import importlib.resources
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -17,7 +17,9 @@ from autotune.machines.facts import Facts
 from autotune.machines.identity import config_folder
 from autotune.machines.this_machine import Machine
 from autotune.studyfile import NAME
+from autotune.studyfile.one_of import OneOf
 from autotune.tomlfiles import reading as tomlfiles
+from launchers.batch_systems.registry import names
 from launchers.mpi import MpiFlavour, start_commands
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.site import Site
@@ -46,7 +48,7 @@ class SiteFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: str = Field(pattern=NAME)
-    scheduler: Literal["slurm", "pbs", "lsf", "flux"]
+    scheduler: Annotated[str, OneOf(names)]
     machine: str
     nodes: int = Field(default=1, ge=1)
     account: Word | None = None

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from autotune.batch.job_script import FORMATS, JobScript
+from autotune.batch.job_script import JobScript, job_script
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.records.study import REPLAY_NOTICE
 from autotune.results.summary import Summary, run_to_use
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def script_of(store: StudyStore, summary: Summary, form: str, site: "Site | None" = None) -> str:
-    """Return the script, in one of the `FORMATS`, that runs the configuration to use as it was measured.
+    """Return the script, in one of the `script_forms`, that runs the configuration to use as it was measured.
 
     Raises:
         CannotRunHereError: the study is a replay, of which nothing ran, or another program makes its runs.
@@ -38,4 +38,4 @@ def script_of(store: StudyStore, summary: Summary, form: str, site: "Site | None
     if sentence:
         remarks.append(sentence)
     name, flavour = f"autotune-{summary.name}", script_flavour(dict(run.job))
-    return FORMATS[form](JobScript(name, run.configuration, run.job, run.outcome.usage, flavour, remarks, site))
+    return job_script(form, JobScript(name, run.configuration, run.job, run.outcome.usage, flavour, remarks, site))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -60,14 +59,6 @@ AlsoOption = Annotated[
     list[str] | None,
     typer.Option("--also", metavar="STORAGE", help="Learn from the measurements in this storage, too. Repeatable."),
 ]
-
-
-class ScriptFormat(StrEnum):
-    """The job scripts that `--script` writes."""
-
-    PBS = "pbs"
-    SLURM = "slurm"
-    SH = "sh"
 
 
 Options = TypeVar("Options")

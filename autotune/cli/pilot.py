@@ -4,12 +4,13 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Self
 
 import typer
 
+from autotune.batch.pilot_job import PilotJob, pilot_form, pilot_forms, pilot_script
+from autotune.cli.choices import choice
 from autotune.cli.common import duration_s, output, write_script
 from autotune.cli.options import StudyArgument, with_options
 from autotune.cli.study_options import StudyOptions
@@ -18,19 +19,16 @@ from autotune.cli.where import SiteOption, cores_of
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.storage.address import shown
 
-
-class BatchSystem(StrEnum):
-    """The batch systems that `--script` writes for."""
-
-    SLURM = "slurm"
-    PBS = "pbs"
+# The batch system of a pilot where nobody says one.
+_USUAL = "slurm"
 
 
 def pilot(
     context: typer.Context,
     name: StudyArgument,
     system: Annotated[
-        BatchSystem | None, typer.Option("--script", help="The batch system. Default: that of --site, or slurm.")
+        str | None,
+        typer.Option("--script", help="The batch system. Default: that of --site, or slurm.", **choice(pilot_forms)),
     ] = None,
     site: SiteOption = None,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of nodes of the job.")] = 1,
@@ -53,7 +51,6 @@ def pilot(
     If time runs out, the script submits itself again, and the next job resumes. `pilot` takes the options of `study`.
     """
     from autotune import studyfile
-    from autotune.batch.pilot_job import FORMATS, PilotJob
 
     options = _checked(name, context.args, nodes)
     there = _Site.of(site, system, nodes)
@@ -73,25 +70,24 @@ def pilot(
             directives=(*there.directives, *(directives or ())),
             setup=(*there.setup, *(setup or ())),
         )
-        text = FORMATS[there.system](job)
+        text = pilot_script(there.system, job)
     except ValueError as error:
         raise StudyFileError(str(error)) from None
     write_script(text, target, mode=0o700)
-    submit = "sbatch" if there.system is BatchSystem.SLURM else "qsub"
-    output().print(f"submit it with: {submit} {shlex.quote(os.fspath(target))}", markup=False)
+    output().print(f"submit it with: {pilot_form(there.system).submit} {shlex.quote(os.fspath(target))}", markup=False)
 
 
 @dataclass(frozen=True)
 class _Site:
     """What a site says of every job there."""
 
-    system: BatchSystem
+    system: str
     directives: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     cores_per_node: int | None = None
 
     @classmethod
-    def of(cls, name: str | None, system: BatchSystem | None, nodes: int) -> Self:
+    def of(cls, name: str | None, system: str | None, nodes: int) -> Self:
         """Return what the site says, if one is given.
 
         Raises:
@@ -99,20 +95,18 @@ class _Site:
             CannotRunHereError: pilot jobs are not known of its batch system.
         """
         if name is None:
-            return cls(system or BatchSystem.SLURM)
+            return cls(system or _USUAL)
         from autotune.batch.site_file import find_cluster
-        from launchers.batch_systems import pbs, slurm
 
         found = find_cluster(name, system).site
-        if found.scheduler not in set(BatchSystem):
-            msg = f"site {found.name!r} has {found.scheduler}: pilot jobs are written for {', '.join(BatchSystem)} only"
+        if found.scheduler not in pilot_forms():
+            msg = (
+                f"site {found.name!r} has {found.scheduler}: pilot jobs are written for {', '.join(pilot_forms())} only"
+            )
             raise CannotRunHereError(msg)
-        chosen = BatchSystem(found.scheduler)
-        directives = slurm.of_site(found) if chosen is BatchSystem.SLURM else pbs.of_site(found)
-        if chosen is BatchSystem.PBS and not found.by_chunks:
-            directives += pbs.of_nodes(nodes, found)
+        directives = pilot_form(found.scheduler).directives(found, nodes)
         setup = (*(f"module load {shlex.quote(module)}" for module in found.modules), *found.setup)
-        return cls(chosen, tuple(directives), setup, found.cores_per_node)
+        return cls(found.scheduler, tuple(directives), setup, found.cores_per_node)
 
 
 def _checked(name: str, options: list[str], nodes: int) -> list[str]:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import errors, known_storages, output, print_json, write_script
 from autotune.cli.options import (
     DEFAULT_STORAGE,
     AlsoOption,
     AsJson,
     InputOption,
-    ScriptFormat,
     SetOption,
     Storage,
     StudyArgument,
@@ -49,7 +49,7 @@ def predict(
     storage: Storage = DEFAULT_STORAGE,
     also: AlsoOption = None,
     script: Annotated[
-        ScriptFormat | None, typer.Option("--script", help="Print a job script for the first proposal.")
+        str | None, typer.Option("--script", help="Print a job script for the first proposal.", **SCRIPT_FORM)
     ] = None,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
     as_json: AsJson = False,
@@ -109,8 +109,8 @@ def _cell(interval: "Interval | None") -> str:
     return "unknown" if interval is None else str(interval)
 
 
-def _script(asked: "Question", place: "Target", found: "Prediction", form: ScriptFormat, scratch: Path) -> str:
-    from autotune.batch.job_script import FORMATS, JobScript
+def _script(asked: "Question", place: "Target", found: "Prediction", form: str, scratch: Path) -> str:
+    from autotune.batch.job_script import JobScript, job_script
     from autotune.execution.task import describe_job
     from launchers import Usage
     from launchers.detect import detect
@@ -129,6 +129,5 @@ def _script(asked: "Question", place: "Target", found: "Prediction", form: Scrip
         "the time and the memory asked for are guesses; set them, the project and the queue",
     ]
     needs = Usage(elapsed_s=first.value.high if first.value and found.setting.metric.kind == "time" else 0.0)
-    return FORMATS[form.value](
-        JobScript(f"autotune-{asked.setting.workload}", first.configuration, job, needs, script_flavour(job), remarks)
-    )
+    name, flavour = f"autotune-{asked.setting.workload}", script_flavour(job)
+    return job_script(form, JobScript(name, first.configuration, job, needs, flavour, remarks))

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.batch.script_forms import SHELL
+from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import output, print_json, write_script
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, ScriptFormat, Storage, StudyName
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
 from autotune.cli.where import SiteOption
 from autotune.errors import NothingWorkedError
 from autotune.formatting import quantity, shown
@@ -61,7 +63,9 @@ def show(
 def best(
     name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
-    script: Annotated[ScriptFormat | None, typer.Option("--script", help="Print a job script of this kind.")] = None,
+    script: Annotated[
+        str | None, typer.Option("--script", help="Print a job script of this kind.", **SCRIPT_FORM)
+    ] = None,
     site: SiteOption = None,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
     as_json: AsJson = False,
@@ -80,7 +84,7 @@ def best(
     if script is not None:
         from autotune.batch.winner_script import script_of
 
-        write_script(script_of(store, summary, script.value, _site(site, summary, script)), target)
+        write_script(script_of(store, summary, script, _site(site, summary, script)), target)
     elif as_json:
         found = summary.to_dict()
         print_json(found["best"] | {key: found[key] for key in ("replay", "verdict", "simplified", "outlook")})
@@ -216,11 +220,11 @@ def _value_of(trial: "TrialRecord", standings: "Standings") -> str:
     return f"{standings.value(trial):.4g}" if trial.complete else ""
 
 
-def _site(name: str | None, summary: "Summary", form: ScriptFormat) -> "Site | None":
+def _site(name: str | None, summary: "Summary", form: str) -> "Site | None":
     """Return the site of a job script: the one that is asked for, or the one that the study was made for."""
     from autotune.batch.site_file import find_cluster
 
     launcher = summary.definition.study.get("launcher", {})
-    if name is None and launcher.get("kind") != form.value:
+    if name is None and launcher.get("kind") != form:
         return None
-    return find_cluster(name or launcher.get("site"), None if form is ScriptFormat.SH else form.value).site
+    return find_cluster(name or launcher.get("site"), None if form == SHELL else form).site

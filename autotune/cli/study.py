@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import LEFT, STOPPED, displayed, errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, with_options
 from autotune.cli.study_options import StudyOptions
@@ -76,7 +77,7 @@ def study(options: StudyOptions) -> None:
     if summary.definition.replay:
         return
     again = "" if options.storage == DEFAULT_STORAGE else f" --storage {shlex.quote(without_password(options.storage))}"
-    output().print(f"job script: autotune best {stored_name}{again} --script pbs|slurm|sh", markup=False)
+    output().print(f"job script: autotune best {stored_name}{again} --script {SCRIPT_FORM['metavar']}", markup=False)
 
 
 def _deadline(asked: float | None, display: "Display") -> "Deadline | None":

@@ -10,7 +10,7 @@ import typer
 
 from autotune.cli.common import duration_s, if_held
 from autotune.cli.study_options import StudyOptions, Switch
-from autotune.cli.where import LauncherKind
+from autotune.cli.where import LOCAL
 from autotune.errors import StudyFileError
 from autotune.storage.study_lock import IfHeld
 
@@ -39,7 +39,7 @@ def requested(options: StudyOptions) -> StudyRequest:
     """
     from autotune.studyfile import NAME
 
-    local = options.launcher is LauncherKind.LOCAL
+    local = options.launcher == LOCAL
     if local and options.site is not None:
         msg = (
             f"--launcher local runs on this machine, --site {options.site} names a batch system's: "
@@ -56,7 +56,7 @@ def requested(options: StudyOptions) -> StudyRequest:
         **(
             {"launcher": '{ kind = "local" }'}
             if local
-            else {"launcher.kind": options.launcher and options.launcher.value, "launcher.site": options.site}
+            else {"launcher.kind": options.launcher, "launcher.site": options.site}
         ),
         "sampler.warm_start": None if options.warm_start is None else str(options.warm_start is Switch.ON).lower(),
     }

@@ -2,13 +2,14 @@
 
 import shutil
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.cli.choices import choice
 from autotune.errors import CannotRunHereError, StudyFileError
+from launchers.batch_systems.registry import BATCH_SYSTEMS, find_batch_system, names
 
 if TYPE_CHECKING:
     from autotune.batch.site_file import Cluster
@@ -17,20 +18,22 @@ if TYPE_CHECKING:
     from autotune.studyfile import StudyFile
     from launchers import Launcher
 
+LOCAL = "local"
+"""The launcher that starts runs on this machine."""
 
-class LauncherKind(StrEnum):
-    """Who starts runs."""
 
-    LOCAL = "local"
-    SLURM = "slurm"
-    PBS = "pbs"
-    LSF = "lsf"
-    FLUX = "flux"
+def launcher_names() -> list[str]:
+    """Return what may start runs: this machine, or a batch system."""
+    return [LOCAL, *names()]
 
 
 LauncherOption = Annotated[
-    LauncherKind | None,
-    typer.Option("--launcher", help="What starts runs: this machine, or a batch system, as jobs."),
+    str | None,
+    typer.Option(
+        "--launcher",
+        help="What starts runs: this machine, or a batch system, as jobs.",
+        **choice(launcher_names, shown=[LOCAL, *BATCH_SYSTEMS]),
+    ),
 ]
 SiteOption = Annotated[
     str | None,
@@ -76,7 +79,6 @@ def machine_and_launcher(
     """
     from autotune.machines.this_machine import this_machine
     from launchers.batch import BatchLauncher
-    from launchers.batch_systems.registry import SCHEDULERS
     from launchers.local import local_launcher
 
     if cluster is None:
@@ -84,7 +86,7 @@ def machine_and_launcher(
     if cores is not None:
         msg = "--cores names cores of this host, but runs are jobs of a batch system: say nodes = ... in the site file"
         raise StudyFileError(msg)
-    launcher = BatchLauncher(SCHEDULERS[cluster.site.scheduler], cluster.site, prefix=study)
+    launcher = BatchLauncher(find_batch_system(cluster.site.scheduler).scheduler, cluster.site, prefix=study)
     return cluster.machine, launcher, cluster.facts
 
 
@@ -96,10 +98,8 @@ def check_commands(cluster: "Cluster | None") -> None:
     """
     if cluster is None:
         return
-    from launchers.batch_systems.registry import SCHEDULERS
-
     kind = cluster.site.scheduler
-    command = SCHEDULERS[kind].submit(Path("job.sh"))[0]
+    command = find_batch_system(kind).scheduler.submit(Path("job.sh"))[0]
     if shutil.which(command) is None:
         msg = (
             f"{command}, which submits jobs to {kind}, is not on PATH here: call autotune on a host that can submit "

@@ -14,7 +14,7 @@ from autotune.storage.study_lock import IfHeld, StudyLock
 from autotune.storage.study_store import StudyStore
 from launchers import BatchQueue, EndReason, JobState, JobStatus
 from launchers.batch import BatchLauncher
-from launchers.batch_systems.registry import SCHEDULERS
+from launchers.batch_systems.registry import find_batch_system
 from launchers.site import Site
 
 _POLL_S = 1.0
@@ -78,7 +78,7 @@ def _cancel(store: StudyStore, *, alone: bool) -> Cancelled:
 
 
 def _launcher(scheduler: str) -> BatchQueue:
-    return BatchLauncher(SCHEDULERS[scheduler], Site(scheduler, poll_s=_POLL_S))
+    return BatchLauncher(find_batch_system(scheduler).scheduler, Site(scheduler, poll_s=_POLL_S))
 
 
 def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], BatchQueue]) -> Cancelled:

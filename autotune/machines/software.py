@@ -10,6 +10,7 @@ from pathlib import Path
 
 from autotune.machines.description import Software
 from autotune.machines.this_machine import read_or_empty
+from launchers.batch_systems.registry import all_batch_systems
 from launchers.detect import detect
 from objectives.blas import LIBRARY, system_blas
 
@@ -17,12 +18,6 @@ from objectives.blas import LIBRARY, system_blas
 BLAS_LIBRARIES = (LIBRARY, "libflexiblas.so.3", "libopenblas.so.0", "libmkl_rt.so.2", "libmkl_rt.so", "libblis.so.4")
 _PATIENCE_S = 10.0
 _COMPILERS = ("gcc", "cc", "clang")
-_SCHEDULERS = {
-    "slurm": ("SLURM_JOB_ID", ("sinfo",)),
-    "pbs": ("PBS_JOBID", ("pbsnodes", "qsub")),
-    "lsf": ("LSB_JOBID", ("bsub",)),
-    "flux": ("FLUX_URI", ("flux",)),
-}
 
 
 def find_software(*, programs: bool, root: Path = Path("/")) -> tuple[Software, dict[str, str]]:
@@ -75,12 +70,13 @@ def find_scheduler(environment: Mapping[str, str] = os.environ) -> str | None:
 
     An allocation decides: some sites have wrappers with other schedulers' names.
     """
-    for name, (variable, _) in _SCHEDULERS.items():
-        if environment.get(variable):
-            return name
-    for name, (_, commands) in _SCHEDULERS.items():
-        if any(shutil.which(command, path=environment.get("PATH")) for command in commands):
-            return name
+    systems = all_batch_systems()
+    for system in systems:
+        if environment.get(system.session_variable):
+            return system.name
+    for system in systems:
+        if any(shutil.which(command, path=environment.get("PATH")) for command in system.signs):
+            return system.name
     return None
 
 

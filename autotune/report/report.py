@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autotune import __version__
-from autotune.batch.job_script import FORMATS
+from autotune.batch.script_forms import SHELL, script_forms
 from autotune.batch.winner_script import script_of
 from autotune.errors import AutotuneError
 from autotune.pictures.chart import Chart
@@ -93,13 +93,13 @@ def _script(store: StudyStore, summary: Summary) -> Section | None:
     if summary.front is not None or used is None or not used.job:
         return None
     kind = summary.definition.study.get("launcher", {}).get("kind")
-    form = kind if kind in FORMATS else "sh"
+    form = kind if kind in script_forms() else SHELL
     try:
         text = script_of(store, summary, form)
     except AutotuneError:
         # A replay: the top of the report says so.
         return None
-    others = [other for other in FORMATS if other != form]
+    others = [other for other in script_forms() if other != form]
     again = f"autotune best {summary.name} --script {'|'.join(others)}"
     about = f"It runs what was measured. For {' or '.join(others)}: {again}"
     return Section("script", "Job script", (Words(about), Code(text, f"The configuration to use, for {form}")))

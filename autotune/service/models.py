@@ -187,6 +187,13 @@ class PictureBrief(BaseModel):
     description: str
 
 
+class ScriptForm(BaseModel):
+    """A form that the winner's job script can have."""
+
+    name: str
+    title: str
+
+
 class Picture(PictureBrief):
     """A picture: a figure for plotly.js, and the same as a table."""
 

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.racing import RaceRules
 from autotune.statistics.signed_rank import least_pairs
+from autotune.studyfile.one_of import OneOf
+from launchers.batch_systems.registry import names
 from spaces.parameters.errors import did_you_mean
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -202,7 +204,7 @@ class LauncherSection(_Section):
     Without a `kind` it is what the site has, and this machine if there is no site either.
     """
 
-    kind: Literal["local", "slurm", "pbs", "lsf", "flux"] | None = None
+    kind: Annotated[str, OneOf(lambda: ["local", *names()])] | None = None
     site: str | None = None
 
     @model_validator(mode="after")

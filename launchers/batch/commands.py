@@ -4,7 +4,7 @@ import fcntl
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +17,9 @@ _PAUSE_S = 0.1
 # After an interrupt a question needs no answer any more.
 _QUESTION_PATIENCE_S = 1.0
 _UNANSWERED = 124
-# What the commands need of their caller: who it is, and which scheduler is meant. Nothing else of it reaches a job.
+# What every command needs of its caller: who it is, and where programs are. Nothing else of it reaches a job but what
+# says which scheduler is meant.
 _NAMES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "KRB5CCNAME", "LD_LIBRARY_PATH")
-_OF_SCHEDULERS = (
-    *("SLURM_CONF", "SLURM_CLUSTERS", "PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
-    *("LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR", "FLUX_URI", "FLUX_CONNECTOR_PATH"),
-)
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,11 @@ def run_command(
     folder: Path | None = None,
     answer_file: Path | None = None,
     input_file: Path | None = None,
+    variables: Collection[str] = (),
 ) -> Answer:
     """Run a command; one that is missing or does not answer is an answer as well.
+
+    It sees the `variables` of this process's environment beside what every command needs.
 
     Raises:
         KeyboardInterrupt: it came meanwhile. A command with `answer_file` was let end before, as far as it does.
@@ -80,7 +80,8 @@ def run_command(
             # Files, not pipes: a command that goes on when nobody listens any more must not die of that.
             stderr = files.enter_context(TemporaryFile())
             patience_s = _QUESTION_PATIENCE_S if answer_file is None else _PATIENCE_S
-            code = _run(argv, folder, stdin, stdout, stderr, patience_s)
+            own = environment(os.environ, variables)
+            code = _run(argv, folder, own, (stdin, stdout, stderr), patience_s)
             said = Answer(_UNANSWERED if code is None else code, _text(stdout), _text(stderr))
     except OSError as error:
         return Answer(127, stderr=f"{argv[0]}: {error.strerror or error}")
@@ -113,19 +114,19 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode("utf-8", errors="replace")
 
 
-def _run(  # noqa: PLR0913, PLR0917  the three files of a process
+def _run(
     argv: Sequence[str],
     folder: Path | None,
-    stdin: IO[bytes] | None,
-    stdout: IO[bytes],
-    stderr: IO[bytes],
+    own: Mapping[str, str],
+    files: tuple[IO[bytes] | None, IO[bytes], IO[bytes]],
     patience_s: float,
 ) -> int | None:
     """Return the exit code; None if there is none in time. After an interrupt it has `patience_s` more."""
+    stdin, stdout, stderr = files
     process = subprocess.Popen(
         argv,
         cwd=folder,
-        env=environment(os.environ),
+        env=own,
         stdin=stdin or subprocess.DEVNULL,
         stdout=stdout,
         stderr=stderr,
@@ -145,6 +146,6 @@ def _run(  # noqa: PLR0913, PLR0917  the three files of a process
         raise
 
 
-def environment(caller: Mapping[str, str]) -> dict[str, str]:
-    """Return what a scheduler's command sees of its caller's environment."""
-    return {name: value for name, value in caller.items() if name in _NAMES or name in _OF_SCHEDULERS}
+def environment(caller: Mapping[str, str], variables: Collection[str] = ()) -> dict[str, str]:
+    """Return what a scheduler's command sees of its caller's environment: its own `variables`, and little else."""
+    return {name: value for name, value in caller.items() if name in _NAMES or name in variables}

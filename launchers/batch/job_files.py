@@ -14,6 +14,10 @@ from launchers.steps import STEPS_FILE
 from launchers.supervisor import STATUS_FILE
 
 SCRIPT_FILE = ".autotune-job.sh"
+
+SUBMIT_FILE = ".autotune-job.submit"
+"""What describes the job to a scheduler that wants a file beside the script."""
+
 ANSWER_FILE = ".autotune-submitted"
 
 _OUTPUT_LIMIT_BYTES = 2 * 2**30
@@ -21,11 +25,18 @@ _OF_A_RUN = frozenset({STATUS_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_L
 
 
 def write_job(  # noqa: PLR0913, PLR0917  what a job is
-    job: Job, argv: Sequence[str], environment: Mapping[str, str], grace_s: float, token: str, script: str
+    job: Job,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    grace_s: float,
+    identity: Mapping[str, str],
+    files: Mapping[str, str],
 ) -> None:
     """Write what is to be run in a job's folder, and remove what is there of an earlier run.
 
-    Jobs that were submitted for the folder before run no more from now on: theirs is another `token`.
+    `identity` has the `token` of this submission, and which variable tells a job its number. Jobs that were submitted
+    for the folder before run no more from now on: theirs is another token. `files` are the script, and what else the
+    scheduler reads: name -> text.
 
     Raises:
         LaunchError: the folder is not there, or cannot be written to; or no process can have these words.
@@ -38,7 +49,7 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
             msg = f"{word!r} holds a zero byte, which no command line and no environment can"
             raise LaunchError(msg)
     spec = {
-        "token": token,
+        **identity,
         "argv": argv,
         "environment": environment,
         "folder": os.fspath(job.folder.resolve()),
@@ -58,7 +69,8 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
         for entry in list(job.folder.iterdir()):
             if entry.name in _OF_A_RUN:
                 entry.unlink()
-        (job.folder / SCRIPT_FILE).write_text(script, encoding="utf-8")
+        for name, text in files.items():
+            (job.folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         msg = f"the job's folder {job.folder} cannot be written to: {error.strerror}"
         raise LaunchError(msg) from error

@@ -10,7 +10,8 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -18,8 +19,9 @@ from launchers import node
 from launchers.base import STDOUT, LaunchError
 from launchers.batch.commands import Answer, Commands, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, merged, was_ended, without_status
-from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, claimed_by, write_job
-from launchers.batch_systems.base import QUEUE_LOG, Scheduler, Seen, is_only_of, request, script
+from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
+from launchers.batch.known_job import KnownJob
+from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
 from launchers.environment import job_environment
 from launchers.job import EndReason, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, mpi_argv, mpi_environment, notes
@@ -51,24 +53,6 @@ class QueueFullError(LaunchError):
     """The scheduler takes no further job now; it will later."""
 
 
-@dataclass
-class _Known:
-    """What this process knows of a job: what the scheduler said last, and since when it has been gone from there.
-
-    Its `number` is the scheduler's, its `folder` that of its run. `gone_until` is when the scheduler said so last.
-    """
-
-    number: str
-    folder: Path
-    seen: Seen | None = None
-    gone_since: float | None = None
-    gone_until: float = 0.0
-    suspended: bool = False
-    started: bool = False
-    cancelled: bool = False
-    ended: JobStatus | None = None
-
-
 class BatchLauncher:
     """Submits jobs to the scheduler of a site. Several processes may poll and cancel the same jobs."""
 
@@ -76,7 +60,7 @@ class BatchLauncher:
         self,
         scheduler: Scheduler,
         site: Site,
-        commands: Commands = run_command,
+        commands: Commands | None = None,
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = _PATIENCE_S,
         prefix: str = "",
@@ -89,10 +73,10 @@ class BatchLauncher:
         self.site = site
         self.flavour = site.mpi
         self._scheduler = scheduler
-        self._commands = commands
+        self._commands = commands or partial(run_command, variables=scheduler.variables)
         self._clock = clock
         self._patience_s = patience_s
-        self._jobs: dict[str, _Known] = {}
+        self._jobs: dict[str, KnownJob] = {}
         self._ask_at = clock()
         self._pause_s = site.poll_s
         self._unanswered: set[Path] = set()
@@ -126,8 +110,10 @@ class BatchLauncher:
             self._unanswered.discard(folder)
             return self._id(number, folder)
         token = secrets.token_hex(8)
-        write_job(job, self._whole(job), self._environment(job), _GRACE_S, token, self.script(job, token))
-        argv = self._scheduler.submit(folder / SCRIPT_FILE)
+        identity = {"token": token, "number_variable": self._scheduler.number_variable}
+        files = self._files(job, token)
+        write_job(job, self._whole(job), self._environment(job), _GRACE_S, identity, files)
+        argv = self._scheduler.submit(folder / list(files)[-1])
         answer = self._commands(argv, folder, folder / ANSWER_FILE, self._input(folder))
         # A command that was given up after it told the number has submitted the job.
         number = self._scheduler.job_id(answer.stdout) if answer.code in {0, 124} else None
@@ -176,7 +162,7 @@ class BatchLauncher:
             self._known(job_id).cancelled = True
         for some in _parts(wanted):
             answer = self._commands(self._scheduler.cancel([self._known(job_id).number for job_id in some]))
-            if answer.code != 0 and not is_only_of(self._scheduler.nothing_to_end, answer.stderr):
+            if answer.code != 0 and not is_only_of(self._scheduler.nothing_to_end, answer.stderr or answer.stdout):
                 self._to_end.update(dict.fromkeys(some))
                 self._ending_trouble = answer
         if wanted:
@@ -232,8 +218,7 @@ class BatchLauncher:
 
     def script(self, job: Job, token: str = _OF_ITS_OWN) -> str:
         """Return the job script of `job`; each submission has a token of its own."""
-        named = replace(job, name=f"{self._prefix}-{job.name}") if self._prefix else job
-        head = self._scheduler.head(request(named, self.site), self.site)
+        head = self._scheduler.head(self._request(job), self.site)
         folder = job.folder.absolute()
         command = [self.site.python, "-I", node.__file__, os.fspath(folder), token]
         return script(head, self.site, folder / QUEUE_LOG, command)
@@ -243,7 +228,7 @@ class BatchLauncher:
         own = job_environment({}, self._added(job))
         words = [f"{name}={value}" for name, value in sorted(own.items())]
         lines = [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, self.command(job))]
-        return f"{self.script(job)}# runs: {' && '.join(lines)}"
+        return f"{''.join(self._files(job).values())}# runs: {' && '.join(lines)}"
 
     def notes(self) -> tuple[str, ...]:
         """Return what a user should know about how jobs are started here."""
@@ -257,6 +242,17 @@ class BatchLauncher:
                 "(exclusive = true in the site file asks for whole nodes)"
             )
         return tuple(said)
+
+    def _files(self, job: Job, token: str = _OF_ITS_OWN) -> dict[str, str]:
+        """Return what a job is submitted with, by the files' names: the last is the one that is submitted."""
+        files = {SCRIPT_FILE: self.script(job, token)}
+        if self._scheduler.submit_file is not None:
+            path = job.folder.absolute() / SCRIPT_FILE
+            files[SUBMIT_FILE] = self._scheduler.submit_file(self._request(job), self.site, path)
+        return files
+
+    def _request(self, job: Job) -> Request:
+        return request(replace(job, name=f"{self._prefix}-{job.name}") if self._prefix else job, self.site)
 
     def _environment(self, job: Job) -> dict[str, str]:
         """Return what is set on the node beside what its modules set."""
@@ -284,10 +280,10 @@ class BatchLauncher:
             raise ValueError(msg)
         return number, Path(folder)
 
-    def _known(self, job_id: str) -> _Known:
+    def _known(self, job_id: str) -> KnownJob:
         known = self._jobs.get(job_id)
         if known is None:
-            known = self._jobs[job_id] = _Known(*self._parsed(job_id))
+            known = self._jobs[job_id] = KnownJob(*self._parsed(job_id))
         return known
 
     def _written(self, job_id: str) -> JobStatus | None:
@@ -375,7 +371,7 @@ class BatchLauncher:
             known.ended = JobStatus(JobState.LOST, message=message)
         return known.ended or JobStatus(JobState.RUNNING)
 
-    def _goes_on_in_another(self, known: _Known) -> bool:
+    def _goes_on_in_another(self, known: KnownJob) -> bool:
         """Whether another job of the same submission has the folder: that one is followed from now on."""
         owner = claimed_by(known.folder)
         # Servers have names of several forms.
@@ -387,14 +383,14 @@ class BatchLauncher:
         self._ask_at = min(self._ask_at, self._clock() + self.site.poll_s)
         return True
 
-    def _settle(self, known: _Known, status: JobStatus) -> None:
+    def _settle(self, known: KnownJob, status: JobStatus) -> None:
         known.ended = after_suspension(status) if known.suspended else status
 
-    def _waited(self, known: _Known) -> bool:
+    def _waited(self, known: KnownJob) -> bool:
         """Whether a status file that was written on another machine would be seen here by now."""
         return known.gone_since is not None and self._clock() - known.gone_since >= self._patience_s
 
-    def _is_forgotten(self, known: _Known) -> bool:
+    def _is_forgotten(self, known: KnownJob) -> bool:
         """Whether the scheduler has said twice, with that time between, that it knows nothing of a job."""
         return known.gone_since is not None and known.gone_until - known.gone_since >= self._patience_s
 

@@ -39,11 +39,6 @@ class Request:
         return self.tasks * self.cores_per_task
 
     @property
-    def tasks_per_node(self) -> int:
-        """The processes of a node that has as many as any."""
-        return ceil(self.tasks / self.nodes)
-
-    @property
     def walltime(self) -> str:
         """The wall time as `hours:minutes:seconds`."""
         seconds = self.walltime_s
@@ -92,8 +87,15 @@ class Scheduler:
     `nothing_to_end` is about a job that is over already. `can_wait` tells by the message of a refused submission
     whether the same will be taken later: a limit of the queue, a scheduler that is busy.
 
+    A job finds its number in the environment variable `number_variable`, and the commands need of their caller's
+    environment the `variables`.
+
     With `reads_input` the submitting command reads the script from its standard input. `simpler` gives the scheduler to
     go on with when this one complains so of `status`: some servers cannot be asked for all that others can.
+
+    Some schedulers take no script with directives in it but a file that describes the job and names its script, as
+    HTCondor does. `submit_file` is the text of that file, made from the same two values as `head` and from the script's
+    path; the file lies beside the script, and `submit` is given its path instead of the script's.
     """
 
     name: str
@@ -105,8 +107,11 @@ class Scheduler:
     cancel: Callable[[Sequence[str]], list[str]]
     can_wait: Callable[[str], bool]
     nothing_to_end: re.Pattern[str]
+    number_variable: str
+    variables: tuple[str, ...] = ()
     reads_input: bool = False
     simpler: Callable[[str], "Scheduler | None"] = _none
+    submit_file: Callable[[Request, Site, Path], str] | None = None
 
 
 # Starting and ending take their time, and a busy file system more: a run must not be ended by its scheduler first.

@@ -10,6 +10,7 @@ from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
+from launchers.batch_systems.system import Allocation, BatchSystem, ReadText
 from launchers.job import EndReason, JobState
 from launchers.site import Site
 
@@ -99,4 +100,21 @@ def can_wait(complaint: str) -> bool:
     return _LATER.search(complaint) is not None
 
 
-FLUX = Scheduler("flux", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END)
+def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:
+    """Return the job of this process; its environment says nothing of its hosts (flux-environment(7))."""
+    number = environment.get("FLUX_JOB_ID")
+    return Allocation("Flux", number) if number else None
+
+
+FLUX = BatchSystem(
+    "Flux",
+    Scheduler(
+        *("flux", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+        number_variable="FLUX_JOB_ID",
+        variables=("FLUX_URI", "FLUX_CONNECTOR_PATH"),
+    ),
+    signs=("flux",),
+    session_variable="FLUX_URI",
+    allocation=allocation,
+    experimental=True,
+)

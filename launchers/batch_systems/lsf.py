@@ -9,6 +9,7 @@ from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
+from launchers.batch_systems.system import Allocation, BatchSystem, ReadText
 from launchers.job import EndReason, JobState
 from launchers.site import Site
 
@@ -127,4 +128,27 @@ def can_wait(complaint: str) -> bool:
     return _LATER.search(complaint) is not None
 
 
-LSF = Scheduler("lsf", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END, reads_input=True)
+def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:
+    """Read what the environment of a job says of its hosts."""
+    if not environment.get("LSB_JOBID"):
+        return None
+    words = environment.get("LSB_MCPU_HOSTS", "").split()
+    pairs = [(host, int(count)) for host, count in zip(words[::2], words[1::2], strict=False) if count.isdigit()]
+    return Allocation(
+        "LSF", environment["LSB_JOBID"], tuple(host for host, _ in pairs), tuple(count for _, count in pairs)
+    )
+
+
+LSF = BatchSystem(
+    "LSF",
+    Scheduler(
+        *("lsf", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+        number_variable="LSB_JOBID",
+        variables=("LSF_ENVDIR", "LSF_SERVERDIR", "LSF_LIBDIR", "LSF_BINDIR"),
+        reads_input=True,
+    ),
+    signs=("bsub",),
+    session_variable="LSB_JOBID",
+    allocation=allocation,
+    experimental=True,
+)

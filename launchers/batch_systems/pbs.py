@@ -1,12 +1,26 @@
 """PBS Professional and OpenPBS: qsub, qstat and qdel (manual pages of OpenPBS 23.06; NCI's pages on Gadi)."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
+from launchers.batch_systems import reserved
 from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
+from launchers.batch_systems.numbers import hours_s, trailing_number
+from launchers.batch_systems.system import (
+    Allocation,
+    BatchSystem,
+    EndQuestion,
+    PilotForm,
+    PilotRequest,
+    ReadText,
+    WinnerForm,
+    WinnerRequest,
+)
 from launchers.job import EndReason, JobState
 from launchers.site import Site
 
@@ -37,6 +51,18 @@ _LATER = re.compile(
     r"Communication failure|timed out|try again|(?<!not )busy",
     re.IGNORECASE,
 )
+
+_RESERVED: Mapping[str, str] = {
+    **dict.fromkeys(("-o", "-e", "-j"), reserved.OUTPUT),
+    "-N": reserved.NAME,
+    **dict.fromkeys(("-J", "-t"), reserved.ARRAY),
+    "-I": reserved.SCRIPT,
+    "-r": reserved.RERUN,
+}
+_RESERVED_RESOURCES: Mapping[str, str] = {
+    "walltime": reserved.TIME,
+    **dict.fromkeys(("select", "nodes", "ncpus"), reserved.SIZE),
+}
 
 
 def head(request: Request, site: Site) -> list[str]:
@@ -193,5 +219,121 @@ def simpler(complaint: str) -> Scheduler | None:
     return PBS_WITHOUT_HISTORY if _NO_HISTORY in complaint else None
 
 
-PBS = Scheduler("pbs", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END, simpler=simpler)
-PBS_WITHOUT_HISTORY = replace(PBS, status=status_without_history)
+def reserved_in(directive: str) -> Mapping[str, str]:
+    """Return the options of a directive that are the job's own, with the reasons."""
+    found = {}
+    for option, value in re.findall(r"(?:^|\s)(-[A-Za-z])\s*(\S*)", directive):
+        if option in _RESERVED:
+            found[option] = _RESERVED[option]
+        elif option == "-l":
+            names = (part.partition("=")[0] for part in value.split(","))
+            found |= {f"-l {name}": _RESERVED_RESOURCES[name] for name in names if name in _RESERVED_RESOURCES}
+    return found
+
+
+def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocation | None:
+    """Read what the environment of a job, and its file of nodes, say of its hosts."""
+    if not environment.get("PBS_JOBID"):
+        return None
+    try:
+        lines = Counter(read_text(environment["PBS_NODEFILE"]).split())
+    except (KeyError, OSError):
+        lines = Counter()
+    total = trailing_number(environment.get("PBS_NCPUS", environment.get("NCPUS", "")))
+    hosts = tuple(lines)
+    # A node file has a line for each MPI process that was asked for: with one a host it says nothing of cores.
+    each = total if environment.get("PBS_NCPUS") is None else total // max(1, len(hosts))
+    cores = tuple(max(count, each) for count in lines.values())
+    gpus = trailing_number(environment.get("PBS_NGPUS", "")) // max(1, len(hosts))
+    return Allocation("PBS", environment["PBS_JOBID"], hosts, cores, gpus)
+
+
+def end_of_job(said: str, now: float) -> float | None:
+    """Read from `qstat -f` when a job ends: its start and its walltime, or what it has used so far by PBS's count.
+
+    The count lags behind by minutes, so that the start is better where it is told.
+    """
+    values = dict(re.findall(r"^\s*([\w.]+) = (.*?)\s*$", said.replace("\n\t", ""), re.MULTILINE))
+    walltime_s = hours_s(values.get("Resource_List.walltime", ""))
+    if walltime_s is None:
+        return None
+    try:
+        return datetime.strptime(values["stime"], "%a %b %d %H:%M:%S %Y").astimezone().timestamp() + walltime_s
+    except (KeyError, ValueError):
+        used_s = hours_s(values.get("resources_used.walltime", ""))
+        return None if used_s is None else now + walltime_s - used_s
+
+
+def winner_head(request: WinnerRequest) -> list[str]:
+    """Return the lines at the top of the winner's job script."""
+    options = [
+        f"-N {request.name}",
+        f"-l ncpus={request.cores}",
+        *([f"-l ngpus={request.gpus}"] if request.gpus else []),
+        f"-l mem={request.memory_mib}MB",
+        f"-l walltime={request.walltime}",
+        *(of_site(request.site) if request.site else []),
+    ]
+    return [f"#PBS {option}" for option in options]
+
+
+def pilot_head(request: PilotRequest) -> list[str]:
+    """Return the lines at the top of a pilot.
+
+    Raises:
+        ValueError: nothing says how many cores a node has.
+    """
+    asked = any(re.search(r"-l\s*(select|nodes|ncpus)\b", directive) for directive in request.directives)
+    cores = request.cores_per_node
+    if not asked and cores is None:
+        msg = "PBS must be told how many cores a node has: --cores-per-node 48, or a directive such as -l ncpus=96"
+        raise ValueError(msg)
+    options = [
+        f"-N {request.name}",
+        *([] if asked else [f"-l select={request.nodes}:ncpus={cores}:mpiprocs={cores}", "-l place=scatter:excl"]),
+        f"-l walltime={request.walltime}",
+        "-j oe",
+        *request.directives,
+    ]
+    return [f"#PBS {option}" for option in options]
+
+
+def pilot_directives(site: Site, nodes: int) -> list[str]:
+    """Return the options of a site for a pilot on whole nodes."""
+    return [*of_site(site), *([] if site.by_chunks else of_nodes(nodes, site))]
+
+
+_SCHEDULER = Scheduler(
+    *("pbs", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+    number_variable="PBS_JOBID",
+    variables=("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
+    simpler=simpler,
+)
+PBS_WITHOUT_HISTORY = replace(_SCHEDULER, status=status_without_history)
+
+_NODE = '"$(printf \'%q \' bash -l "$script" ray-node "$meeting")"'
+
+PBS = BatchSystem(
+    "PBS",
+    _SCHEDULER,
+    signs=("pbsnodes", "qsub"),
+    session_variable="PBS_JOBID",
+    allocation=allocation,
+    end=EndQuestion(lambda number: ["qstat", "-f", number], end_of_job),
+    reserved=reserved_in,
+    winner=WinnerForm(winner_head, "${PBS_O_WORKDIR:-$PWD}", "qsub"),
+    pilot=PilotForm(
+        pilot_head,
+        pilot_directives,
+        "qsub",
+        # The first host of the file is the one that the script runs on.
+        others="awk 'NR == 1 { first = $0 } $0 != first && !seen[$0]++' \"$PBS_NODEFILE\"",
+        start=[
+            "    if command -v pbs_tmrsh >/dev/null; then",
+            f'        pbs_tmrsh "$host" {_NODE} </dev/null &',
+            "    else",
+            f'        ssh -o BatchMode=yes "$host" {_NODE} </dev/null &',
+            "    fi",
+        ],
+    ),
+)

@@ -1,11 +1,31 @@
-"""All schedulers, by the names that site files use."""
+"""The batch systems by their names: the one list that files, options and the service derive theirs from."""
 
 from collections.abc import Mapping
 
-from launchers.batch_systems.base import Scheduler
 from launchers.batch_systems.flux import FLUX
 from launchers.batch_systems.lsf import LSF
 from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
+from launchers.batch_systems.system import BatchSystem
 
-SCHEDULERS: Mapping[str, Scheduler] = {scheduler.name: scheduler for scheduler in (SLURM, PBS, LSF, FLUX)}
+BATCH_SYSTEMS: Mapping[str, BatchSystem] = {system.name: system for system in (SLURM, PBS, LSF, FLUX)}
+"""Those that ship with autotune."""
+
+
+def names() -> list[str]:
+    """Return the names of all batch systems."""
+    return list(BATCH_SYSTEMS)
+
+
+def find_batch_system(name: str) -> BatchSystem:
+    """Return the batch system of a name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return BATCH_SYSTEMS[name]
+
+
+def all_batch_systems() -> list[BatchSystem]:
+    """Return all batch systems."""
+    return list(BATCH_SYSTEMS.values())

@@ -1,10 +1,24 @@
-"""Slurm: sbatch, squeue and scancel (manual pages of Slurm 22.05)."""
+"""Slurm: sbatch, squeue and scancel, and what a job finds in its environment (manual pages of Slurm 22.05)."""
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
+from launchers.batch_systems import reserved
 from launchers.batch_systems.base import Request, Scheduler, Seen, is_only_of
+from launchers.batch_systems.numbers import trailing_number
+from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
+from launchers.batch_systems.system import (
+    Allocation,
+    BatchSystem,
+    EndQuestion,
+    PilotForm,
+    PilotRequest,
+    ReadText,
+    WinnerForm,
+    WinnerRequest,
+)
 from launchers.job import EndReason, JobState
 from launchers.site import Site
 
@@ -41,6 +55,20 @@ _LATER = re.compile(
 )
 _OF_A_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
 _NOTHING_TO_END = re.compile(r"Invalid job id|already completing or completed", re.IGNORECASE)
+
+_RESERVED: Mapping[str, str] = {
+    **dict.fromkeys(("--output", "-o", "--error", "-e"), reserved.OUTPUT),
+    **dict.fromkeys(("--chdir", "-D"), reserved.FOLDER),
+    **dict.fromkeys(("--job-name", "-J"), reserved.NAME),
+    **dict.fromkeys(("--time", "-t"), reserved.TIME),
+    **dict.fromkeys(("--nodes", "-N", "--ntasks", "-n", "--cpus-per-task", "-c"), reserved.SIZE),
+    **dict.fromkeys(("--array", "-a"), reserved.ARRAY),
+    **dict.fromkeys(("--wrap", "--test-only"), reserved.SCRIPT),
+    **dict.fromkeys(("--wait", "-W"), reserved.WAIT),
+    "--requeue": reserved.RERUN,
+}
+# Slurm takes a long option by its first letters; shorter ones than that nobody writes.
+_SHORTEST = len("--err")
 
 
 def head(request: Request, site: Site) -> list[str]:
@@ -130,4 +158,102 @@ def can_wait(complaint: str) -> bool:
     return _LATER.search(complaint) is not None
 
 
-SLURM = Scheduler("slurm", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END)
+def reserved_in(directive: str) -> Mapping[str, str]:
+    """Return the options of a directive that are the job's own, with the reasons."""
+    found = {}
+    for word in directive.split():
+        option = word.partition("=")[0] if word.startswith("--") else word[:2]
+        whole = [name for name in _RESERVED if len(option) >= _SHORTEST and name.startswith(option)]
+        for name in [option] if option in _RESERVED else whole:
+            found[name] = _RESERVED[name]
+    return found
+
+
+def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:
+    """Read what the environment of a job says of its hosts and its end."""
+    if not environment.get("SLURM_JOB_ID"):
+        return None
+    # What cannot be read is not known: a study can do without it.
+    try:
+        hosts = expand_hosts(environment.get("SLURM_JOB_NODELIST", environment.get("SLURM_NODELIST", "")))
+    except ValueError:
+        hosts = []
+    try:
+        cores = expand_counts(environment.get("SLURM_JOB_CPUS_PER_NODE", ""))
+    except ValueError:
+        cores = []
+    end = environment.get("SLURM_JOB_END_TIME", "")
+    return Allocation(
+        "Slurm",
+        environment["SLURM_JOB_ID"],
+        tuple(hosts),
+        tuple(cores) or (0,) * len(hosts),
+        trailing_number(environment.get("SLURM_GPUS_ON_NODE", "")),
+        float(end) if end.isdecimal() else None,
+    )
+
+
+def end_of_job(said: str, _now: float) -> float | None:
+    """Read what `squeue -o %e` says: a local time, or `N/A`."""
+    try:
+        return datetime.fromisoformat(said.strip()).astimezone().timestamp()
+    except ValueError:
+        return None
+
+
+def winner_head(request: WinnerRequest) -> list[str]:
+    """Return the lines at the top of the winner's job script."""
+    options = [
+        f"--job-name={request.name}",
+        f"--nodes={request.nodes}",
+        f"--ntasks={request.ranks}",
+        f"--cpus-per-task={max(1, request.cores // request.ranks)}",
+        *([f"--gpus={request.gpus}"] if request.gpus else []),
+        f"--mem={request.memory_mib}M",
+        f"--time={request.walltime}",
+        *(of_site(request.site) if request.site else []),
+    ]
+    return [f"#SBATCH {option}" for option in options]
+
+
+def pilot_head(request: PilotRequest) -> list[str]:
+    """Return the lines at the top of a pilot."""
+    options = [
+        f"--job-name={request.name}",
+        f"--nodes={request.nodes}",
+        "--ntasks-per-node=1",
+        "--exclusive",
+        # A node that fails costs the trials on it, not the job.
+        *(["--no-kill"] if request.nodes > 1 else []),
+        f"--time={request.walltime}",
+        f"--output={request.name}-%j.log",
+        *request.directives,
+    ]
+    return [f"#SBATCH {option}" for option in options]
+
+
+_STEP = "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --no-kill"
+
+SLURM = BatchSystem(
+    "Slurm",
+    Scheduler(
+        *("slurm", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+        number_variable="SLURM_JOB_ID",
+        variables=("SLURM_CONF", "SLURM_CLUSTERS"),
+    ),
+    signs=("sinfo",),
+    session_variable="SLURM_JOB_ID",
+    allocation=allocation,
+    end=EndQuestion(lambda number: ["squeue", "-h", "-j", number, "-o", "%e"], end_of_job),
+    reserved=reserved_in,
+    winner=WinnerForm(winner_head, "${SLURM_SUBMIT_DIR:-$PWD}", "sbatch"),
+    pilot=PilotForm(
+        pilot_head,
+        lambda site, _nodes: of_site(site),
+        "sbatch",
+        others='scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"',
+        start=[f'    {_STEP} --nodelist="$host" \\', '        bash -l "$script" ray-node "$meeting" &'],
+        # Ranks are started beside the steps that the nodes of the cluster are.
+        exports=["export SLURM_OVERLAP=1"],
+    ),
+)

@@ -16,7 +16,7 @@ import pytest
 
 from launchers import STDERR, STDOUT, EndReason, Job, JobState, Launcher, LaunchError, LineReader, Resources
 from launchers.batch import BatchLauncher
-from launchers.batch_systems.registry import SCHEDULERS
+from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.local import LocalLauncher
 from launchers.run import run
 from launchers.site import Site
@@ -81,7 +81,7 @@ def make(kind, request, monkeypatch):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         site = Site(kind.scheduler, cores_per_node=2, poll_s=0.05)
-        yield lambda: BatchLauncher(SCHEDULERS[kind.scheduler], site, patience_s=0.5)
+        yield lambda: BatchLauncher(BATCH_SYSTEMS[kind.scheduler].scheduler, site, patience_s=0.5)
 
 
 def real_slurm(request):
@@ -367,11 +367,13 @@ def test_a_folder_may_be_used_again(launcher, folder):
 
 
 def test_the_end_of_the_launching_process(kind, make, folder):
-    own = "LocalLauncher()" if kind.is_local else f"BatchLauncher(SCHEDULERS[{kind.scheduler!r}], Site(''))"
+    own = (
+        "LocalLauncher()" if kind.is_local else f"BatchLauncher(BATCH_SYSTEMS[{kind.scheduler!r}].scheduler, Site(''))"
+    )
     code = (
         "import sys, time; from pathlib import Path; from launchers import Job\n"
         "from launchers.batch import BatchLauncher; from launchers.local import LocalLauncher\n"
-        "from launchers.batch_systems.registry import SCHEDULERS; from launchers.site import Site\n"
+        "from launchers.batch_systems.registry import BATCH_SYSTEMS; from launchers.site import Site\n"
         f"print({own}.submit(Job({python(STUBBORN % 1000)!r}, Path(sys.argv[1]))), flush=True)\n"
         "time.sleep(1000)"
     )

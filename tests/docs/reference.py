@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from autotune import errors, studyfile
 from autotune.cli.app import app
 from autotune.errors import AutotuneError, ExitCode
+from autotune.studyfile.one_of import OneOf
 from objectives.commandoptions import CommandOptions
 from objectives.external import ExternalOptions
 from objectives.qe.options import QeOptions
@@ -153,7 +154,8 @@ def _type(annotation: Any) -> str:
     """Return a type in the words of TOML."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _type(inner[0])
+        (names, *_) = [one.names() for one in inner[1:] if isinstance(one, OneOf)] or [None]
+        return _type(inner[0]) if names is None else " or ".join(f"`{json.dumps(name)}`" for name in names)
     if origin is Literal:
         return " or ".join(f"`{json.dumps(one)}`" for one in inner)
     if origin is list:

@@ -26,7 +26,7 @@ def clock(monkeypatch) -> Clock:
 @pytest.fixture
 def make(queue, clock):
     site = Site("slurm", cores_per_node=4, poll_s=POLL_S)
-    return lambda: BatchLauncher(SLURM, site, queue, clock, PATIENCE_S)
+    return lambda: BatchLauncher(SLURM.scheduler, site, queue, clock, PATIENCE_S)
 
 
 @pytest.fixture

@@ -220,7 +220,7 @@ def test_a_refused_job_is_told_with_the_schedulers_own_words(launcher, queue, su
 
 def test_a_site_without_the_command_is_told(clock, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    launcher = BatchLauncher(SLURM, Site("slurm"), run_command, clock)
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), run_command, clock)
     with pytest.raises(LaunchError, match="sbatch: No such file"):
         launcher.submit(Job(("true",), tmp_path))
 
@@ -247,7 +247,7 @@ def test_an_earlier_submission_is_not_taken_for_a_later_one(launcher, queue, tmp
 
 
 def test_a_submission_that_was_given_up_after_it_was_made_is_one(clock, tmp_path):
-    launcher = BatchLauncher(SLURM, Site("slurm"), lambda *_: Answer(124, "17\n"), clock)
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), lambda *_: Answer(124, "17\n"), clock)
     assert launcher.submit(Job(("true",), tmp_path)).split(":")[1] == "17"
 
 
@@ -287,7 +287,7 @@ def test_a_server_that_keeps_no_history_is_asked_in_another_way(clock, tmp_path)
             return Answer(36, stderr="qstat: PBS is not configured to maintain job history 7.pbshost\n")
         return Answer(0, "Job Id: 7.pbshost\n    Job_Name = a\n    job_state = H\n    comment = held\n\n")
 
-    launcher = BatchLauncher(PBS, Site("pbs", poll_s=POLL_S), commands, clock)
+    launcher = BatchLauncher(PBS.scheduler, Site("pbs", poll_s=POLL_S), commands, clock)
     job_id = launcher.submit(Job(("true",), tmp_path))
     assert launcher.poll([job_id])[job_id].message == "is held by the scheduler; held"
     clock.move(POLL_S)

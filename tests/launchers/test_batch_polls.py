@@ -65,7 +65,7 @@ def clock():
 
 @pytest.fixture
 def launcher(desk, clock):
-    return BatchLauncher(SLURM, Site("slurm", poll_s=10.0), commands=desk, clock=clock)
+    return BatchLauncher(SLURM.scheduler, Site("slurm", poll_s=10.0), commands=desk, clock=clock)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from launchers import STDERR, EndReason, Job, JobState, LaunchError, MpiStart, Resources
 from launchers.batch import BatchLauncher, QueueFullError
 from launchers.batch_systems.base import QUEUE_LOG
-from launchers.batch_systems.registry import SCHEDULERS
+from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.site import Site
 from tests.launchers.fakes.cluster import FAKED, FakeCluster
 from tests.launchers.jobs import STUBBORN, left_in, python, wait_for, wait_for_end, wait_for_output
@@ -32,7 +32,7 @@ def cluster(request, monkeypatch):
 @pytest.fixture
 def launcher(cluster):
     site = Site(cluster.kind, cores_per_node=8, poll_s=0.05, walltime_s=3600)
-    return BatchLauncher(SCHEDULERS[cluster.kind], site, patience_s=0.5)
+    return BatchLauncher(BATCH_SYSTEMS[cluster.kind].scheduler, site, patience_s=0.5)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_what_the_scheduler_refuses(launcher, cluster, folder):
 
 def test_a_module_that_is_not_there_ends_the_job(cluster, folder):
     site = Site(cluster.kind, cores_per_node=8, poll_s=0.05, modules=("no/such/module",))
-    launcher = BatchLauncher(SCHEDULERS[cluster.kind], site, patience_s=0.2)
+    launcher = BatchLauncher(BATCH_SYSTEMS[cluster.kind].scheduler, site, patience_s=0.2)
     status = wait_for_end(launcher, launcher.submit(Job(("touch", "ran"), folder)))
     assert not (folder / "ran").exists()
     assert status.reason in {EndReason.NOT_STARTED, EndReason.EXITED}
@@ -162,7 +162,7 @@ def test_a_module_that_is_not_there_ends_the_job(cluster, folder):
 def test_the_shells_own_usage_is_not_the_jobs(cluster, folder):
     burn = "import time\nwhile time.process_time() < 1: pass\nblock = b'x' * 100 * 2**20"
     site = Site(cluster.kind, poll_s=0.05, setup=(shlex.join(python(burn)),))
-    launcher = BatchLauncher(SCHEDULERS[cluster.kind], site)
+    launcher = BatchLauncher(BATCH_SYSTEMS[cluster.kind].scheduler, site)
     usage = wait_for_end(launcher, launcher.submit(Job(("sleep", "0.3"), folder))).usage
     assert usage.cpu_s < 0.5
     assert 0 < usage.peak_memory_bytes < 50 * 2**20
@@ -264,6 +264,6 @@ def test_gadis_own_form_is_one_that_gadi_takes(folder, monkeypatch):
     with FakeCluster("pbs") as cluster:
         monkeypatch.setenv("PATH", cluster.path)
         cluster.switch("resources", "wd storage")
-        launcher = BatchLauncher(SCHEDULERS["pbs"], site)
+        launcher = BatchLauncher(BATCH_SYSTEMS["pbs"].scheduler, site)
         assert wait_for_end(launcher, launcher.submit(job)).exit_code == 0
     assert ((folder / "stdout").read_text(), (folder / STDERR).read_text()) == ("2\n", "")

@@ -45,7 +45,7 @@ def test_a_job_runs_and_its_end_is_told(slurm, folder):
 def test_what_a_job_starts_with_srun_has_the_jobs_own_environment(slurm, folder):
     # Open MPI starts its daemons on other nodes so, with the PATH and the libraries of the job's modules.
     own = {"PATH": f"/opt/mine:{slurm.environment['PATH']}", "OF_THE_JOB": "yes"}
-    launcher = BatchLauncher(SLURM, Site("slurm", poll_s=0.1, setup=("export OF_THE_SETUP=yes",)))
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm", poll_s=0.1, setup=("export OF_THE_SETUP=yes",)))
     job_id = launcher.submit(Job(("srun", "--ntasks=1", "env"), folder, own))
     assert wait_for_end(launcher, job_id).exit_code == 0, (folder / "stderr").read_text()
     seen = (folder / "stdout").read_text().splitlines()

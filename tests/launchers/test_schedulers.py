@@ -4,13 +4,12 @@ import pytest
 
 from launchers import EndReason, JobState
 from launchers.batch_systems.base import Seen, is_only_of
-from launchers.batch_systems.flux import FLUX
-from launchers.batch_systems.lsf import LSF
-from launchers.batch_systems.pbs import PBS, PBS_WITHOUT_HISTORY
-from launchers.batch_systems.registry import SCHEDULERS
-from launchers.batch_systems.slurm import SLURM
+from launchers.batch_systems.pbs import PBS_WITHOUT_HISTORY
+from launchers.batch_systems.registry import BATCH_SYSTEMS
 
 QUEUED, RUNNING, ENDED, LOST = JobState.QUEUED, JobState.RUNNING, JobState.ENDED, JobState.LOST
+SCHEDULERS = {name: system.scheduler for name, system in BATCH_SYSTEMS.items()}
+SLURM, PBS, LSF, FLUX = (SCHEDULERS[name] for name in ("slurm", "pbs", "lsf", "flux"))
 
 
 @pytest.mark.parametrize(
@@ -287,5 +286,5 @@ def test_what_never_will_be_taken(name, complaint):
 
 
 def test_names_are_those_of_site_files():
-    assert list(SCHEDULERS) == ["slurm", "pbs", "lsf", "flux"]
-    assert all(scheduler.name == name for name, scheduler in SCHEDULERS.items())
+    assert list(BATCH_SYSTEMS) == ["slurm", "pbs", "lsf", "flux"]
+    assert all(system.name == name for name, system in BATCH_SYSTEMS.items())

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from launchers import Job, MpiStart, Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.base import request, safe_name
-from launchers.batch_systems.pbs import PBS
-from launchers.batch_systems.registry import SCHEDULERS
+from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.site import GIBIBYTE, Site
 
+SCHEDULERS = {name: system.scheduler for name, system in BATCH_SYSTEMS.items()}
+PBS = SCHEDULERS["pbs"]
 GOLDEN = Path(__file__).parent / "golden"
 FOLDER = Path("/scratch/jx00/study/runs/00012-1")
 

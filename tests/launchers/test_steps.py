@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.batch.job_script import JobScript, sh
+from autotune.batch.job_script import JobScript, job_script
 from autotune.execution.task import describe_job
 from launchers import STDERR, STDOUT, EndReason, Job, MpiStart, Resources, Usage
 from launchers.detect import detect
@@ -99,7 +99,7 @@ def test_a_job_script_prepares_once_and_makes_folders(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.c").write_text("int main(void) { return 0; }\n")
     job = Job(("./a",), tmp_path, mpi=MpiStart(2), resources=Resources(2), prepare=(("gcc", "-o", "a", "in/a.c"),))
-    text = sh(JobScript("mine", {}, describe_job(job), Usage(1.0), MpiFlavour(OPEN_MPI)))
+    text = job_script("sh", JobScript("mine", {}, describe_job(job), Usage(1.0), MpiFlavour(OPEN_MPI)))
     lines = text.splitlines()
     assert lines.index("mkdir -p in") < lines.index("cat > in/a.c <<'END_OF_INPUT'") < lines.index("gcc -o a in/a.c")
     assert shlex.split(lines[-1])[0] == "mpirun"

@@ -1,19 +1,13 @@
 // The winner as a job script, to copy.
 
-import { studyPath, text } from "./api.js";
+import { get, studyPath, text } from "./api.js";
 import { fill, h } from "./dom.js";
 import { announce } from "./notices.js";
 import { errorLine, field, options } from "./parts.js";
 
-const FORMS = [
-  ["slurm", "Slurm (sbatch)"],
-  ["pbs", "PBS (qsub)"],
-  ["sh", "Shell script"],
-];
-
 /** Show the winner's job script in `root`. */
 export function openScript(root, { name }) {
-  const form = h("select", { on: { change: load } }, options(FORMS));
+  const form = h("select", { on: { change: load } });
   const error = errorLine();
   const script = h("pre", { class: "script", tabindex: "0", role: "region", "aria-label": "Job script" });
   const copy = h("button", { type: "button", on: { click: onCopy } }, "Copy");
@@ -31,6 +25,7 @@ export function openScript(root, { name }) {
   );
   let winner = null;
   let controller = null;
+  let forms = null;
 
   async function load() {
     controller?.abort();
@@ -38,6 +33,10 @@ export function openScript(root, { name }) {
     controller = mine;
     error.show("");
     try {
+      if (!forms) {
+        forms = await get(studyPath(name, "script-forms"), { signal: mine.signal });
+        fill(form, options(forms.map((one) => [one.name, one.title])));
+      }
       const found = await text(studyPath(name, `script?form=${form.value}`), { signal: mine.signal });
       show(found);
     } catch (problem) {

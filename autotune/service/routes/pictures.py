@@ -1,19 +1,21 @@
 """Routes of what a study shows: its pictures, its report, and the job script of its winner."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
+from autotune.batch.script_forms import script_forms, script_labels
 from autotune.batch.winner_script import script_of
 from autotune.pictures.plotly import to_plotly
 from autotune.report import report_of
 from autotune.report.page import to_html
-from autotune.service.models import Picture, PictureBrief
+from autotune.service.models import Picture, PictureBrief, ScriptForm
 from autotune.service.problems import ProblemError, answers
 from autotune.service.redact import scrubbed, without_paths, without_paths_inside
 from autotune.service.routes.studies import StudyName
 from autotune.service.studies import Studies
+from autotune.studyfile.one_of import OneOf
 
 PictureName = Annotated[str, Path(pattern=r"^[a-z]+$", max_length=40, examples=["progress"])]
 
@@ -49,8 +51,14 @@ def routes(studies: Studies) -> APIRouter:
             figure=scrubbed(to_plotly(chart, columns)),
         )
 
+    @router.get("/script-forms", responses=answers(404))
+    def list_script_forms(name: StudyName) -> list[ScriptForm]:
+        """List the forms that the winner's job script can have: the batch systems, and a plain shell."""
+        studies.summary(name)
+        return [ScriptForm(name=form, title=label) for form, label in script_labels()]
+
     @router.get("/script", response_class=PlainTextResponse, responses=answers(404))
-    def show_script(name: StudyName, form: Annotated[Literal["pbs", "slurm", "sh"], Query()] = "slurm") -> str:
+    def show_script(name: StudyName, form: Annotated[str, OneOf(script_forms), Query()] = "slurm") -> str:
         """Show the job script that runs the winner. Of paths the last part is left: of a program, its name."""
         summary = studies.summary(name)
         return without_paths(script_of(studies.store(name), summary, form), before="")

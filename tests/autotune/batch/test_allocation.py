@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.batch.allocation import (
-    Allocation,
-    ask_end,
-    expand_counts,
-    expand_hosts,
-    find_end,
-    pbs_end,
-    read,
-    slurm_end,
-)
+from autotune.batch.allocation import ask_end, find_end, read
+from launchers.batch_systems import pbs, slurm
+from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
+from launchers.batch_systems.system import Allocation
 
 NAME = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 ENDING = st.from_regex(r"(-[a-z]+)?", fullmatch=True)
@@ -131,14 +125,14 @@ QSTAT = """Job Id: 9.server
 
 def test_when_a_pbs_job_ends():
     started = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(1795000000))
-    assert pbs_end(QSTAT.format(f"    stime = {started}\n"), 0.0) == 1795000000 + 7200
-    assert pbs_end(QSTAT.format(""), 1000.0) == 1000 + 7200 - 600
-    assert pbs_end("qstat: Unknown Job Id 9", 0.0) is None
+    assert pbs.end_of_job(QSTAT.format(f"    stime = {started}\n"), 0.0) == 1795000000 + 7200
+    assert pbs.end_of_job(QSTAT.format(""), 1000.0) == 1000 + 7200 - 600
+    assert pbs.end_of_job("qstat: Unknown Job Id 9", 0.0) is None
 
 
 def test_when_a_slurm_job_ends():
-    assert slurm_end(time.strftime("%Y-%m-%dT%H:%M:%S\n", time.localtime(1795000000))) == 1795000000
-    assert slurm_end("N/A\n") is None
+    assert slurm.end_of_job(time.strftime("%Y-%m-%dT%H:%M:%S\n", time.localtime(1795000000)), 0.0) == 1795000000
+    assert slurm.end_of_job("N/A\n", 0.0) is None
 
 
 def test_the_batch_system_is_asked_once_and_may_not_know():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from autotune.batch.pilot_job import FORMATS, PilotJob, pbs, slurm
+from autotune.batch.pilot_job import PilotJob, pilot_script
 from autotune.cli.app import app
 
 ONE = PilotJob("qe", "/home/u/job.sh", "/home/u", "/venv/bin/python", ["qe", "--trials", "50"], walltime_s=5400)
@@ -110,32 +110,32 @@ def changed(**changes) -> PilotJob:
 
 
 def test_one_node():
-    assert slurm(ONE) == SLURM_ONE
+    assert pilot_script("slurm", ONE) == SLURM_ONE
 
 
 def test_several_nodes_under_slurm():
-    script = slurm(changed(nodes=3, directives=["--account=a b"], setup=["module load qe"]))
+    script = pilot_script("slurm", changed(nodes=3, directives=["--account=a b"], setup=["module load qe"]))
     assert script == SLURM_SEVERAL + SLURM_ONE[SLURM_ONE.index("study=$!") :]
 
 
 def test_several_nodes_under_pbs():
-    script = pbs(changed(nodes=2, cores_per_node=48, directives=["-P jx00"]))
+    script = pilot_script("pbs", changed(nodes=2, cores_per_node=48, directives=["-P jx00"]))
     assert script.startswith(PBS_SEVERAL)
     assert PBS_NODES in script
     assert script.endswith(SLURM_ONE[SLURM_ONE.index("study=$!") :].replace("sbatch", "qsub"))
 
 
 def test_a_sites_own_way_to_ask_for_cores_takes_the_place_of_ours():
-    script = pbs(changed(nodes=2, directives=["-l ncpus=96", "-l wd"]))
+    script = pilot_script("pbs", changed(nodes=2, directives=["-l ncpus=96", "-l wd"]))
     assert "select" not in script
     assert "place" not in script
     with pytest.raises(ValueError, match="--cores-per-node"):
-        pbs(changed(nodes=2, directives=["-l mem=4GB"]))
+        pilot_script("pbs", changed(nodes=2, directives=["-l mem=4GB"]))
 
 
 def test_only_a_module_that_cannot_be_loaded_ends_the_job():
     setup = ["module load a/1 b", "ml qe", "export X=1", "module load a || module load b", "module list"]
-    lines = slurm(changed(setup=setup)).splitlines()
+    lines = pilot_script("slurm", changed(setup=setup)).splitlines()
     first = lines.index("module load a/1 b || exit 3")
     assert lines[first + 1 : first + 5] == ["ml qe || exit 3", *setup[2:]]
 
@@ -198,7 +198,7 @@ class Job:
             nodes=nodes,
             cores_per_node=2,
         )
-        self.script.write_text(FORMATS[system](job))
+        self.script.write_text(pilot_script(system, job))
 
     def start(self, **environment: str) -> "subprocess.Popen[bytes]":
         known = {

@@ -39,7 +39,7 @@ def make(queue, clock):
 
     def make(scheduler: str) -> BatchLauncher:
         make.made.append(scheduler)
-        return BatchLauncher(SLURM, Site(scheduler, poll_s=1.0), queue, clock)
+        return BatchLauncher(SLURM.scheduler, Site(scheduler, poll_s=1.0), queue, clock)
 
     make.made = []
     return make
@@ -53,7 +53,7 @@ def book(clock):
 @pytest.fixture
 def leave(book, queue, clock, tmp_path):
     """Leave a run in flight, as a tuner that died does; return its folder and the id of its job."""
-    launcher = BatchLauncher(SLURM, Site("slurm"), queue, clock)
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), queue, clock)
 
     def leave(name: str, scheduler: str = "slurm", *, noted: bool = True):
         folder = tmp_path / name

@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from autotune.batch.job_script import FORMATS, JobScript
+from autotune.batch.job_script import JobScript, job_script
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import Summary
@@ -81,8 +81,9 @@ def test_failures_are_counted_by_kind_and_bounds_apart():
 def script(form):
     outcome = Outcome(metrics={"wall_s": 2.0}, usage=Usage(elapsed_s=1000.0, peak_memory_bytes=3 * 2**30))
     run = Run({"np": 4}, 3, outcome=outcome, job=JOB)
-    return FORMATS[form](
-        JobScript("autotune-qe", run.configuration, run.job, run.outcome.usage, script_flavour(JOB), ["two\nlines"])
+    flavour = script_flavour(JOB)
+    return job_script(
+        form, JobScript("autotune-qe", run.configuration, run.job, run.outcome.usage, flavour, ["two\nlines"])
     )
 
 

@@ -1,0 +1,15 @@
+"""Numbers and times in the texts of batch systems."""
+
+import re
+
+
+def hours_s(text: str) -> float | None:
+    """Read `hours:minutes:seconds` or `minutes:seconds`; None if it is neither."""
+    match = re.fullmatch(r"(?:(\d+):)?(\d+):(\d+)", text)
+    return int(match[1] or 0) * 3600.0 + int(match[2]) * 60.0 + int(match[3]) if match else None
+
+
+def trailing_number(text: str) -> int:
+    """Return the number at the end of a text; 0 if there is none."""
+    match = re.search(r"(\d+)$", text)
+    return int(match[1]) if match else 0

@@ -1,0 +1,11 @@
+"""Why a site may not give the scheduler a directive: it would take the place of what the job itself needs."""
+
+OUTPUT = "where its output goes is the job's own"
+FOLDER = "where it runs is the job's own"
+NAME = "its name is the job's own"
+TIME = "its wall time is the run's own; say walltime = ..."
+SIZE = "its size is the run's own; say nodes = ... for the most of it"
+ARRAY = "a run is one job, not an array of them"
+SCRIPT = "what it runs is the job's own"
+WAIT = "the command that submits must return at once"
+RERUN = "who makes a run again is autotune"

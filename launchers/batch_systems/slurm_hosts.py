@@ -1,0 +1,54 @@
+"""Slurm's lists of hosts and of counts (sbatch(1), "OUTPUT ENVIRONMENT VARIABLES")."""
+
+import re
+from itertools import product
+
+
+def expand_hosts(text: str) -> list[str]:
+    """Return the hosts of a Slurm host list: `gadi-cpu-[0001-0003,0007],x1` are five.
+
+    Raises:
+        ValueError: it is none.
+    """
+    hosts: list[str] = []
+    for part in _split(text):
+        words = [piece for piece in re.split(r"(\[[^\[\]]*\])", part) if piece]
+        choices = [_expand_range(word[1:-1]) if word.startswith("[") else [word] for word in words]
+        if any("[" in choice or "]" in choice for found in choices for choice in found):
+            msg = f"{text!r} is not a list of hosts: its brackets do not match"
+            raise ValueError(msg)
+        hosts += ["".join(chosen) for chosen in product(*choices)]
+    return hosts
+
+
+def expand_counts(text: str) -> list[int]:
+    """Return what `48(x3),24` stands for: 48, 48, 48, 24.
+
+    Raises:
+        ValueError: it is none.
+    """
+    counts: list[int] = []
+    for part in filter(None, text.split(",")):
+        match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip())
+        if match is None:
+            msg = f"{text!r} is not a list of counts such as 48(x3),24"
+            raise ValueError(msg)
+        counts += [int(match[1])] * int(match[2] or 1)
+    return counts
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas that are outside of brackets."""
+    return [part for part in (match[0].strip() for match in re.finditer(r"(?:\[[^\]]*\]|[^,])+", text)) if part]
+
+
+def _expand_range(text: str) -> list[str]:
+    found: list[str] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if match is None:
+            msg = f"[{text}] is not a range of numbers such as [0001-0003,0007]"
+            raise ValueError(msg)
+        first, last = match[1], match[2] or match[1]
+        found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+    return found

@@ -1,0 +1,136 @@
+"""A batch system as one value: everything that autotune knows of it.
+
+`launchers.batch_systems.registry` lists those that ship; another distribution adds one by an entry point.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from launchers.batch_systems.base import Scheduler
+from launchers.site import Site
+
+ReadText = Callable[[str], str]
+"""Returns the text of a file by its path, or raises OSError."""
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Hosts that a batch system lent: `cores` are those of each host, as it counts them (0: it does not say).
+
+    `system` is the batch system's label. `gpus` are those of a host; `ends_at` is in seconds since 1970, None if the
+    environment does not say.
+    """
+
+    system: str
+    id: str
+    hosts: tuple[str, ...] = ()
+    cores: tuple[int, ...] = ()
+    gpus: int = 0
+    ends_at: float | None = None
+
+
+@dataclass(frozen=True)
+class EndQuestion:
+    """How a batch system is asked when a job ends.
+
+    `command` asks for the job of a number; `read` reads the answer, given the time now, both in seconds since 1970. It
+    returns None where the answer does not say.
+    """
+
+    command: Callable[[str], list[str]]
+    read: Callable[[str, float], float | None]
+
+
+@dataclass(frozen=True)
+class WinnerRequest:
+    """What the job script of a study's winner asks for. `walltime` is `hours:minutes:seconds`."""
+
+    name: str
+    nodes: int
+    ranks: int
+    cores: int
+    gpus: int
+    memory_mib: int
+    walltime: str
+    site: Site | None = None
+
+
+@dataclass(frozen=True)
+class WinnerForm:
+    """How the winner's job script looks: the lines at its top, and the folder of submission as a word of shell.
+
+    `submit` is the command that a person submits it with.
+    """
+
+    head: Callable[[WinnerRequest], list[str]]
+    folder: str
+    submit: str
+
+
+@dataclass(frozen=True)
+class PilotRequest:
+    """What a pilot asks for: whole nodes for `walltime` (`HH:MM:00`), and the user's own `directives`.
+
+    `cores_per_node` is None where nobody says it.
+    """
+
+    name: str
+    nodes: int
+    walltime: str
+    cores_per_node: int | None
+    directives: Sequence[str]
+
+
+@dataclass(frozen=True)
+class PilotForm:
+    """How a pilot job is written: one job that runs a whole study on several nodes.
+
+    `head` gives the lines at the top of the script and raises ValueError where something is missing. `directives` are
+    those of a site, for so many nodes. `submit` is the command that takes the script's path. `others` is a command of
+    shell that prints the hosts but the one of the script; `start` are lines that run
+    `bash -l "$script" ray-node "$meeting"` on `$host`, in the background. `exports` come before all that.
+    """
+
+    head: Callable[[PilotRequest], list[str]]
+    directives: Callable[[Site, int], list[str]]
+    submit: str
+    others: str
+    start: Sequence[str]
+    exports: Sequence[str] = ()
+
+
+def _no_allocation(_environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:
+    return None
+
+
+def _nothing_reserved(_directive: str) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class BatchSystem:
+    """A batch system. Its name, that of its scheduler, is what study files, site files and options call it.
+
+    `label` is its name for a person. `signs` are commands of which one is there where jobs can be submitted, and which
+    no other batch system has; `session_variable` is set in every process of a job.
+    `allocation` reads from the environment of a job what the job has, and returns None outside of one; `end` asks when
+    it ends. `reserved` returns the options in a line for the scheduler that a site may not have, each with the reason.
+    Without `winner` there are no job scripts for the winner, without `pilot` no pilot jobs. What nobody has run on the
+    real thing is `experimental`.
+    """
+
+    label: str
+    scheduler: Scheduler
+    signs: tuple[str, ...]
+    session_variable: str
+    allocation: Callable[[Mapping[str, str], ReadText], Allocation | None] = _no_allocation
+    end: EndQuestion | None = None
+    reserved: Callable[[str], Mapping[str, str]] = _nothing_reserved
+    winner: WinnerForm | None = None
+    pilot: PilotForm | None = None
+    experimental: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name by which files and options call it."""
+        return self.scheduler.name
