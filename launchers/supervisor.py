@@ -34,12 +34,12 @@ _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 _PR_SET_CHILD_SUBREAPER = 36
 
 _END_NOW = signal.SIGQUIT
-_END_SOON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_END_SOON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)  # USR2: before KILL, USR1: before STOP
+_HEEDED = (*_END_SOON, _END_NOW, signal.SIGUSR1, signal.SIGCHLD)
 _SIGNALLING_S = 0.05  # a scheduler signals all processes of a job, the supervisor maybe after the program
 _FIRST_SAMPLE_S = 0.01
 _SAMPLE_S = 0.25
-# Looking at the processes may take at most this share of a core: a job with many threads is looked at less often.
-_SAMPLE_COST = 0.01
+_SAMPLE_COST = 0.01  # of a core, at most: a job with many threads is looked at less often
 _KILL_PATIENCE_S = 30.0  # a process that waits for a dead file system cannot be killed
 _FULL_BYTES = 2**20  # a disk with less room is full: nobody stops at the last byte
 
@@ -82,7 +82,7 @@ class Supervisor:
             os.sched_setaffinity(0, self._spec["cpus"])
         self._reserve_status()
         self._wake_fd, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        for number in (*_END_SOON, _END_NOW, signal.SIGCHLD):
+        for number in _HEEDED:
             signal.signal(number, lambda received, _: self._signals.add(received))
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -263,7 +263,7 @@ def _spawn(spec: dict[str, Any], outputs: list[int]) -> int:
 def _become(spec: dict[str, Any], outputs: list[int], supervisor: int) -> None:
     """Turn this process into the program."""
     signal.set_wakeup_fd(-1)
-    for number in (*_END_SOON, _END_NOW, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+    for number in (*_HEEDED, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != supervisor:

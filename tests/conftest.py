@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import Pool, event
 
 from autotune.execution.core_pool import user_folder
-from tests.support import postgres
+from tests.support import postgres, real_grid_engine, real_slurm
 from tests.support.cores import Cores, Files
-from tests.support.real_slurm import RealSlurm, why_not
+from tests.support.real_grid_engine import RealGridEngine
+from tests.support.real_slurm import RealSlurm
 
 # Started in the background of a script they would hand on that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -91,7 +92,7 @@ def address(request):
 @pytest.fixture(scope="session")
 def session_slurm():
     """Provide a Slurm for all tests."""
-    reason = why_not()
+    reason = real_slurm.why_not()
     if reason is not None:
         pytest.skip(reason)
     with RealSlurm() as slurm:
@@ -105,3 +106,22 @@ def slurm(session_slurm, monkeypatch):
         monkeypatch.setenv(name, value)
     yield session_slurm
     session_slurm.clear()
+
+
+@pytest.fixture(scope="session")
+def session_grid_engine():
+    """Provide a Grid Engine for all tests."""
+    reason = real_grid_engine.why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    with RealGridEngine() as grid_engine:
+        yield grid_engine
+
+
+@pytest.fixture
+def grid_engine(session_grid_engine, monkeypatch):
+    """A real Grid Engine without jobs, the one that its commands talk to during this test. It is started once."""
+    for name, value in session_grid_engine.environment.items():
+        monkeypatch.setenv(name, value)
+    yield session_grid_engine
+    session_grid_engine.clear()

@@ -9,7 +9,7 @@ import typer
 
 from autotune.cli.choices import choice
 from autotune.errors import CannotRunHereError, StudyFileError
-from launchers.batch_systems.registry import BATCH_SYSTEMS, find_batch_system, names
+from launchers.batch_systems.registry import BATCH_SYSTEMS, EXPERIMENTAL, find_batch_system, names
 
 if TYPE_CHECKING:
     from autotune.batch.site_file import Cluster
@@ -31,7 +31,7 @@ LauncherOption = Annotated[
     str | None,
     typer.Option(
         "--launcher",
-        help="What starts runs: this machine, or a batch system, as jobs.",
+        help=f"What starts runs: this machine, or a batch system, as jobs ({', '.join(EXPERIMENTAL)}: experimental).",
         **choice(launcher_names, shown=[LOCAL, *BATCH_SYSTEMS]),
     ),
 ]

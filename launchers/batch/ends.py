@@ -7,6 +7,7 @@ from pathlib import Path
 
 from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG, Seen
 from launchers.job import EndReason, JobState, JobStatus
+from launchers.node import CLAIM_FILE
 
 WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.TIMED_OUT})
 """Ends that leave no time to write anything: no status is waited for after them."""
@@ -48,12 +49,26 @@ def without_status(seen: Seen, folder: Path) -> JobStatus:
     return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_log(folder)}")
 
 
+def forgotten(number: str, folder: Path) -> JobStatus:
+    """Return the end of a job that left no status, and of which the scheduler knows nothing any more."""
+    # Not claimed: what is in its log was said before the program was to start.
+    if not (folder / CLAIM_FILE).exists() and _said(folder / QUEUE_LOG):
+        return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_log(folder)}")
+    message = f"the scheduler knows nothing of job {number}, and it left no status in {folder}"
+    return JobStatus(JobState.LOST, message=message)
+
+
+def _said(log: Path) -> str:
+    """Return the last words in a log."""
+    with suppress(OSError):
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        return " ".join(" ".join(lines[-5:]).split())[-400:]
+    return ""
+
+
 def _log(folder: Path) -> str:
     """Return the last words of the job's shell; of the scheduler, if there was no shell."""
     for name in (QUEUE_LOG, SCHEDULER_LOG):
-        with suppress(OSError):
-            lines = (folder / name).read_text(encoding="utf-8", errors="replace").split("\n")
-            said = " ".join(" ".join(lines[-5:]).split())[-400:]
-            if said:
-                return said
+        if said := _said(folder / name):
+            return said
     return f"nothing was said in {QUEUE_LOG} and {SCHEDULER_LOG} in {folder}"

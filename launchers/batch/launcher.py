@@ -18,7 +18,7 @@ from typing import Self
 from launchers import node
 from launchers.base import STDOUT, LaunchError
 from launchers.batch.commands import Answer, Commands, late_answer, run_command
-from launchers.batch.ends import WITHOUT_STATUS, after_suspension, merged, was_ended, without_status
+from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob
 from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
@@ -367,8 +367,7 @@ class BatchLauncher:
         elif known.cancelled and (self._is_forgotten(known) or not (folder / STDOUT).exists()):
             known.ended = JobStatus(JobState.ENDED, EndReason.CANCELLED)
         elif self._is_forgotten(known):
-            message = f"the scheduler knows nothing of job {known.number}, and it left no status in {folder}"
-            known.ended = JobStatus(JobState.LOST, message=message)
+            known.ended = forgotten(known.number, folder)
         return known.ended or JobStatus(JobState.RUNNING)
 
     def _goes_on_in_another(self, known: KnownJob) -> bool:

@@ -1,6 +1,6 @@
 """What every launcher must do, whatever starts its jobs: the behaviour that a user would miss.
 
-Schedulers are stand-ins, which run their jobs for real, and a real Slurm where one can be started.
+Batch systems are stand-ins, which run their jobs for real, and a real Slurm and Grid Engine where they can be started.
 """
 
 import os
@@ -55,10 +55,12 @@ class Kind:
         return self.scheduler is None
 
 
+# Those that can be started here, by the fixtures that do so.
+REAL = {"slurm": "slurm", "grid-engine": "grid_engine"}
 KINDS = [
     pytest.param(Kind(None), id="local"),
-    *(pytest.param(Kind(name), id=f"fake-{name}") for name in ("slurm", "pbs")),
-    pytest.param(Kind("slurm", is_real=True), id="real-slurm", marks=pytest.mark.real),
+    *(pytest.param(Kind(name), id=f"fake-{name}") for name in BATCH_SYSTEMS),
+    *(pytest.param(Kind(name, is_real=True), id=f"real-{name}", marks=pytest.mark.real) for name in REAL),
 ]
 
 
@@ -75,20 +77,13 @@ def make(kind, request, monkeypatch):
     monkeypatch.setattr("launchers.batch.launcher._GRACE_S", GRACE_S)
     with ExitStack() as stack:
         if kind.is_real:
-            environment = real_slurm(request).environment
+            environment = request.getfixturevalue(REAL[kind.scheduler]).environment
         else:
             environment = {"PATH": stack.enter_context(FakeCluster(kind.scheduler)).path}
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         site = Site(kind.scheduler, cores_per_node=2, poll_s=0.05)
         yield lambda: BatchLauncher(BATCH_SYSTEMS[kind.scheduler].scheduler, site, patience_s=0.5)
-
-
-def real_slurm(request):
-    try:
-        return request.getfixturevalue("slurm")
-    except pytest.FixtureLookupError:
-        pytest.skip("there is no fixture that starts a Slurm")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from launchers.batch_systems.registry import BATCH_SYSTEMS
 
 QUEUED, RUNNING, ENDED, LOST = JobState.QUEUED, JobState.RUNNING, JobState.ENDED, JobState.LOST
 SCHEDULERS = {name: system.scheduler for name, system in BATCH_SYSTEMS.items()}
-SLURM, PBS, LSF, FLUX = (SCHEDULERS[name] for name in ("slurm", "pbs", "lsf", "flux"))
+SLURM, PBS, GRID_ENGINE, LSF, FLUX = (SCHEDULERS[name] for name in ("slurm", "pbs", "grid-engine", "lsf", "flux"))
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,8 @@ SLURM, PBS, LSF, FLUX = (SCHEDULERS[name] for name in ("slurm", "pbs", "lsf", "f
         (PBS, "123456.gadi-pbs\n", "123456.gadi-pbs"),
         (PBS, "You have 3 jobs and 200.5 KSU left.\n\n123456.gadi-pbs\n", "123456.gadi-pbs"),
         (PBS, "qsub: no\n", None),
+        (GRID_ENGINE, "17\n", "17"),
+        (GRID_ENGINE, "Unable to run job: error: no suitable queues\nExiting.\n", None),
         (LSF, "Job <771278> is submitted to default queue <short>.\n", "771278"),
         (LSF, "Job not submitted.\n", None),
         (FLUX, "\u0192iFkbMhFM\n", "fiFkbMhFM"),
@@ -85,6 +87,9 @@ def test_what_bjobs_prints_of_a_job_that_is_suspended(state, suspended):
         (PBS, "qdel: Job has finished 7.host\nqdel: Unknown Job Id 8.host\n", True),
         (PBS, "qdel: Request invalid for state of job 7.host\n", True),
         (PBS, "qdel: Job has finished 7.host\nqdel: Unauthorized Request  8.host\n", False),
+        (GRID_ENGINE, 'denied: job "99" does not exist\nroot has deleted job 5\n', True),
+        (GRID_ENGINE, "job 3 is already in deletion\nroot has registered the job 4 for deletion\n", True),
+        (GRID_ENGINE, "error: commlib error: got select error (Connection refused)\n", False),
         (LSF, "Job <7>: Job has already finished\nJob <8>: No matching job found\n", True),
         (LSF, "Failed in an LSF library call: Master LIM is down. Please wait ...\n", False),
         (FLUX, "flux-cancel: ERROR: f7: job is inactive or unknown job\n", True),
@@ -185,6 +190,59 @@ def test_what_bjobs_prints():
     }
 
 
+# As Son of Grid Engine 8.1.9 printed it, without the lines that are not read.
+QSTAT_XML = """\
+<?xml version='1.0'?>
+<job_info  xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd">
+  <queue_info>
+    <job_list state="running">
+      <JB_job_number>1</JB_job_number>
+      <JB_name>autotune-x</JB_name>
+      <state>r</state>
+      <JAT_start_time>2026-11-22T17:45:37</JAT_start_time>
+    </job_list>
+    <job_list state="running">
+      <JB_job_number>2</JB_job_number>
+      <state>dr</state>
+    </job_list>
+    <job_list state="running">
+      <JB_job_number>3</JB_job_number>
+      <state>s</state>
+    </job_list>
+  </queue_info>
+  <job_info>
+    <job_list state="pending">
+      <JB_job_number>4</JB_job_number>
+      <state>qw</state>
+    </job_list>
+    <job_list state="pending">
+      <JB_job_number>5</JB_job_number>
+      <state>hqw</state>
+    </job_list>
+    <job_list state="pending">
+      <JB_job_number>6</JB_job_number>
+      <state>Eqw</state>
+    </job_list>
+  </job_info>
+</job_info>
+"""
+
+
+def test_what_qstat_of_grid_engine_prints():
+    seen = GRID_ENGINE.states(QSTAT_XML, "", 0)
+    assert {number: (one.state, one.suspended) for number, one in seen.items()} == {
+        "1": (RUNNING, False),
+        "2": (RUNNING, False),
+        "3": (RUNNING, True),
+        "4": (QUEUED, False),
+        "5": (QUEUED, False),
+        "6": (QUEUED, False),
+    }
+    assert "is held" in seen["5"].message
+    assert "qmod -cj" in seen["6"].message
+    assert GRID_ENGINE.states("", 'unable to send message to qmaster using port 36444 on host "vm"', 1) is None
+
+
 FLUX_JOBS = """\
 fA1|SCHED|||
 fA2|RUN|||
@@ -227,7 +285,7 @@ AWAY = {
 }
 
 
-@pytest.mark.parametrize("name", SCHEDULERS)
+@pytest.mark.parametrize("name", UNKNOWN)
 def test_unknown_jobs_are_no_trouble_and_any_other_complaint_is(name):
     scheduler = SCHEDULERS[name]
     code, complaint = UNKNOWN[name]
@@ -260,6 +318,14 @@ def test_a_server_without_history_is_told_by_its_complaint():
         ("pbs", "qsub: would exceed queue generic's per-user limit of jobs in 'Q' state"),
         ("pbs", "qsub: Maximum number of jobs in 'Q' state for user u already in queue workq"),
         ("pbs", "Connection refused\nqsub: cannot connect to server pbshost (errno=111)"),
+        (
+            "grid-engine",
+            "Unable to run job: job rejected: only 1 jobs are allowed per user (current job count: 1)\nExiting.",
+        ),
+        (
+            "grid-engine",
+            'Unable to run job: unable to send message to qmaster using port 36444 on host "vm": got send error.',
+        ),
         ("lsf", "Pending job threshold reached. Retrying will not help. Job not submitted."),
         ("flux", "flux-batch: ERROR: [Errno 22] user has max submitted jobs"),
     ],
@@ -277,6 +343,9 @@ def test_what_will_be_taken_later(name, complaint):
         ("pbs", "qsub: Unknown resource Resource_List.storage"),
         ("pbs", "qsub: Job exceeds queue and/or server resource limits"),
         ("pbs", "qsub: Unknown queue"),
+        ("grid-engine", 'Unable to run job: job rejected: the requested project "proj" does not exist\nExiting.'),
+        ("grid-engine", "Unable to run job: error: no suitable queues\nExiting."),
+        ("grid-engine", 'Unable to run job: unknown resource "nosuch"\nExiting.'),
         ("lsf", "99: Bad number of processors. Job not submitted."),
         ("flux", "flux-batch: ERROR: [Errno 22] no bank/userid combination found"),
     ],
@@ -286,5 +355,5 @@ def test_what_never_will_be_taken(name, complaint):
 
 
 def test_names_are_those_of_site_files():
-    assert list(BATCH_SYSTEMS) == ["slurm", "pbs", "lsf", "flux"]
+    assert list(BATCH_SYSTEMS) == ["slurm", "pbs", "grid-engine", "lsf", "flux"]
     assert all(system.name == name for name, system in BATCH_SYSTEMS.items())

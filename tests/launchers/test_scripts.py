@@ -70,6 +70,7 @@ SHAPES = {"one-core": ONE_CORE, "part-of-a-node": PART_OF_A_NODE, "several-nodes
 EXTRA = {
     "slurm": ("--constraint=haswell", "--hint=nomultithread"),
     "pbs": ("-m n", "-W umask=022"),
+    "grid-engine": ("-pe orte", "-m n"),
     "lsf": ("-app training",),
     "flux": ("--setattr=system.alloc-bypass.R=no",),
 }

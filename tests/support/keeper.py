@@ -12,8 +12,10 @@ import os
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from launchers.supervisor import descendants
@@ -23,6 +25,23 @@ _GRACE_S = 5.0
 # A process that waits for a dead file system cannot be killed.
 _PATIENCE_S = 30.0
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def started(folder: Path) -> subprocess.Popen[bytes]:
+    """Start a keeper, which removes the folder at its end."""
+    argv = [sys.executable, "-m", "tests.support.keeper", str(folder)]
+    return subprocess.Popen(argv, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+
+
+def ask(keeper: subprocess.Popen[bytes], argv: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+    """Let a keeper start a program, and return its process id."""
+    assert keeper.stdin is not None
+    assert keeper.stdout is not None
+    keeper.stdin.write(json.dumps([list(argv), dict(environment), str(log)]).encode() + b"\n")
+    keeper.stdin.flush()
+    return int(keeper.stdout.readline())
 
 
 def keep(folder: Path) -> None:

@@ -8,25 +8,23 @@ There is no accounting: `sacct` knows nothing, `sacct --completion` reads a text
 """
 
 import contextlib
-import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from launchers.supervisor import start_time
+from tests.support.keeper import ask, started
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo", "srun")
 CORES = 2
 MEMORY_MIB = 4000
 
-_ROOT = Path(__file__).resolve().parents[2]
 # A node that is slow to answer must not fail a test, only one that never does.
 _PATIENCE_S = 60.0
 _ATTEMPTS = 4
@@ -149,7 +147,7 @@ class RealSlurm:
         Raises:
             TimeoutError: it never was.
         """
-        _wait(lambda: self.states().get(job) in states, f"job {job} to be {' or '.join(states)}")
+        wait_until(lambda: self.states().get(job) in states, f"job {job} to be {' or '.join(states)}")
         return self.states()[job]
 
     def start(self, daemon: str) -> None:
@@ -165,19 +163,15 @@ class RealSlurm:
             "slurmctld": ["-D"],
             "slurmd": ["-D", "-N", self.host],
         }[daemon]
-        request = [_found(daemon), *argv], _own_environment() | self.environment, str(self._folder / f"{daemon}.log")
         assert self._keeper is not None
-        assert self._keeper.stdin is not None
-        assert self._keeper.stdout is not None
-        self._keeper.stdin.write(json.dumps(request).encode() + b"\n")
-        self._keeper.stdin.flush()
-        self.pids[daemon] = int(self._keeper.stdout.readline())
+        environment = _own_environment() | self.environment
+        self.pids[daemon] = ask(self._keeper, [str(_found(daemon)), *argv], environment, self._folder / f"{daemon}.log")
 
     def stop(self, daemon: str, number: signal.Signals = signal.SIGTERM) -> None:
         """End slurmctld or slurmd; jobs go on."""
         pid = self.pids[daemon]
         os.kill(pid, number)
-        _wait(lambda: start_time(pid) is None, f"{daemon} to end")
+        wait_until(lambda: start_time(pid) is None, f"{daemon} to end")
 
     def wait_until_idle(self) -> None:
         """Wait until no job runs and the node is ready for one.
@@ -185,7 +179,7 @@ class RealSlurm:
         Raises:
             TimeoutError: it never was.
         """
-        _wait(self._is_idle, "the node to be idle")
+        wait_until(self._is_idle, "the node to be idle")
 
     def clear(self) -> None:
         """Start what was stopped, cancel all jobs and make the node ready again, for the next test."""
@@ -214,11 +208,8 @@ class RealSlurm:
         self._folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
         self.pids = {}
         self.environment = {"SLURM_CONF": str(self._folder / "slurm.conf"), "PATH": _path()}
-        argv = [sys.executable, "-m", "tests.support.keeper", str(self._folder)]
-        self._keeper = subprocess.Popen(
-            argv, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
-        controller_port, node_port = _free_ports(2)
+        self._keeper = started(self._folder)
+        controller_port, node_port = free_ports(2)
         names = {"folder": self._folder, "host": self.host, "controller_port": controller_port, "node_port": node_port}
         lines = "".join(f"{name}={value}\n" for name, value in self._settings.items())
         (self._folder / "slurm.conf").write_text((lines + _NODES).format(**names))
@@ -228,7 +219,7 @@ class RealSlurm:
         key.touch(mode=0o600)
         key.write_bytes(os.urandom(128))
         self.start("munged")
-        _wait((self._folder / "munge.sock").exists, "munged")
+        wait_until((self._folder / "munge.sock").exists, "munged")
         self.start("slurmctld")
         self.start("slurmd")
         self.wait_until_idle()
@@ -261,7 +252,7 @@ def _own_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_", "SRUN_"))}
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for one in sockets:
@@ -269,7 +260,7 @@ def _free_ports(number: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def _wait(what: Callable[[], object], name: str) -> None:
+def wait_until(what: Callable[[], object], name: str) -> None:
     give_up_at = time.monotonic() + _PATIENCE_S
     while not what():
         if time.monotonic() >= give_up_at:

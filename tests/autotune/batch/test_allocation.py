@@ -146,3 +146,11 @@ def test_the_batch_system_is_asked_once_and_may_not_know():
     assert ask_end(Allocation("PBS", "9"), refuse) is None
     assert ask_end(Allocation("LSF", "5"), refuse) is None
     assert asked == [["squeue", "-h", "-j", "17", "-o", "%e"], ["qstat", "-f", "9"]]
+
+
+def test_an_allocation_of_grid_engine():
+    environment = {"JOB_ID": "7", "SGE_ROOT": "/opt/sge", "PE_HOSTFILE": "hosts"}
+    files = {"hosts": "node1 8 all.q@node1 UNDEFINED\nnode2 4 all.q@node2 UNDEFINED\n"}
+    assert read(environment, files.__getitem__) == Allocation("Grid Engine", "7", ("node1", "node2"), (8, 4))
+    assert read({"JOB_ID": "7", "SGE_ROOT": "/opt/sge"}) == Allocation("Grid Engine", "7")
+    assert read({"JOB_ID": "7"}) is None

@@ -72,6 +72,18 @@ def test_what_a_site_may_say_to_pbs(directive):
     assert refused("pbs", directive) is None
 
 
+@pytest.mark.parametrize(
+    "directive", ["-o x", "-N x", "-t 1-4", "-l h_rt=1:0:0", "-l mem_free=1G,h_rt=60", "-pe smp 4", "-sync y", "-wd /"]
+)
+def test_grid_engine_is_not_told_what_the_job_says(directive):
+    assert refused("grid-engine", directive)
+
+
+@pytest.mark.parametrize("directive", ["-pe orte", "-l mem_free=1G", "-P proj", "-m n", "-q all.q"])
+def test_what_a_site_may_say_to_grid_engine(directive):
+    assert refused("grid-engine", directive) is None
+
+
 def test_the_reason_names_the_option():
     assert refused("pbs", "-l walltime=1:00") == "-l walltime: its wall time is the run's own; say walltime = ..."
     assert refused("lsf", "-o x") is None

@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from launchers.supervisor import descendants, start_time
-from tests.launchers.fakes.program import MODULES
+from tests.launchers.fakes.program import PROGRAMS
 from tests.launchers.fakes.state import State
 
-FAKED = tuple(dict.fromkeys(MODULES.values()))
+FAKED = tuple(PROGRAMS)
 
 
 class FakeCluster:
@@ -33,8 +33,8 @@ class FakeCluster:
         self.state = State(self._folder)
         for name in ("bin", "active", "ended", "scripts", "runners"):
             (self._folder / name).mkdir()
-        for name in (name for name, module in MODULES.items() if module == kind):
-            words = [sys.executable, "-IS", str(Path(__file__).parent / "program.py"), str(self._folder), name]
+        for name in PROGRAMS[kind]:
+            words = [sys.executable, "-IS", str(Path(__file__).parent / "program.py"), str(self._folder), kind, name]
             (self.bin / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
             (self.bin / name).chmod(0o755)
         self.switch("slots", str(slots))

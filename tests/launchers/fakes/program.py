@@ -1,4 +1,4 @@
-"""The programs of the stand-ins: `python -IS program.py STATE NAME WORDS...`."""
+"""The programs of the stand-ins: `python -IS program.py STATE KIND NAME WORDS...`."""
 
 import sys
 from importlib import import_module
@@ -9,18 +9,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from tests.launchers.fakes.options import RefusedError
 from tests.launchers.fakes.state import State
 
-MODULES = {
-    **dict.fromkeys(("sbatch", "squeue", "scancel"), "slurm"),
-    **dict.fromkeys(("qsub", "qstat", "qdel"), "pbs"),
-    **dict.fromkeys(("bsub", "bjobs", "bkill"), "lsf"),
-    "flux": "flux",
+PROGRAMS = {
+    "slurm": ("sbatch", "squeue", "scancel"),
+    "pbs": ("qsub", "qstat", "qdel"),
+    "grid-engine": ("qsub", "qstat", "qdel"),
+    "lsf": ("bsub", "bjobs", "bkill"),
+    "flux": ("flux",),
 }
 
 
 def main() -> int:
     """Run one of them."""
-    folder, name, *words = sys.argv[1:]
-    commands = import_module(f"tests.launchers.fakes.{MODULES[name]}").COMMANDS
+    folder, kind, name, *words = sys.argv[1:]
+    commands = import_module(f"tests.launchers.fakes.{kind.replace('-', '_')}").COMMANDS
     try:
         return commands[name](words, State(Path(folder)))
     except RefusedError as error:

@@ -69,16 +69,21 @@ def _watch(state: State, job: Record, program: int) -> tuple[str, int | None]:
         if now >= kill_at:
             return how, None
         if now >= deadline and how == "exited":
-            how, kill_at = "timed out", _end_soon(now)
+            how, kill_at = "timed out", _end_soon(now, job, program)
         got = signal.sigtimedwait(HELD_BACK, max(0.0, min(deadline if how == "exited" else kill_at, now + 1) - now))
         if got is not None and got.si_signo == signal.SIGTERM and how == "exited":
             how = (state.read(job["id"]) or job)["asked"] or "cancelled"
-            kill_at = now if how in _AT_ONCE else _end_soon(now)
+            kill_at = now if how in _AT_ONCE else _end_soon(now, job, program)
         status = _reap(program)
     return how, status
 
 
-def _end_soon(now: float) -> float:
+def _end_soon(now: float, job: Record, program: int) -> float:
+    if job.get("notify"):
+        # Grid Engine warns the process group of the script, and nobody else.
+        with suppress(ProcessLookupError):
+            os.killpg(program, signal.SIGUSR2)
+        return now + _GRACE_S
     for pid in descendants(os.getpid()):
         _kill(pid, signal.SIGTERM)
     return now + _GRACE_S

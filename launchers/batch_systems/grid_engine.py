@@ -1,0 +1,188 @@
+"""Grid Engine: qsub, qstat and qdel (manual pages of Son of Grid Engine 8.1.9, and what it answers).
+
+A job of several cores needs a parallel environment, whose name is the site's own: a directive `-pe NAME` without a
+number says it, and the number of slots is added. Without one it is `smp` on one node and `mpi` on several.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import ceil
+from pathlib import Path
+
+from launchers.batch_systems import reserved
+from launchers.batch_systems.base import Request, Scheduler, Seen
+from launchers.batch_systems.system import (
+    Allocation,
+    BatchSystem,
+    ReadText,
+    WinnerForm,
+    WinnerRequest,
+)
+from launchers.job import JobState
+from launchers.site import Site
+
+_PARALLEL_ENVIRONMENT = re.compile(r"-pe\s+(\S+)")
+_JOB = re.compile(r"<job_list\b.*?<JB_job_number>(\d+)</JB_job_number>.*?<state>(\w+)</state>", re.DOTALL)
+_FAULTY = Seen(JobState.QUEUED, message="could not be started (Eqw): `qstat -j NUMBER` says why, `qmod -cj` clears it")
+
+# Submissions that will be taken later: limits on the number of jobs, and a master that is away or overloaded.
+_LATER = re.compile(
+    r"only \d+ jobs? (is|are) allowed|commlib error|unable to (contact|send message to) qmaster|"
+    r"got (select|send) error|timeout|try again",
+    re.IGNORECASE,
+)
+_NOTHING_TO_END = re.compile(
+    r"job \"\d+\" does not exist|is already in deletion|has deleted job|has registered the job \d+ for deletion",
+    re.IGNORECASE,
+)
+_RESERVED: Mapping[str, str] = {
+    **dict.fromkeys(("-o", "-e", "-j"), reserved.OUTPUT),
+    **dict.fromkeys(("-wd", "-cwd"), reserved.FOLDER),
+    "-N": reserved.NAME,
+    "-t": reserved.ARRAY,
+    **dict.fromkeys(("-b", "-S"), reserved.SCRIPT),
+    "-sync": reserved.WAIT,
+    "-r": reserved.RERUN,
+}
+
+
+def head(request: Request, site: Site) -> list[str]:
+    """Return the lines for qsub(1). A slot is a core; several nodes can only be asked for by all of their cores."""
+    whole = site.exclusive or request.nodes > 1
+    slots = request.nodes * site.cores_per_node if whole else request.cores
+    options = [
+        f"-N {request.name}",
+        *_parallel(slots, request.nodes, site),
+        *([f"-l gpu={ceil(request.gpus / request.nodes)}"] if request.gpus else []),
+        # Memory is counted by slot.
+        *([f"-l h_vmem={ceil(request.memory_mib / slots)}M"] if request.memory_mib is not None else []),
+        f"-l h_rt={request.walltime}",
+        # In the job's own folder the job fails if a dollar sign or a line's end is in the folder's name.
+        *("-wd /", "-j y", "-o /dev/null"),
+        # Where a site's queues do not read the script's first line; they start this one as a login shell, too.
+        "-S /bin/bash",
+        # A run is made again by autotune, in an empty folder, not by Grid Engine in the one it was interrupted in.
+        "-r n",
+        # SIGUSR2 before SIGKILL: the program may end in order, and its supervisor says how it ended.
+        "-notify",
+        *of_site(site),
+    ]
+    return [f"#$ {option}" for option in options]
+
+
+def of_site(site: Site) -> list[str]:
+    """Return the options that are the same for every job at a site."""
+    return [
+        *([f"-P {site.account}"] if site.account else []),
+        *([f"-q {site.queue}"] if site.queue else []),
+        *(f"-l {licence if '=' in licence else f'{licence}=1'}" for licence in site.licences),
+        *(directive for directive in site.directives if _PARALLEL_ENVIRONMENT.fullmatch(directive) is None),
+    ]
+
+
+def _parallel(slots: int, nodes: int, site: Site | None) -> list[str]:
+    said = (
+        [match[1] for directive in site.directives if (match := _PARALLEL_ENVIRONMENT.fullmatch(directive))]
+        if site
+        else []
+    )
+    name = said[0] if said else "smp" if nodes == 1 else "mpi"
+    return [f"-pe {name} {slots}"] if slots > 1 else []
+
+
+def submit(path: Path) -> list[str]:
+    """Return the command that submits a script; by its name alone, whatever the name of its folder."""
+    return ["qsub", "-terse", path.name]
+
+
+def job_id(answer: str) -> str | None:
+    """Read what `qsub -terse` printed: a number."""
+    match = re.search(r"^(\d+)\s*$", answer, re.MULTILINE)
+    return match[1] if match else None
+
+
+def status(_ids: Sequence[str]) -> list[str]:
+    """Return the command that asks for all jobs of this user: qstat takes no list of jobs."""
+    return ["qstat", "-xml"]
+
+
+def states(answer: str, _complaint: str, code: int) -> Mapping[str, Seen] | None:
+    """Read what qstat printed. It says nothing of jobs that have ended."""
+    return {number: _seen(letters) for number, letters in _JOB.findall(answer)} if code == 0 else None
+
+
+def _seen(letters: str) -> Seen:
+    """Read the letters of a state: qstat(1), "Full Format"."""
+    if "E" in letters:
+        return _FAULTY
+    if "w" in letters:
+        return Seen(JobState.QUEUED, message="is held" if "h" in letters else "")
+    return Seen(JobState.RUNNING, suspended=not set(letters).isdisjoint("sSTN"))
+
+
+def cancel(ids: Sequence[str]) -> list[str]:
+    """Return the command that ends jobs."""
+    return ["qdel", *ids]
+
+
+def can_wait(complaint: str) -> bool:
+    """Whether a refused submission will be taken later."""
+    return _LATER.search(complaint) is not None
+
+
+def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocation | None:
+    """Read what the environment of a job says, and the file of its hosts: `HOST SLOTS QUEUE PROCESSORS` a line."""
+    if not (environment.get("JOB_ID") and environment.get("SGE_ROOT")):
+        return None
+    try:
+        lines = [line.split() for line in read_text(environment["PE_HOSTFILE"]).splitlines()]
+    except (KeyError, OSError):
+        lines = []
+    found = [(words[0], int(words[1])) for words in lines if len(words) > 1 and words[1].isdigit()]
+    return Allocation(
+        "Grid Engine",
+        environment["JOB_ID"],
+        tuple(host for host, _ in found),
+        tuple(cores for _, cores in found),
+    )
+
+
+def reserved_in(directive: str) -> Mapping[str, str]:
+    """Return the options of a directive that are the job's own, with the reasons."""
+    words = directive.split()
+    found = {word: _RESERVED[word] for word in words if word in _RESERVED}
+    if "-pe" in words and _PARALLEL_ENVIRONMENT.fullmatch(directive) is None:
+        found["-pe"] = "the number of slots is the run's own; write -pe NAME alone"
+    resources = re.findall(r"(?:^|\s)-l\s+(\S+)", directive)
+    if any(part.partition("=")[0] in {"h_rt", "s_rt"} for value in resources for part in value.split(",")):
+        found["-l h_rt"] = reserved.TIME
+    return found
+
+
+def winner_head(request: WinnerRequest) -> list[str]:
+    """Return the lines at the top of the winner's job script."""
+    options = [
+        f"-N {request.name}",
+        *_parallel(request.cores, request.nodes, request.site),
+        *([f"-l gpu={ceil(request.gpus / request.nodes)}"] if request.gpus else []),
+        f"-l h_vmem={ceil(request.memory_mib / request.cores)}M",
+        f"-l h_rt={request.walltime}",
+        "-S /bin/bash",
+        *(of_site(request.site) if request.site else []),
+    ]
+    return [f"#$ {option}" for option in options]
+
+
+GRID_ENGINE = BatchSystem(
+    "Grid Engine",
+    Scheduler(
+        *("grid-engine", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
+        number_variable="JOB_ID",
+        variables=("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME"),
+    ),
+    signs=("qconf",),
+    session_variable="SGE_TASK_ID",
+    allocation=allocation,
+    reserved=reserved_in,
+    winner=WinnerForm(winner_head, "${SGE_O_WORKDIR:-$PWD}", "qsub"),
+)

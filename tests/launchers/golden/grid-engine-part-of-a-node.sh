@@ -1,0 +1,15 @@
+#!/bin/bash -l
+#$ -N at-1a2b3c4d-00012-1
+#$ -pe smp 12
+#$ -l h_vmem=4054M
+#$ -l h_rt=00:13:00
+#$ -wd /
+#$ -j y
+#$ -o /dev/null
+#$ -S /bin/bash
+#$ -r n
+#$ -notify
+#$ -P jx00
+#$ -q normal
+exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
+exec /opt/python/bin/python3 -I /opt/autotune/launchers/node.py /scratch/jx00/study/runs/00012-1 TOKEN

@@ -1,0 +1,76 @@
+"""The Grid Engine that tests start: it is a real one, private, and leaves nothing behind."""
+
+from pathlib import Path
+
+import pytest
+
+from launchers import EndReason, Job, JobState, Resources
+from launchers.batch import BatchLauncher
+from launchers.batch_systems.grid_engine import GRID_ENGINE
+from launchers.site import Site
+from tests.launchers.jobs import left_in, wait_for, wait_for_end, wait_for_output
+from tests.support.real_grid_engine import RealGridEngine
+
+pytestmark = pytest.mark.real
+
+# Leaves its session and its parent.
+ORPHAN = "(setsid sleep 1000 &) ; echo ready; sleep 1000"
+
+
+@pytest.fixture
+def folder(tmp_path, grid_engine):
+    yield tmp_path
+    grid_engine.clear()
+    wait_for(lambda: not left_in(tmp_path))
+
+
+@pytest.fixture
+def launcher(grid_engine):
+    return BatchLauncher(GRID_ENGINE.scheduler, Site("grid-engine", cores_per_node=2, poll_s=0.1), patience_s=1.0)
+
+
+def test_a_job_gets_its_slots(launcher, folder):
+    job = Job(("sh", "-c", "echo $NSLOTS; cat $PE_HOSTFILE"), folder, resources=Resources(cores=2))
+    assert wait_for_end(launcher, launcher.submit(job)).exit_code == 0
+    slots, hosts = (folder / "stdout").read_text().splitlines()
+    assert (slots, hosts.split()[1]) == ("2", "2")
+
+
+def test_a_job_that_somebody_else_deletes_says_so_itself(launcher, grid_engine, folder):
+    job = Job(("sh", "-c", ORPHAN), folder)
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    grid_engine.call("qdel", job_id.split(":")[1])
+    status = wait_for_end(launcher, job_id)
+    assert (status.state, status.reason) == (JobState.ENDED, EndReason.CANCELLED)
+    assert left_in(folder) == []
+
+
+def test_a_module_that_is_not_there_ends_the_job_and_its_shell_says_why(grid_engine, folder):
+    site = Site("grid-engine", poll_s=0.1, modules=("no/such/module",))
+    launcher = BatchLauncher(GRID_ENGINE.scheduler, site, patience_s=0.5)
+    status = wait_for_end(launcher, launcher.submit(Job(("touch", "ran"), folder)))
+    assert (status.reason, (folder / "ran").exists()) == (EndReason.NOT_STARTED, False)
+    assert "module" in status.message
+
+
+def test_jobs_outlive_the_master(launcher, grid_engine, folder):
+    job = Job(("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.1; done; exit 3"), folder)
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    grid_engine.stop_master()
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    (folder / "go").touch()
+    assert wait_for_end(launcher, job_id).exit_code == 3
+
+
+def test_nothing_is_left_of_it_when_it_ends(grid_engine, tmp_path):
+    with RealGridEngine() as other:
+        place = Path(other.environment["SGE_ROOT"])
+        assert other.jobs() == {}
+        script = tmp_path / "job.sh"
+        script.write_text(f"#!/bin/sh\n{ORPHAN}\n")
+        other.call("qsub", "-terse", "-cwd", "-S", "/bin/sh", "job.sh", cwd=tmp_path)
+        wait_for(lambda: left_in(tmp_path))
+    wait_for(lambda: left_in(tmp_path) == [])
+    assert not place.exists()
