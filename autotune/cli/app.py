@@ -7,6 +7,7 @@ import typer
 from autotune import __version__
 from autotune.cli.group import CommandGroup
 from autotune.errors import AutotuneError, ExitCode, is_interrupt
+from launchers import LaunchError
 from launchers.entry_points import EntryPointError
 
 app = typer.Typer(
@@ -45,7 +46,7 @@ def main() -> None:
     except Exception as error:
         if is_interrupt(error):
             sys.exit(ExitCode.INTERRUPTED)
-        if not isinstance(error, AutotuneError | EntryPointError | OSError):
+        if not isinstance(error, AutotuneError | EntryPointError | LaunchError | OSError):
             raise
         from autotune.cli.common import errors
 
@@ -53,7 +54,8 @@ def main() -> None:
         sys.exit(_exit_code(error))
 
 
-def _exit_code(error: AutotuneError | EntryPointError | OSError) -> ExitCode:
+def _exit_code(error: AutotuneError | EntryPointError | LaunchError | OSError) -> ExitCode:
+    """Return the exit code; an extension of another distribution may be broken, which is no fault of the study."""
     if isinstance(error, AutotuneError):
         return error.exit_code
-    return ExitCode.CANNOT_RUN_HERE if isinstance(error, EntryPointError) else ExitCode.STORAGE
+    return ExitCode.STORAGE if isinstance(error, OSError) else ExitCode.CANNOT_RUN_HERE
