@@ -316,7 +316,7 @@ _NODE = '"$(printf \'%q \' bash -l "$script" ray-node "$meeting")"'
 PBS = BatchSystem(
     "PBS",
     _SCHEDULER,
-    signs=("pbsnodes", "qsub"),
+    signs=("pbsnodes",),
     session_variable="PBS_JOBID",
     allocation=allocation,
     end=EndQuestion(lambda number: ["qstat", "-f", number], end_of_job),

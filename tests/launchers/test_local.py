@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -73,6 +74,18 @@ def test_a_stopped_supervisor_does_not_stop_a_cancel(folder, monkeypatch):
     os.kill(supervisor_of(job_id), 19)
     launcher.cancel(job_id)
     assert left_in(folder) == []
+
+
+def test_a_warning_before_a_suspension_changes_nothing_and_one_before_the_end_lets_the_job_end_well(folder):
+    launcher = LocalLauncher()
+    job = Job(("sh", "-c", "trap 'echo saved; exit 7' TERM; echo ready; while :; do sleep 0.01; done"), folder)
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    os.kill(supervisor_of(job_id), signal.SIGUSR1)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    os.kill(supervisor_of(job_id), signal.SIGUSR2)
+    status = wait_for_end(launcher, job_id)
+    assert (status.reason, status.exit_code) == (EndReason.CANCELLED, 7)
 
 
 def submit_elsewhere(folders: list[Path]) -> "subprocess.Popen[bytes]":

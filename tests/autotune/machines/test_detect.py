@@ -228,6 +228,12 @@ def test_an_allocation_tells_more_than_commands(tmp_path):
     assert find_scheduler({**path, "PBS_JOBID": "7.pbs"}) == "pbs"
 
 
+def test_grid_engine_is_not_taken_for_pbs_whose_commands_have_the_same_names(tmp_path):
+    for name in ("qsub", "qstat", "qconf"):
+        program(tmp_path, name, "")
+    assert find_scheduler({"PATH": str(tmp_path)}) == "grid-engine"
+
+
 def test_the_blas_library_that_a_program_would_load(tmp_path):
     folder = tmp_path / "openblas-pthread"
     folder.mkdir()

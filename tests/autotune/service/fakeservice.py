@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from autotune.batch.script_forms import script_labels
 from tests.autotune.service import fakefigures as figures
 
 PAGE = Path(__file__).parents[3] / "autotune" / "service" / "page"
@@ -325,6 +326,8 @@ def _handler(service):  # noqa: C901  a table of addresses
                     self._json([{key: one[key] for key in ("name", "title", "description")} for one in drawn.values()])
                 case ["pictures", name] if name in drawn:
                     self._json(drawn[name])
+                case ["script-forms"]:
+                    self._json([{"name": form, "title": label} for form, label in script_labels()])
                 case ["script"]:
                     command = "mpirun -np 24 pw.x -npool 3 -ntg 2 -inp tio2.in"
                     text = f"#!/bin/bash\n# {query['form']}\n#SBATCH --ntasks=24\n{command}\n"
