@@ -4,5 +4,5 @@
 - `simulated`, `training`, `quick_training`: whole sessions over a table, or over a training program that takes seconds.
 - `warm`: the command `autotune` without its start-up time; `asking`: clients of an open study.
 - `chaos`, `hosts`, `pbs_study`, `machines`: studies that are killed, on several hosts, on a fake PBS, on invented ones.
-- `postgres`, `real_slurm`: real servers of the tests' own; `keeper` ends whatever they started.
+- `postgres`, `real_slurm`, `real_grid_engine`: real servers of the tests' own; `keeper` ends whatever they started.
 """
