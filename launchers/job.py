@@ -5,19 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-
-@dataclass(frozen=True)
-class MpiStart:
-    """How the ranks of a job are started.
-
-    `bind_to` and `map_by` are what the MPI start command calls them (`core`, `socket`, `none`, ...); None leaves the
-    choice to it. `options` are further arguments for the start command itself, passed as they are.
-    """
-
-    ranks: int
-    bind_to: str | None = None
-    map_by: str | None = None
-    options: tuple[str, ...] = ()
+from launchers.mpi.start_command import MpiStart
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from launchers.cpus import CPUS, one_thread_per_core, parse_cpu_list
 from launchers.detect import detect
 from launchers.environment import inherited, job_environment
 from launchers.job import Job, JobState, JobStatus
-from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_argv, mpi_environment, notes
+from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, notes
+from launchers.mpi_command import mpi_argv
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
 from launchers.status import read_status
 from launchers.steps import with_steps

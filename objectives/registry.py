@@ -5,16 +5,18 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from launchers.entry_points import EntryPointError, describe, loaded, offered
+from launchers.extensions.entry_points import EntryPointError, describe, loaded, offered
 from objectives.base import Plan, PlanError, RunJob
 from objectives.kind import ObjectiveKind, Program, Runs
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 COMMAND = "command"
 """The objective of any program, described in the study file alone."""
@@ -161,7 +163,7 @@ def _function(name: str, where: str) -> Callable[..., Any]:
 
 
 @cache
-def _others() -> Mapping[str, EntryPoint]:
+def _others() -> Mapping[str, "EntryPoint"]:
     """Return the objectives that other distributions offer; none is imported."""
     try:
         return offered(GROUP, taken=OBJECTIVES)
@@ -169,7 +171,7 @@ def _others() -> Mapping[str, EntryPoint]:
         raise PlanError(str(error)) from error
 
 
-def _offered_kind(point: EntryPoint) -> ObjectiveKind:
+def _offered_kind(point: "EntryPoint") -> ObjectiveKind:
     try:
         found = loaded(point)
     except EntryPointError as error:

@@ -13,7 +13,8 @@ from autotune.formatting import shown
 from launchers import Usage
 from launchers.batch_systems.registry import find_batch_system
 from launchers.batch_systems.system import WinnerRequest
-from launchers.mpi import MpiFlavour, mpi_argv, mpi_environment
+from launchers.mpi import MpiFlavour, mpi_environment
+from launchers.mpi_command import mpi_argv
 from launchers.site import Site
 from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
 from spaces import Configuration

@@ -8,7 +8,7 @@ from autotune import __version__
 from autotune.cli.group import CommandGroup
 from autotune.errors import AutotuneError, ExitCode, is_interrupt
 from launchers import LaunchError
-from launchers.entry_points import EntryPointError
+from launchers.extensions.entry_points import EntryPointError
 
 app = typer.Typer(
     name="autotune",

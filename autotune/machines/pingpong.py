@@ -12,9 +12,9 @@ from pathlib import Path
 from autotune.machines import rank
 from autotune.machines.figure import Figure, best, middle
 from launchers.base import STDERR, STDOUT, LaunchError
-from launchers.job import Job, MpiStart, Resources
+from launchers.job import Job, Resources
 from launchers.local import LocalLauncher
-from launchers.mpi import MpiFlavour
+from launchers.mpi import MpiFlavour, MpiStart
 from launchers.run import run
 
 SOURCE = Path(__file__).with_name("pingpong.c")

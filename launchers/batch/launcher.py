@@ -24,7 +24,8 @@ from launchers.batch.known_job import KnownJob
 from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
 from launchers.environment import job_environment
 from launchers.job import EndReason, Job, JobState, JobStatus
-from launchers.mpi import CannotStartRanksError, mpi_argv, mpi_environment, notes
+from launchers.mpi import CannotStartRanksError, mpi_environment, notes
+from launchers.mpi_command import mpi_argv
 from launchers.site import Site
 from launchers.status import read_status
 from launchers.steps import with_steps

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from launchers.entry_points import EntryPointError, describe, loaded, offered
+from launchers.extensions.entry_points import EntryPointError, describe, loaded, offered
 from launchers.mpi.intel_mpi import INTEL_MPI
 from launchers.mpi.mpich import MPICH
 from launchers.mpi.open_mpi import OPEN_MPI

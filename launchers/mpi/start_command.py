@@ -5,7 +5,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from launchers.job import MpiStart
+
+@dataclass(frozen=True)
+class MpiStart:
+    """How the ranks of a job are started.
+
+    `bind_to` and `map_by` are what the MPI start command calls them (`core`, `socket`, `none`, ...); None leaves the
+    choice to it. `options` are further arguments for the start command itself, passed as they are.
+    """
+
+    ranks: int
+    bind_to: str | None = None
+    map_by: str | None = None
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,3 +134,13 @@ class MpiFlavour:
 def given(option: str, value: str | None) -> list[str]:
     """Return an option with its value, nothing without one."""
     return [option, value] if value else []
+
+
+def mpi_environment(flavour: MpiFlavour, *, user_id: int) -> dict[str, str]:
+    """Return the variables that the start command needs here; `notes` says why."""
+    return dict(flavour.kind.environment(flavour, user_id))
+
+
+def notes(flavour: MpiFlavour, *, user_id: int) -> tuple[str, ...]:
+    """Return what the user should know about how ranks are started here."""
+    return (f"ranks are started with {flavour}", *flavour.kind.notes(flavour, user_id))

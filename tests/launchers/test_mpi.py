@@ -11,7 +11,6 @@ from launchers.mpi import (
     MpiFlavour,
     flavour_record,
     intel_mpi,
-    mpi_argv,
     mpi_environment,
     mpich,
     notes,
@@ -19,6 +18,7 @@ from launchers.mpi import (
     script_flavour,
     srun,
 )
+from launchers.mpi_command import mpi_argv
 
 OPEN_MPI_4 = MpiFlavour(open_mpi.OPEN_MPI, (4, 1, 4))
 OPEN_MPI_5 = MpiFlavour(open_mpi.OPEN_MPI, (5, 0, 11))

@@ -1,9 +1,13 @@
-"""The command line, the environment and the remarks of a job's ranks, by the start command that a machine has."""
+"""The command line of a job of ranks, by the MPI start command that a machine has.
+
+Two jobs must never share a core. Left to itself, Open MPI (4 and 5) binds the first ranks of *every* job to the cores
+0, 1, ..., also when `mpirun` itself was given other cores; with `--bind-to none` its ranks keep those of `mpirun`.
+"""
 
 from collections.abc import Collection
 
-from launchers.job import Job, MpiStart
-from launchers.mpi.start_command import CannotStartRanksError, MpiFlavour, RankStart
+from launchers.job import Job
+from launchers.mpi import CannotStartRanksError, MpiFlavour, MpiStart, RankStart
 
 
 def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = ()) -> list[str]:
@@ -22,16 +26,6 @@ def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = ()) -> 
         raise CannotStartRanksError(msg)
     start = _start(job, job.mpi, online)
     return [flavour.path, *flavour.kind.options(flavour, start), *job.mpi.options, *job.argv]
-
-
-def mpi_environment(flavour: MpiFlavour, *, user_id: int) -> dict[str, str]:
-    """Return the variables that the start command needs here; `notes` says why."""
-    return dict(flavour.kind.environment(flavour, user_id))
-
-
-def notes(flavour: MpiFlavour, *, user_id: int) -> tuple[str, ...]:
-    """Return what the user should know about how ranks are started here."""
-    return (f"ranks are started with {flavour}", *flavour.kind.notes(flavour, user_id))
 
 
 def _start(job: Job, mpi: MpiStart, online: Collection[int]) -> RankStart:

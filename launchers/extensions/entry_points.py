@@ -1,20 +1,24 @@
 """What other distributions offer: entry points, as installed packages declare them."""
 
 from collections.abc import Collection
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class EntryPointError(Exception):
     """An installed distribution offers something that cannot be used; the message names the distribution."""
 
 
-def offered(group: str, taken: Collection[str] = ()) -> dict[str, EntryPoint]:
+def offered(group: str, taken: Collection[str] = ()) -> dict[str, "EntryPoint"]:
     """Return the entry points of a group by name; nothing is imported. `taken` are names that ship.
 
     Raises:
         EntryPointError: a name is taken, by what ships or by another distribution.
     """
+    from importlib.metadata import entry_points  # noqa: PLC0415  it costs every command more than all launchers
+
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         if point.name in taken:
@@ -27,7 +31,7 @@ def offered(group: str, taken: Collection[str] = ()) -> dict[str, EntryPoint]:
     return points
 
 
-def loaded(point: EntryPoint) -> Any:  # noqa: ANN401  whatever a distribution offers: its caller checks
+def loaded(point: "EntryPoint") -> Any:  # noqa: ANN401  whatever a distribution offers: its caller checks
     """Import what an entry point names.
 
     Raises:
@@ -44,7 +48,7 @@ def loaded(point: EntryPoint) -> Any:  # noqa: ANN401  whatever a distribution o
         raise EntryPointError(msg) from error
 
 
-def describe(point: EntryPoint) -> str:
+def describe(point: "EntryPoint") -> str:
     """Return an entry point and its distribution in words."""
     distribution = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown distribution"
     return f"entry point {point.name!r} ({point.value}) in group {point.group!r} of {distribution}"
