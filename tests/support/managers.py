@@ -24,6 +24,7 @@ def managed(
     display: Display | None = None,
     gate: RunGate | None = None,
     whole: Segment | None = None,
+    retries: int = 2,
     scheduler: str = "",
     stored: Callable[[int], int] = lambda _: 0,
     session: Mapping[str, str] | None = None,
@@ -32,7 +33,7 @@ def managed(
     return RunManager(
         executor,
         pool or CorePool(range(64)),
-        RunFactory(objective or PaperObjective(), folder, whole=whole),
+        RunFactory(objective or PaperObjective(), folder, whole=whole, retries=retries),
         gate or RunGate(jobs_stay=bool(scheduler)),
         RunRegistry(executor, scheduler=scheduler, stored=stored),
         display or ListDisplay(),

@@ -50,8 +50,9 @@ class Pausing(PaperExecutor):
             self._pause.ask()
 
 
-def manager(folder, executor, pause, *, width=1, scheduler="") -> RunManager:
-    return managed(executor, folder, gate=RunGate(width, pause=pause, jobs_stay=bool(scheduler)), scheduler=scheduler)
+def manager(folder, executor, pause, *, width=1, scheduler="", **more) -> RunManager:
+    gate = RunGate(width, pause=pause, jobs_stay=bool(scheduler))
+    return managed(executor, folder, gate=gate, scheduler=scheduler, **more)
 
 
 @pytest.fixture
@@ -109,7 +110,7 @@ def test_a_run_that_failed_for_the_machines_fault_is_not_tried_again_in_a_pause(
     pause = Pause()
     executor = Pausing(pause, 3, lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR))
     with pytest.raises(PausedError):
-        rounds(studied, tmp_path, executor, pause).until(6)
+        rounds(studied, tmp_path, executor, pause, retries=9).until(6)
     assert len(executor.launched) == 3
     assert studied[2].runs() == []
 
