@@ -127,6 +127,7 @@ library.add(THREE)
 """
 
 
+@pytest.mark.slow
 def test_an_import_that_was_killed_before_its_end_left_nothing_and_can_be_made_again(address):
     MeasurementStore.create(address)
     ended = subprocess.run([sys.executable, "-c", KILLED, address], check=False, capture_output=True, text=True)

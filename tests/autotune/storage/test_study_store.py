@@ -221,6 +221,7 @@ def test_a_new_trial_is_there_with_its_parameters_or_not_at_all(address):
     assert len(optuna.load_study(study_name="paper", storage=address).trials) == 1
 
 
+@pytest.mark.slow
 def test_a_trial_names_the_coordinator_that_made_it(address):
     for holder in ("", "one", "other"):
         store = StudyStore.create(address, "paper", definition(SPACE), holder)

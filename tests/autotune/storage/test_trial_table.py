@@ -108,6 +108,7 @@ def test_who_was_killed_before_the_last_word_has_it_once_more(address, study, ta
     assert (trial.state, trial.user_attrs) == (TrialState.PRUNED, {BOUND: 3.0})
 
 
+@pytest.mark.slow
 def test_many_are_told_at_once(address, study):
     table = trial_table(storage_of(study), study._study_id)
     ids = [table.create({"np": 1 + number % 8}, KNOWN, {})[1] for number in range(1100)]

@@ -237,6 +237,7 @@ def traced_memory():
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [r"bytes(79) + b'\n'", "b'x'"], ids=["lines", "one line"])
 def test_a_gigabyte_of_output_is_a_measurement_in_bounded_memory(folder, traced_memory, line):
     place = folder / "run"
