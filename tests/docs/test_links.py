@@ -7,7 +7,7 @@ import pytest
 from tests.docs.page import PAGES, ROOT
 
 LINK = re.compile(r"\]\(\s*([^)\s]+)\s*\)")
-CHECKED = {**PAGES, "CONTRIBUTING.md": ROOT / "CONTRIBUTING.md"}
+CHECKED = {**PAGES, **{name: ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md")}}
 LISTED = sorted(name for name in PAGES if name not in {"README.md", "docs/README.md"})
 
 

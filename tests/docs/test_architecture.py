@@ -1,0 +1,29 @@
+"""The page on the architecture names the rooms that there are, in one order."""
+
+import re
+
+from tests.docs.page import ROOT, Page
+
+TEXT = Page.read("docs/architecture.md").text
+ROOMS = TEXT.partition("## The rooms of")[2].partition("\n## ")[0]
+TABLE = re.findall(r"^\| `(\w+)` \|", ROOMS, re.MULTILINE)
+PICTURE = re.findall(r"^    ([a-z |]+)$", ROOMS, re.MULTILINE)
+
+
+def test_the_table_has_every_room():
+    assert sorted(TABLE) == sorted(path.parent.name for path in (ROOT / "autotune").glob("*/__init__.py"))
+
+
+def test_the_picture_has_the_order_of_the_table():
+    assert [room for line in PICTURE for room in line.split(" | ")] == TABLE
+
+
+def test_contributors_see_the_rooms_in_the_same_order():
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert re.findall(r"^      (\w+)/ ", contributing, re.MULTILINE) == TABLE
+
+
+def test_the_glossary_is_in_order_and_has_each_word_once():
+    glossary = TEXT.partition("## Glossary")[2]
+    words = [row.split(",")[0].lower() for row in re.findall(r"^\| \*\*(.+?)\*\* \|", glossary, re.MULTILINE)]
+    assert words == sorted(set(words))
