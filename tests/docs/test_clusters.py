@@ -11,10 +11,12 @@ from typer.testing import CliRunner
 
 from autotune.batch.site_file import SiteFile, find_cluster
 from autotune.cli.app import app
-from tests.docs.test_docs import QUICK, README, ROOT, autotune
+from tests.docs.test_docs import FRONT, QUICK, ROOT, autotune
 
 CLUSTERS = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
-COMMANDS = dict.fromkeys(re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", README + CLUSTERS, re.MULTILINE))
+COMMANDS = dict.fromkeys(
+    re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", "".join((*FRONT.values(), CLUSTERS)), re.MULTILINE)
+)
 DRY = [words for words in COMMANDS if re.search(r"--launcher", words)]
 PILOT = [words for words in COMMANDS if words.startswith("pilot")]
 CANCEL = "cancel qe"

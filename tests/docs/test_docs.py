@@ -23,6 +23,12 @@ pytestmark = pytest.mark.cores
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+README_LINES = 100
+FRONT = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "docs/commands.md", "docs/quantum-espresso.md")
+}
+"""What a newcomer reads first: the README, and the pages on the same study that it leads to."""
 REFERENCE = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
 MACHINES = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
 REPLAY = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
@@ -45,7 +51,7 @@ SERVE = "serve"
 """It stays: docs/service.md is played with it."""
 COMMANDS = [
     words
-    for words in re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", README, re.MULTILINE)
+    for words in dict.fromkeys(re.findall(r"^    autotune (.*?)(?:\s{2,}#.*)?$", "".join(FRONT.values()), re.MULTILINE))
     if not re.search(r"^cancel|^pilot|--launcher", words)  # those are in test_clusters.py
     and words != SERVE
 ]
@@ -86,6 +92,10 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
+def test_the_readme_is_short_enough_to_be_read():
+    assert len(README.splitlines()) <= README_LINES
+
+
 def test_the_first_two_commands_are_those_of_the_readme():
     assert re.findall(r"^    (\./run .*?)\s+#", README, re.MULTILINE) == ["./run study qe --trials 50", "./run test"]
 
@@ -93,7 +103,7 @@ def test_the_first_two_commands_are_those_of_the_readme():
 @pytest.mark.real
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_readme(folder, command):
+def test_a_command_of_the_first_pages(folder, command):
     words = shlex.split(command)
     if words[0] == "init":
         words.insert(1, "--force")
@@ -104,7 +114,8 @@ def test_a_command_of_the_readme(folder, command):
     ended = autotune(folder, words)
     expected = 1 if "--check" in words else 0
     assert ended.returncode == expected, ended.stderr
-    assert ended.stdout or (words[0] == "report" and "report: qe.html" in ended.stderr)
+    written = words[words.index("--output") + 1] if "--output" in words else "qe.html"
+    assert ended.stdout or (words[0] == "report" and f"report: {written}" in ended.stderr)
 
 
 @pytest.mark.real

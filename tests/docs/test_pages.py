@@ -10,12 +10,13 @@ import pytest
 from tests.docs.page import PAGES, REASONS, Page
 from tests.docs.player import Player, files, shortened
 from tests.docs.test_clusters import CANCEL, DRY, PILOT
-from tests.docs.test_docs import COMMANDS, IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS, README_RUN, SERVE
+from tests.docs.test_docs import COMMANDS, FRONT, IMPORT_COMMANDS, MACHINE_COMMANDS, PREDICTIONS, README_RUN, SERVE
 
 pytestmark = [pytest.mark.slow, pytest.mark.cores(1)]
 
+_FIRST = {*README_RUN, *(f"autotune {words}" for words in (*COMMANDS, *DRY, *PILOT, CANCEL, SERVE))}
 ELSEWHERE = {
-    "README.md": {*README_RUN, *(f"autotune {words}" for words in (*COMMANDS, *DRY, *PILOT, CANCEL, SERVE))},
+    **dict.fromkeys(FRONT, _FIRST),
     "docs/clusters.md": {f"autotune {words}" for words in (*DRY, *PILOT, CANCEL)},
     "docs/import.md": {f"autotune {words}" for words in IMPORT_COMMANDS},
     "docs/machines.md": {f"autotune {words}" for words in MACHINE_COMMANDS},
