@@ -75,7 +75,7 @@ REQUESTS = {
     "a method that an address does not have": {
         405: [request("PUT /studies"), request("DELETE /catalogue"), request("TRACE /health"), request("POST /health")]
     },
-    "something that is no HTTP": {400: ["\x16\x03\x01 hello\r\n\r\n", "GET /\r\n\r\n" + "x" * 100_000]},
+    "bytes that are not HTTP": {400: ["\x16\x03\x01 hello\r\n\r\n", "GET /\r\n\r\n" + "x" * 100_000]},
 }
 ELSEWHERE = {
     "no token, not this user": test_access.test_another_user_of_this_host_does,
