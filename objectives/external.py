@@ -1,4 +1,4 @@
-"""Measurements that another program makes: nothing is launched, who asks for a configuration tells what came of it."""
+"""Measurements that another program makes: a client asks for a configuration and tells its result."""
 
 import json
 import math

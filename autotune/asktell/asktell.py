@@ -1,4 +1,4 @@
-"""AskTell: one open study whose runs are made by whoever asks for them."""
+"""AskTell: one open study whose runs are made by the programs that ask for them."""
 
 import tempfile
 import threading
@@ -45,7 +45,7 @@ class AskTell:
 
     The search is that of `autotune study`: the default configuration first and alone, as often as it takes to know the
     noise; then new configurations, repeats where they can change a decision, and at the end the pairs of runs that
-    compare the winner with the default. How many runs go on side by side is up to who asks.
+    compare the winner with the default. The clients decide how many runs are in flight.
     """
 
     def __init__(self, study: StudyFile, settings: SessionSettings, queue: WorkQueue, window: "_Window") -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong for who asks and tells."""
+"""Errors of asking and telling."""
 
 from autotune.errors import AutotuneError, BusyError
 
@@ -24,4 +24,4 @@ class LaterError(BusyError):
 
 
 class ClosedError(AutotuneError):
-    """The study was closed by who had it open; leases go on, and can be told when it is open again."""
+    """The study was closed; leases stay valid, and results are accepted when it is open again."""

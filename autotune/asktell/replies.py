@@ -1,4 +1,4 @@
-"""Answers: what was told of which lease, and who waits to hear that it is stored."""
+"""Replies: the result that each lease has, and the clients that wait until it is stored."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ class Replies:
         """Answer what was told before; another word does not count."""
         digest, trial = self._told[request.lease]
         if digest != request.told.digest:
-            msg = f"lease {request.lease} was told before, and something else: what was told first stands"
+            msg = f"lease {request.lease} has another result already: the first result counts"
             request.refuse(LeaseConflictError(msg))
         elif request.lease in self._storing:
             self._waiting.append(request)

@@ -1,4 +1,4 @@
-"""Told: what came of a run, in the words of who made it."""
+"""Told: the result of a run, as the client that made it reports it."""
 
 import json
 from collections.abc import Mapping

@@ -12,7 +12,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(kw_only=True)
 class _Answered(Generic[_Result]):
-    """Has an answer some day, unless who waits for it has gone meanwhile."""
+    """Gets an answer, unless the client that waits for it has gone."""
 
     future: Future[_Result] = field(default_factory=Future)
 
@@ -24,7 +24,7 @@ class _Answered(Generic[_Result]):
         return waited_for
 
     def refuse(self, error: Exception) -> None:
-        """Answer with an error; each who waits raises one of its own, in its own thread."""
+        """Answer with an error; each waiting client raises a copy of it, in its own thread."""
         if self.future.set_running_or_notify_cancel():
             self.future.set_exception(type(error)(*error.args))
 

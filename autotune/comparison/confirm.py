@@ -33,7 +33,7 @@ class Contest:
 
 
 def contest(standings: Standings, count: int) -> Contest | None:
-    """Return who competes: the best `count` that look better than the baseline; None when none does."""
+    """Return the candidates: the best `count` that look better than the baseline; None when none does."""
     default = standings.baseline
     if default is None:
         return None

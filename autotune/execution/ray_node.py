@@ -74,7 +74,7 @@ class RayNode:
 def settings(caller: Mapping[str, str], meeting: Path) -> dict[str, str]:
     """Return the environment of Ray's processes; what the caller set for Ray itself wins.
 
-    Who holds the token may run programs as this user: it is a file in the folder that only this user can read.
+    A process that has the token may run programs as this user: it is a file in the folder that only this user can read.
     """
     return _SETTINGS | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": f"{meeting / TOKEN}"} | dict(caller)
 

@@ -8,7 +8,7 @@ from types import FrameType
 
 from autotune.errors import PausedError
 
-# Cleaning up takes seconds: whoever asks again meanwhile must not interrupt that.
+# Cleaning up takes seconds: a second signal must not interrupt that.
 _QUIET_S = 30.0
 
 

@@ -34,7 +34,7 @@ class _Section(BaseModel):
 
 
 class Nodes(_Section):
-    """The machine as a whole: how many such nodes it has, and who shares them out (`pbs`, `slurm`, ...)."""
+    """The machine as a whole: how many such nodes it has, and its batch system (`pbs`, `slurm`, ...)."""
 
     count: Count | None = None
     scheduler: Word | None = None

@@ -66,7 +66,7 @@ def blas_name(path: Path) -> str:
 
 
 def find_scheduler(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return who shares out the nodes: by the allocation that this process runs in, or by the commands that are here.
+    """Return the batch system: by the allocation that this process runs in, or by the commands that are here.
 
     An allocation decides: some sites have wrappers with other schedulers' names.
     """

@@ -92,7 +92,7 @@ class Workers:
         return [json.loads(line) for line in lines]
 
     def _stop(self) -> None:
-        """Kill them all: whoever waits for one reads the end of its output."""
+        """Kill them all: a reader that waits for one meets the end of its output."""
         for process in self._processes:
             process.kill()
 

@@ -15,7 +15,7 @@ Gap = None
 
 
 class Role(StrEnum):
-    """What a mark means. Whoever draws it chooses a colour and a shape for each, for light and for dark."""
+    """What a mark means. Each renderer chooses a colour and a shape for it, for light and for dark."""
 
     TRIAL = "trial"
     """A trial with a value, or an option of the winner."""
@@ -140,7 +140,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Table:
-    """The figures of a chart, for who cannot or will not look at it."""
+    """The figures of a chart, for readers who cannot or will not look at it."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -155,7 +155,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture: its `description` says in a sentence what it shows, with the figures, for who does not see it.
+    """A picture: its `description` says in a sentence what it shows, with the figures, for readers who do not see it.
 
     Of its panels `columns` are side by side where there is room. `name` is unique among the charts of a study, and is
     used in addresses and in names of files.

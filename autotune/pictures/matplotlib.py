@@ -28,7 +28,7 @@ _NARROW = 100.0
 
 
 def to_matplotlib(chart: Chart, *, title: bool = False) -> "Figure":
-    """Return the figure of a chart, as wide as a page; with its `title` for who pastes it somewhere else."""
+    """Return the figure of a chart, as wide as a page; with its `title`, for use in another document."""
     from matplotlib.figure import Figure  # noqa: PLC0415  takes a second to import
 
     across = max(1, min(chart.columns, len(chart.panels)))

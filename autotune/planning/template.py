@@ -13,7 +13,7 @@ from autotune.planning.command_line import CommandLineProposal, Knob, propose_kn
 
 
 def harmless() -> tuple[str, ...]:
-    """Return a harmless command, for who gave none: it packs a part of this Python, and throws the result away."""
+    """Return a harmless command, where none was given: it packs a part of this Python, and throws the result away."""
     target = str(Path(getattr(unicodedata, "__file__", sys.executable)).resolve())
     if shutil.which("xz"):
         return ("xz", "--stdout", "--threads=1", "--block-size=262144", target)

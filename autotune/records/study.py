@@ -148,7 +148,7 @@ class Run(Purpose):
 
     @property
     def lean(self) -> Self:
-        """The run without the text of its input files, which storage has: for who keeps many runs in memory."""
+        """The run without the text of its input files, which storage has: for keeping many runs in memory."""
         return replace(self, job={name: value for name, value in self.job.items() if name != "files"})
 
     @property
@@ -226,7 +226,7 @@ class TrialRecord:
 
     @cached_property
     def failure(self) -> Outcome | None:
-        """The failure of a trial of which half of the runs failed, or more; None for others."""
+        """The failure of a trial whose runs failed by half or more; None for others."""
         failed = [outcome for outcome in self.outcomes if outcome.failure is not None]
         return failed[-1] if failed and 2 * len(failed) >= len(self.runs) else None
 
@@ -265,7 +265,7 @@ class TrialRecord:
         return self.outcomes[-1].message if self.state is State.CAPPED else ""
 
     def measured(self, name: str) -> list[float]:
-        """Return the values of a metric of its complete runs, those of which tell it."""
+        """Return the metric's values from the complete runs that report it."""
         return [outcome.metrics[name] for outcome in self.outcomes if name in outcome.metrics]
 
 

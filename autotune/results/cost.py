@@ -133,7 +133,7 @@ def _saved(run: Run) -> float:
 
 
 def _spared(trial: TrialRecord, max_runs: int) -> float:
-    # Who works in steps is not run again in any case.
+    # A program that works in steps is not run again in any case.
     if trial.state is not State.COMPLETE or not trial.settled or trial.runs[-1].of is not None:
         return 0.0
     return max(0, max_runs - len(trial.runs)) * fmean(run.core_s for run in trial.runs)

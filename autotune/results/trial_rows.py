@@ -1,4 +1,4 @@
-"""Rows: a trial as a flat row of a table, for whoever shows or hands on all of them."""
+"""Rows: a trial as a flat row of a table, for commands and routes that show or export all of them."""
 
 from statistics import median
 from typing import Any

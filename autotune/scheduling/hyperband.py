@@ -125,12 +125,12 @@ class Race:
         return next((entry for entry in ranked[:share] if not self._has_gone_on(entry, rung) and not entry.out), None)
 
     def _waiting(self, rung: int) -> list[Entry]:
-        """Return who goes on from a rung that is closed, and has not yet."""
+        """Return the trials that a closed rung promotes and that have not continued yet."""
         gone = sum(self._has_gone_on(entry, rung) for entry in self.entries)
         size = self.bracket.sizes[rung + 1]
         if self.eager:
             size = max(1, len(self._ranked(rung)) // self.eta)
-        # Whoever has nothing left to train takes a place without taking time.
+        # A trial that has nothing left to train takes a place without taking time.
         left = [entry for entry in self._ranked(rung) if not self._has_gone_on(entry, rung)][: max(0, size - gone)]
         return [entry for entry in left if not entry.out]
 

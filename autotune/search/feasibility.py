@@ -14,7 +14,7 @@ from autotune.search.gaussian_process import Array, correlation
 _TRUST = 1.0
 _EXPECTED = 0.9
 _LENGTH_SCALE = 0.2
-# So many who worked, and so many who failed, speak for all where there are more.
+# At most this many configurations that worked, and as many that failed, are looked at; they stand for all others.
 _HEARD = 500
 
 
@@ -31,7 +31,7 @@ def chance_to_work(candidates: Array, tried: Array, worked: Array) -> Array:
 
 
 def _witnesses(worked: Array) -> tuple[NDArray[np.intp], Array]:
-    """Return the places of those who are heard, and for how many each of them speaks: all while they are not many."""
+    """Return the places of the configurations to look at, and how many each stands for: all, if they are few."""
     if len(worked) <= 2 * _HEARD:
         return np.arange(len(worked)), np.ones(len(worked))
     sides = [np.flatnonzero(worked == said) for said in (0.0, 1.0)]

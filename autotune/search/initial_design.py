@@ -2,7 +2,7 @@
 
 By turns the one that brings all others nearest to a tried one (a facility-location design: the middle of what is not
 covered yet) and the one that is farthest from all tried (maximin: Johnson, Moore & Ylvisaker 1990: the corners). Each
-is chosen greedily, given what was tried before, so that a design can be cut short, interrupted and gone on with.
+is chosen greedily, given what was tried before, so that a design can be cut short, interrupted and resumed.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Proposals for who uses Optuna's own studies: a trial is asked for, and given the parameters that were proposed."""
+"""Proposals for users of plain Optuna studies: ask for a trial, and get it with the parameters that were proposed."""
 
 import optuna
 

@@ -1,4 +1,4 @@
-"""Guard: who may use the service, and how much of it. Two layers around the application, before anything is parsed."""
+"""Access: which requests are let in, and how many. Two layers around the application, before anything is parsed."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ _ANYBODY = ("/", "/health")
 _PAGE = "/page/"
 _CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-# What a proxy adds: who is at the other end of its connection is then somebody else.
+# Headers that a proxy adds: then the process at the other end of the connection is not the client.
 _PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 # Those that wait for something to happen, and take no time meanwhile.
 _WAITING = ("/events", "/ask")
@@ -69,7 +69,7 @@ class Bucket:
 
 @dataclass
 class Buckets:
-    """A bucket for each address; of those not heard of for longest nothing is known any more."""
+    """A bucket for each address; those not heard of for longest are forgotten."""
 
     rate_per_s: float
     burst: float
@@ -87,7 +87,7 @@ class Buckets:
 
 
 class AccessControl:
-    """Lets in who may: this user from this host, and who shows a token; no page of another site on their behalf."""
+    """Lets in this user from this host, and requests with a token; refuses pages of other sites."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         """Stand before `app`."""
@@ -132,7 +132,7 @@ class AccessControl:
         return self._stranger(scope, headers)
 
     def _stranger(self, scope: Scope, headers: Headers) -> Refusal | None:
-        """Refuse who shows no token, or a wrong one; but this user needs none on this host."""
+        """Refuse a request without a token, or with a wrong one; but this user needs none on this host."""
         shown = headers.get("authorization")
         scheme, _, token = (shown or "").partition(" ")
         try:
@@ -193,7 +193,7 @@ class Limiter:
             return problem(429, f"more than {self._limits.rate_per_s:g} requests a second", _after(wait_s))
         most = self._limits.followers if follows else self._limits.at_once
         if self._now[follows] >= most:
-            what = "who follow or ask" if follows else "requests at once"
+            what = "followers and waiting clients" if follows else "requests at once"
             return problem(503, f"there are {most} {what} already", _after(1.0))
         return None
 

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; what it holds is taken when it starts, and given up when it ends.
 
-    Its `state.let_go` ends what would never end by itself: who follows, and who waits for something to measure.
+    Its `state.let_go` ends requests that would never end by themselves: followers, and clients that wait for a run.
 
     Raises:
         StorageError: the storage, or the service's folder, cannot be used.

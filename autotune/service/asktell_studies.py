@@ -130,7 +130,7 @@ class AskTellStudies:
             del self._known[name]
 
     def session(self, name: str, *, asks: bool) -> AskTell:
-        """Return the session of a study, for who `asks` or tells; a problem if it has none."""
+        """Return the session of a study, for a client that `asks` or tells; a problem if it has none."""
         with self._lock:
             one = self._known.get(name)
             if one is None:

@@ -1,4 +1,4 @@
-"""Hub: what has changed, told to all who follow. Storage is looked at once a second, however many follow."""
+"""Hub: sends changes to all followers. It looks at the storage once a second, however many they are."""
 
 import asyncio
 import contextlib
@@ -58,7 +58,7 @@ class _Topic:
 
 
 class Hub:
-    """Followers by topic. Who is slow misses what was overtaken, never the newest."""
+    """Followers by topic. A slow one misses news that newer ones replaced, never the newest."""
 
     def __init__(self, look: Look) -> None:
         """Ask `look` for news, in a thread."""
@@ -85,7 +85,7 @@ class Hub:
                 await self._tell_all()
                 trouble = ""
             except Exception as error:  # noqa: BLE001  what it was is logged
-                # The storage may be away for a while: who follows is told when it is back.
+                # The storage may be away for a while: followers are told when it is back.
                 if str(error) != trouble:  # once: it may be away for days
                     _log.exception("following the studies failed; trying again")
                 trouble = str(error)
@@ -95,7 +95,7 @@ class Hub:
                 await asyncio.wait_for(self._arrived.wait(), pause_s)
 
     def close(self) -> None:
-        """Let all go who follow, and whoever comes later."""
+        """Let all followers go, also those that come later."""
         self._closed = True
         for topic in self._topics.values():
             topic.wake()

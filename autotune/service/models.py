@@ -47,7 +47,7 @@ class MetricModel(BaseModel):
 
 
 class CatalogueEntry(BaseModel):
-    """A study that may be started. The runs of an `ask_tell` one are made by whoever asks."""
+    """A study that may be started. The runs of an `ask_tell` one are made by other programs."""
 
     name: str
     objective: str

@@ -35,7 +35,7 @@ def user_of(table: Path, local: str, remote: str) -> int | None:
     for line in lines[1:]:
         columns = line.split()
         if columns[1] == local and columns[2] == remote:
-            # Of a socket that was closed, which has no inode, many kernels tell user 0, whoever had it.
+            # A closed socket has no inode; many kernels then report user 0, whoever owned it.
             return int(columns[7]) if columns[9] != "0" else None
     return None
 

@@ -1,4 +1,4 @@
-"""Server: uvicorn, which waits for answers to end, and for those that would never end lets their askers go first."""
+"""Server: uvicorn, which waits for answers to end; clients whose answers would never end are let go first."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ _PATIENCE_S = 2
 
 
 class Server(uvicorn.Server):
-    """Calls `let_go` when it is to end, before it waits; whoever tells it to end twice waits for nothing."""
+    """Calls `let_go` when it is to end, before it waits; a second signal to end stops the waiting."""
 
     def __init__(self, config: uvicorn.Config, let_go: Callable[[], Awaitable[None]]) -> None:
         """Serve nothing yet."""
@@ -31,13 +31,13 @@ class Server(uvicorn.Server):
 
 
 def run(app: FastAPI, listening: socket.socket) -> None:
-    """Serve what `create_app` made to whoever connects, until a signal says that it is to end."""
+    """Serve the application of `create_app` until a signal ends the server."""
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
-        # With them whoever is on this host could name the connection of somebody else as their own.
+        # With them every user of this host could pass their connection off as another user's.
         proxy_headers=False,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_PATIENCE_S,

@@ -43,7 +43,7 @@ class StudiesSnapshot:
         return sorted({*self.versions, *self.ordered, *self.open})
 
     def state(self, name: str) -> StudyState:
-        """Return the state of one; of which only storage knows is idle."""
+        """Return the state of one; a study that is only in storage is idle."""
         return self.ordered.get(name) or self.open.get(name) or StudyState(name, StateName.IDLE)
 
 
@@ -123,7 +123,7 @@ class Studies:
         return self.brief(name)
 
     def delete(self, name: str) -> None:
-        """Throw away a study of which nothing runs; the folders of its runs stay where they are."""
+        """Delete a study that does not run; the folders of its runs stay where they are."""
         look = self._found(name)
         manager = self._manager_in(look, name)
         if manager is not None:

@@ -1,4 +1,4 @@
-"""Tokens: who may use the service from elsewhere. Only their digests are kept."""
+"""Tokens: access to the service from elsewhere. Only their digests are kept."""
 
 import hashlib
 import hmac
@@ -81,7 +81,7 @@ class TokenBook:
         return self._known
 
     def owner(self, token: str) -> str | None:
-        """Return whose token it is; None if nobody's. How long that takes says nothing of the tokens."""
+        """Return the name that a token belongs to, or None. The time that it takes reveals nothing of the tokens."""
         digest = _digest(token)
         # Every one is compared, whichever was found.
         found = [name for name, kept in self.known().items() if hmac.compare_digest(kept["sha256"], digest)]

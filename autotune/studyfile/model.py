@@ -166,7 +166,7 @@ class StoppingSection(_Section):
 
     No trial makes more than `max_steps` steps, none is judged before `min_steps`; at every rung one of `eta` goes on.
     `hyperband` mixes brackets from many short trials to few long ones, `asha` is the one with most trials and does not
-    wait for a rung to be complete, `median` stops whoever is worse than the median of others at its step.
+    wait for a rung to be complete, `median` stops a trial that is worse than the median of others at its step.
     """
 
     rule: Literal["hyperband", "asha", "median", "none"] = "hyperband"

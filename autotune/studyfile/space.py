@@ -49,7 +49,9 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
     if plan.runs == "told" and study.workloads:
-        errors.append(Problem("who asks is not told of another workload: give each a study of its own", "workloads"))
+        errors.append(
+            Problem("asking programs are not told which workload to run: give each a study of its own", "workloads")
+        )
     if study.budget.workers > 1 and plan.facts.get("gpus"):
         errors.append(Problem("trials on GPUs run one at a time: budget.workers = 1", "budget.workers"))
     if plan.unknown is not None:

@@ -53,6 +53,6 @@ class Order(BaseModel):
         return self.model_copy(update={"wish": wish, "by": by, "since": datetime.now(UTC)})
 
     def asks_the_same(self, other: "Order") -> bool:
-        """Whether another order is the same, whoever gave it when."""
+        """Whether another order asks for the same, regardless of its author and its time."""
         own = {"since", "by", "serial"}
         return self.model_dump(exclude=own) == other.model_dump(exclude=own)

@@ -72,7 +72,7 @@ def look(found: StudyFolder, memory: SupervisorMemory, now: float, pause_s: floa
         status = found.status()
         reality = _alive(order, process, memory, status)
     else:
-        # Only now: who ends writes these before.
+        # Only now: a process that ends writes these before.
         status = found.status()
         ended = found.end(process)
         current = process.serial >= order.serial

@@ -57,7 +57,7 @@ def identity(pid: int) -> dict[str, Any] | None:
 
 
 def lives(known: object) -> bool:
-    """Return whether a process lives of which `identity` was noted; False for what is no such note."""
+    """Return whether the process with this `identity` lives; False if it is not an identity."""
     if not isinstance(known, dict) or type(known.get("pid")) is not int or known["pid"] <= 0:
         return False
     return identity(known["pid"]) == known

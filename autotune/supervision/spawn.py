@@ -80,7 +80,7 @@ def command(order: Order, status: Path) -> list[str]:
 
 
 def send(action: Action, process: Process) -> None:
-    """Signal a study; if it has ended meanwhile, nothing happens, whoever has its number then."""
+    """Signal a study; do nothing if its process has ended, even if its process id was reused."""
     target = process.child if action is Action.KILL else process.target
     if target is None:
         return

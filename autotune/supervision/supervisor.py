@@ -156,7 +156,7 @@ class StudySupervisor:
             raise NotAllowedError(name, "delete", now.state, ALLOWED["delete"])
 
     def forget(self, name: str) -> None:
-        """Remove what is known of a study here, of which nothing runs; storage keeps it.
+        """Remove the files of a study that does not run; storage keeps the study.
 
         Raises:
             UnknownStudyError: nobody ordered it here.

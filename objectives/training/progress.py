@@ -1,8 +1,8 @@
 """Readers of the progress that training scripts print: lines in, steps with metrics out, and never an error.
 
 A line is what stands between two newlines. It may hold many states of a live bar, with carriage returns between them;
-states that come as lines of their own are understood as well. Who gets several signs of one step keeps the last: the
-results of the validation are often printed after those of the training.
+states that come as lines of their own are understood as well. A reader that gets several signs of one step keeps the
+last: the results of the validation are often printed after those of the training.
 
 Every piece of a pattern matches a bounded number of characters, so that the work grows with a line's length only.
 

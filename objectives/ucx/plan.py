@@ -53,7 +53,7 @@ PROGRESS = Choice(
     "UCXPY_PROGRESS_MODE",
     ("blocking", "polling", "thread-polling"),
     optional=True,
-    help="who drives the communication of ucxx: a sleeping thread by default, a spinning one, or the program itself",
+    help="what drives the communication of ucxx: a sleeping thread by default, a spinning one, or the program itself",
 )
 DELAYED = Choice(
     "UCXPY_ENABLE_DELAYED_SUBMISSION",

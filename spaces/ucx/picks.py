@@ -24,7 +24,7 @@ _AROUND = (1 / 4, 4)
 
 PICKS = (
     Pick("UCX_RNDV_THRESH", "from which size on a handshake costs less than a copy; often the most there is to gain"),
-    Pick("UCX_RNDV_SCHEME", "who moves the data of a large message, and how"),
+    Pick("UCX_RNDV_SCHEME", "how, and by which side, the data of a large message are moved"),
     Pick("UCX_ZCOPY_THRESH", "from which size on registering memory costs less than a copy"),
     Pick("UCX_PROTO_ENABLE", "the other of two ways to choose a protocol, which cuts messages elsewhere"),
     Pick("UCX_MAX_RNDV_RAILS", "over how many devices a large message is spread", (1 / 2, 2)),

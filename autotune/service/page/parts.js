@@ -5,7 +5,7 @@ import { fill, freshId, h, onChange, setText } from "./dom.js";
 /** What a state means, in a few words. */
 export const STATES = {
   running: "runs go on",
-  waiting: "waits for cores, or for who holds the study",
+  waiting: "waits for cores, or for the process that holds the study",
   pausing: "no new run starts; those in flight end first",
   paused: "nothing runs until it is resumed",
   stopping: "ends the runs in flight",

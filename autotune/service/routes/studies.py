@@ -14,7 +14,7 @@ StudyName = Annotated[str, Path(pattern=NAME, max_length=200, description="A stu
 
 
 def by(request: Request) -> str:
-    """Return who asks: the owner of the token, or this user."""
+    """Return the user behind a request: the owner of the token, or this user."""
     return str(request.scope["state"]["by"])
 
 
@@ -56,7 +56,7 @@ def routes(studies: Studies, catalogue: Catalogue) -> APIRouter:
 
     @router.delete("/studies/{name}", status_code=204, responses=answers(404, 409))
     def delete_study(name: StudyName) -> None:
-        """Throw a study away of which nothing runs. The folders of its runs stay."""
+        """Delete a study that does not run. The folders of its runs stay."""
         studies.delete(name)
 
     @router.post("/studies/{name}/pause", status_code=202, responses=answers(404, 409))

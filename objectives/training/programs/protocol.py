@@ -6,7 +6,7 @@ Needs nothing but Python's standard library, so that it can be copied beside any
 - `AUTOTUNE_CHECKPOINT`: a folder that is kept between the runs of one trial; nothing is kept without it;
 - `AUTOTUNE_SEED`: a number for random numbers; the program's own without it;
 - one line of JSON on standard output after each step: `{"step": 3, "val_auc": 0.51}`;
-- SIGTERM: write a checkpoint and end; who has not ended some seconds later is killed.
+- SIGTERM: write a checkpoint and end; a process that has not ended some seconds later is killed.
 """
 
 import contextlib

@@ -89,7 +89,7 @@ def test_the_lease_is_stored_before_the_ask_returns(study, sqlite):
 def test_what_is_told_again_is_answered_again_and_another_word_is_refused(study, sqlite):
     asked, answer = started(study)
     assert study.tell(asked.lease, RunReport(value=80.0)) == answer
-    with pytest.raises(LeaseConflictError, match="told first stands"):
+    with pytest.raises(LeaseConflictError, match="the first result counts"):
         study.tell(asked.lease, RunReport(value=81.0))
     assert len(StudyStore.read(sqlite, "mine").runs()) == 1
 

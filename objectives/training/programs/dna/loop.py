@@ -76,7 +76,7 @@ def train(settings: Settings, device: Any, stop: protocol.StopRequest, checkpoin
     if checkpoint.exists():
         progress = state.restore(checkpoint.path, learner.network, learner.optimizer, identity)
         if progress.epoch >= last or progress.stale >= settings.patience:
-            _report(progress.last)  # nothing is left to do; who asks shall have the figures
+            _report(progress.last)  # nothing is left to do, but the caller gets the figures
     unwritten = None
     while progress.epoch < last and progress.stale < settings.patience:
         began_s = time.perf_counter()
