@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from autotune.cli.commands import COMMANDS, CommandEntry
+from autotune.cli.command_table import COMMANDS, CommandEntry
 
 if TYPE_CHECKING:
     from typer._click.core import Command
@@ -63,7 +63,7 @@ class _Commands(Mapping[str, "Command"]):
 
 
 def _load(entry: CommandEntry) -> "Command":
-    module = import_module(f"autotune.cli.{entry.module}")
+    module = import_module(f"autotune.cli.commands.{entry.module}")
     kind = TyperCommand if entry.command_class is None else getattr(module, entry.command_class)
     one = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     settings = dict(entry.settings)

@@ -21,13 +21,13 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from autotune.cli.commands import COMMANDS
+from autotune.cli.command_table import COMMANDS
 
 _ROOT = Path(__file__).resolve().parents[2]
 # Commands import what they need when they run: the session has nearly all of it.
 _IMPORTED = (
     *("autotune.cli", "autotune.tuning.session", "autotune.execution.ray_executor", "rich.table"),
-    *dict.fromkeys(f"autotune.cli.{entry.module}" for entry in COMMANDS),
+    *dict.fromkeys(f"autotune.cli.commands.{entry.module}" for entry in COMMANDS),
 )
 _MOST_BYTES = 2**17
 # Threads do not live on in a forked process.

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from autotune import studyfile
 from autotune.cli.app import app
-from autotune.cli.commands import COMMANDS
+from autotune.cli.command_table import COMMANDS
 from autotune.cli.group import CommandGroup
 from autotune.cli.study_options import StudyOptions
 
@@ -23,7 +23,7 @@ def help_of(*words, columns=80):
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=NAMES)
 def test_the_table_is_in_step_with_the_modules(entry):
-    function = getattr(import_module(f"autotune.cli.{entry.module}"), entry.function)
+    function = getattr(import_module(f"autotune.cli.commands.{entry.module}"), entry.function)
     assert inspect.getdoc(function).splitlines()[0] == entry.summary
     command = typer.main.get_command(app).commands[entry.name]
     assert command.name == entry.name

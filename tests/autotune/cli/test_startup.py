@@ -62,7 +62,7 @@ def test_the_help_imports_no_command(tmp_path):
     found = imported(tmp_path, "--help")
     assert not found & HELP
     assert {name for name in found if name.startswith("autotune.")} == {
-        *("autotune.cli", "autotune.cli.app", "autotune.cli.commands", "autotune.cli.group", "autotune.errors"),
+        *("autotune.cli", "autotune.cli.app", "autotune.cli.command_table", "autotune.cli.group", "autotune.errors"),
     }
 
 

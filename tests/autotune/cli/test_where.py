@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from autotune.batch import allocation
-from autotune.cli import study as studies
 from autotune.cli.app import app
+from autotune.cli.commands import study as studies
 from autotune.cli.study_request import choose
 from autotune.errors import ExitCode
 

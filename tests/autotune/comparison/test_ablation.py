@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.cli.compare import conclusion
+from autotune.cli.commands.compare import conclusion
 from autotune.comparison.ablation import Ablation, ablate
 from autotune.comparison.confirm import confirm
 from autotune.errors import CannotRunHereError

@@ -7,8 +7,8 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from autotune.cli import report as command
 from autotune.cli.app import app
+from autotune.cli.commands import report as command
 from tests.support.contests import DEFAULT, WINNER, add, new_store
 
 

@@ -42,8 +42,8 @@ def serve(
 
     Clients start and follow studies, predict, ask and tell. Ctrl-C ends the service and leaves the studies running.
     """
-    from autotune.service.app import create_app
     from autotune.service.catalogue import Catalogue
+    from autotune.service.routes.app import create_app
     from autotune.service.server import run
     from autotune.service.settings import Settings
 

@@ -12,7 +12,7 @@ _PASS_ON = MappingProxyType({"allow_extra_args": True, "ignore_unknown_options":
 
 @dataclass(frozen=True)
 class CommandEntry:
-    """A command: `module` in `autotune.cli` has the `function`, whose docstring begins with the `summary`.
+    """A command: `module` in `autotune.cli.commands` has the `function`, whose docstring begins with the `summary`.
 
     `settings` are its context settings; `command_class` names a class in the module, if the command has one of its own.
     """

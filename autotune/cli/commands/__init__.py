@@ -1,0 +1,1 @@
+"""The commands, a module each; several that belong together share one."""
