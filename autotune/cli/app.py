@@ -7,7 +7,6 @@ import typer
 from autotune import __version__
 from autotune.cli.group import CommandGroup
 from autotune.errors import AutotuneError, ExitCode, is_interrupt
-from launchers import LaunchError
 from launchers.extensions.entry_points import EntryPointError
 
 app = typer.Typer(
@@ -46,7 +45,7 @@ def main() -> None:
     except Exception as error:
         if is_interrupt(error):
             sys.exit(ExitCode.INTERRUPTED)
-        if not isinstance(error, AutotuneError | EntryPointError | LaunchError | OSError):
+        if not isinstance(error, AutotuneError | EntryPointError | OSError):
             raise
         from autotune.cli.common import errors
 
@@ -54,7 +53,7 @@ def main() -> None:
         sys.exit(_exit_code(error))
 
 
-def _exit_code(error: AutotuneError | EntryPointError | LaunchError | OSError) -> ExitCode:
+def _exit_code(error: AutotuneError | EntryPointError | OSError) -> ExitCode:
     """Return the exit code; an extension of another distribution may be broken, which is no fault of the study."""
     if isinstance(error, AutotuneError):
         return error.exit_code

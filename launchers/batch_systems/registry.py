@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from launchers.base import LaunchError
 from launchers.batch_systems.flux import FLUX
 from launchers.batch_systems.grid_engine import GRID_ENGINE
 from launchers.batch_systems.lsf import LSF
 from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
 from launchers.batch_systems.system import BatchSystem
+from launchers.extensions.entry_points import EntryPointError, describe, loaded, offered
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -38,7 +38,7 @@ def find_batch_system(name: str) -> BatchSystem:
 
     Raises:
         KeyError: there is none.
-        LaunchError: it comes from another distribution, and cannot be loaded.
+        EntryPointError: it comes from another distribution, and cannot be loaded.
     """
     return BATCH_SYSTEMS[name] if name in BATCH_SYSTEMS else _loaded(_others()[name])
 
@@ -47,31 +47,24 @@ def all_batch_systems() -> list[BatchSystem]:
     """Return all batch systems.
 
     Raises:
-        LaunchError: one from another distribution cannot be loaded.
+        EntryPointError: one from another distribution cannot be loaded, or has the name of one that ships.
     """
     return [*BATCH_SYSTEMS.values(), *map(_loaded, _others().values())]
 
 
 @cache
 def _others() -> Mapping[str, "EntryPoint"]:
-    """Return the entry points of other distributions; a name that ships stays what it is."""
-    from importlib.metadata import entry_points  # noqa: PLC0415  as long as all of the batch systems together
-
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in BATCH_SYSTEMS}
+    """Return the entry points of other distributions; nothing is imported yet."""
+    return offered(GROUP, taken=BATCH_SYSTEMS)
 
 
 @cache
 def _loaded(point: "EntryPoint") -> BatchSystem:
-    whose = f"batch system {point.name!r} of {point.dist.name if point.dist else 'an unknown distribution'}"
-    try:
-        found = point.load()
-    except Exception as error:  # whatever another distribution does
-        msg = f"{whose} cannot be loaded from {point.value}: {error!r}; mend or uninstall it"
-        raise LaunchError(msg) from error
-    if not isinstance(found, BatchSystem):
-        msg = f"{whose}: {point.value} is a {type(found).__name__}; it must be a BatchSystem"
-        raise LaunchError(msg)
-    if found.name != point.name:
-        msg = f"{whose}: {point.value} is called {found.name!r}; the entry point must have the same name"
-        raise LaunchError(msg)
-    return found
+    system = loaded(point)
+    if not isinstance(system, BatchSystem):
+        msg = f"{describe(point)} must be a launchers.batch_systems.system.BatchSystem, got {type(system).__name__}"
+        raise EntryPointError(msg)
+    if system.name != point.name:
+        msg = f"{describe(point)}: its value is called {system.name!r}; the entry point must have the same name"
+        raise EntryPointError(msg)
+    return system

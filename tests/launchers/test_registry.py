@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from launchers import LaunchError
 from launchers.batch_systems import registry
+from launchers.extensions.entry_points import EntryPointError
 
 MODULE = """
 from dataclasses import replace
@@ -44,24 +44,25 @@ def test_a_batch_system_of_another_distribution_is_one_of_all(tmp_path):
     assert registry.all_batch_systems()[-1].label == "Mine"
 
 
-def test_one_that_ships_stays_what_it_is(tmp_path):
+def test_a_name_that_ships_is_refused_and_stays_what_it_is(tmp_path):
     installed(tmp_path, "slurm = mine_batch:MINE")
-    assert registry.names() == list(registry.BATCH_SYSTEMS)
     assert registry.find_batch_system("slurm").label == "Slurm"
+    with pytest.raises(EntryPointError, match=r"of mine 1\.0: this name is taken by what ships with autotune"):
+        registry.names()
 
 
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ("mine = mine_batch:MISSING", "cannot be loaded from mine_batch:MISSING"),
+        ("mine = mine_batch:MISSING", "cannot be loaded: AttributeError"),
         ("mine = no_such_module:MINE", "No module named 'no_such_module'"),
-        ("mine = mine_batch:NOTHING", "is a int; it must be a BatchSystem"),
+        ("mine = mine_batch:NOTHING", "must be a launchers.batch_systems.system.BatchSystem, got int"),
         ("other = mine_batch:MINE", "is called 'mine'; the entry point must have the same name"),
     ],
 )
 def test_what_is_wrong_with_one_names_its_distribution(tmp_path, entry, says):
     installed(tmp_path, entry)
-    with pytest.raises(LaunchError, match="of mine") as caught:
+    with pytest.raises(EntryPointError, match="of mine") as caught:
         registry.find_batch_system(entry.partition(" ")[0])
     assert says in str(caught.value)
 
@@ -73,7 +74,7 @@ def test_one_that_is_broken_does_not_hide_those_that_ship(tmp_path):
 
 
 def test_one_that_does_not_say_its_distribution_is_refused_as_well():
-    with pytest.raises(LaunchError, match="an unknown distribution"):
+    with pytest.raises(EntryPointError, match="an unknown distribution"):
         registry._loaded(EntryPoint("mine", "no_such_module:MINE", registry.GROUP))
 
 
