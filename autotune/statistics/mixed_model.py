@@ -72,7 +72,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class MixedModel:
-    """What was estimated: the `runs` of configurations, the `centers` of their values, and how far to trust these."""
+    """The estimates: the `runs` of configurations, the `centers` of their values, and their `spread`."""
 
     runs: Mapping[int, Sequence[MeasuredRun]]
     centers: Mapping[int, float]
@@ -118,7 +118,7 @@ class MixedModel:
         return self.centers[configuration]
 
     def variance(self, runs: int) -> float:
-        """Return the variance of the estimate of a configuration with that many runs in one block."""
+        """Return the variance of the estimate of a configuration with `runs` runs in one block."""
         penalty = _MEDIAN_PENALTY**2 if self.statistic == "median" and runs > 2 else 1.0
         return penalty * self.noise**2 / runs
 
@@ -149,13 +149,13 @@ class MixedModel:
         return sqrt(self.variance(len(first)) + self.variance(len(second)) + between)
 
     def _within(self, challenger: int, incumbent: int) -> Contrast | None:
-        """Return the mean difference within the blocks that both have runs in, weighted by what each block tells."""
+        """Return the mean difference within the blocks in which both have runs, each block weighted by its runs."""
         shared = set(self._blocks(challenger)) & set(self._blocks(incumbent))
         total = difference = 0.0
         for block in shared:
-            one, other = self.values(challenger, block), self.values(incumbent, block)
-            weight = len(one) * len(other) / (len(one) + len(other))
-            difference += weight * (center(one, self.statistic) - center(other, self.statistic))
+            ours, theirs = self.values(challenger, block), self.values(incumbent, block)
+            weight = len(ours) * len(theirs) / (len(ours) + len(theirs))
+            difference += weight * (center(ours, self.statistic) - center(theirs, self.statistic))
             total += weight
         return Contrast(difference / total, self.noise / sqrt(total), self.degrees) if shared else None
 
@@ -170,12 +170,14 @@ def fit(samples: Sequence[MeasuredRun], statistic: Statistic = "median") -> Mixe
     runs: dict[int, list[MeasuredRun]] = defaultdict(list)
     for sample in samples:
         runs[sample.configuration].append(sample)
-    centers = {configuration: center([one.value for one in of], statistic) for configuration, of in runs.items()}
-    return MixedModel(runs, centers, statistic, spread_of([one for one in samples if len(runs[one.configuration]) > 1]))
+    centers = {configuration: center([sample.value for sample in of], statistic) for configuration, of in runs.items()}
+    return MixedModel(
+        runs, centers, statistic, spread_of([sample for sample in samples if len(runs[sample.configuration]) > 1])
+    )
 
 
 def spread_of(repeated: Sequence[MeasuredRun]) -> Spread:
-    """Estimate how runs differ; configurations that ran once say nothing about that, and are to be left out."""
+    """Estimate how runs differ. Leave out configurations that ran once: they say nothing about it."""
     if not repeated:
         return Spread(_PRIOR_NOISE, _PRIOR_DEGREES)
     blocks = sorted({sample.block for sample in repeated})

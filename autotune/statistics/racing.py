@@ -5,9 +5,9 @@ as matters? After every run the chance of that is predicted from what was measur
 noise); once it is below the error rate the challenger has lost, once it is above one minus the error rate it has won,
 and no run is spent on what is settled. This is stochastic curtailment (Lan, Simon & Halperin, "Stochastically curtailed
 tests in long-term clinical trials", 1982) with a predictive probability (Spiegelhalter, Freedman & Blackburn 1986). Its
-error rate holds however often one looks: at the moment of stopping, whenever that is, the chance that the full number
-of repeats would have decided otherwise is at most the error rate, on average over the differences that occur (close to
-a tie it is more often, where it costs nothing).
+error rate holds however often the race is judged: whenever it stops, the chance that the full number of repeats would
+have decided otherwise is at most the error rate, on average over the differences that occur (the chance is greater
+close to a tie, where a wrong decision costs nothing).
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class RaceRules:
 
 
 def standing(effects: MixedModel, challenger: int, incumbent: int, rules: RaceRules) -> Standing:
-    """Judge a configuration that has runs by its difference to the incumbent, which has some, too."""
+    """Judge a configuration by its difference to the incumbent; both have runs."""
     contrast = effects.contrast(challenger, incumbent)
     behind = contrast.difference + log(1.0 + rules.min_gain)
     spread = _still_open(effects, contrast, incumbent, rules)

@@ -1,7 +1,7 @@
 """Samples: the runs of configurations, collected one after the other, with what they say together at any moment.
 
-A run changes the value of its own configuration only. How runs differ depends on all that were repeated, and is
-estimated again when there are others of those.
+A run changes the value of its own configuration only. How runs differ depends on all repeated configurations, and is
+estimated again when their runs change.
 """
 
 from bisect import insort
@@ -11,10 +11,10 @@ from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Spread, Sta
 
 
 class Samples:
-    """The runs so far. What `effects` returns is a view: it tells of later runs, too, until it is asked for again."""
+    """The runs so far. `effects` returns a view, which later runs change: read it again after each `put`."""
 
     def __init__(self, statistic: Statistic) -> None:
-        """Start without any; `statistic` makes one value of several."""
+        """Start without runs; `statistic` makes one value of several."""
         self._statistic = statistic
         self._runs: dict[int, Sequence[MeasuredRun]] = {}
         self._centers: dict[int, float] = {}
@@ -33,7 +33,7 @@ class Samples:
         return self._centers[configuration]
 
     def put(self, configuration: int, runs: Sequence[MeasuredRun]) -> None:
-        """Let these be the runs of a configuration, in place of those that were known of it."""
+        """Replace the runs of a configuration."""
         before = self._runs.pop(configuration, ())
         self._centers.pop(configuration, None)
         if runs:

@@ -1,4 +1,4 @@
-"""Paired comparison without assumptions on the noise but one: that it may fall on either side alike.
+"""Paired comparison with one assumption on the noise: it falls on either side equally often.
 
 Two runs of a pair see the same machine; if their noise has the same shape, heavy-tailed and skewed as it may be, the
 difference of their logarithms is symmetric around the true one. So the pseudomedian (Hodges & Lehmann 1963) estimates
@@ -27,7 +27,7 @@ def null_distribution(pairs: int) -> NDArray[np.float64]:
 
 
 def least_pairs(confidence: float) -> int:
-    """Return how many pairs an interval of that confidence needs at least."""
+    """Return the least number of pairs for an interval of a confidence."""
     pairs = 1
     while 2.0 * 0.5**pairs > 1.0 - confidence + 1e-12:
         pairs += 1

@@ -12,14 +12,14 @@ from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, 
 from autotune.statistics.samples import Samples
 from objectives.base import Metric
 
-_Place = TypeVar("_Place", int, float, tuple[float, int])
+_Entry = TypeVar("_Entry", int, float, tuple[float, int])
 
-# One alone does not tell that runs are equally long.
+# One trial alone does not show that all runs have equally many steps.
 _LEAST_COMPLETE = 2
 
 
 class Standings:
-    """A view of the trials as they are now. What follows from one trial is worked out once, when that changes."""
+    """A view of the trials as they are now. Each trial is evaluated once, when it changes."""
 
     def __init__(self, trials: Mapping[int, TrialRecord], metric: Metric, statistic: Statistic = "median") -> None:
         """Take stock of trials, by number."""
@@ -47,7 +47,7 @@ class Standings:
         return cls({trial.number: trial for trial in trials}, metric, statistic)
 
     def update(self, trial: TrialRecord) -> None:
-        """Take note of a trial that is new, or no more as it was."""
+        """Take note of a trial that is new or has changed."""
         before = self._trials.get(trial.number)
         if before is not None:
             self._count(before, -1)
@@ -61,10 +61,10 @@ class Standings:
         """Add what a trial says, or take it back: `by` is 1 or -1."""
         number, change = trial.number, _add if by > 0 else _remove
         if trial.complete:
-            place = self._samples.center(number), number
-            change(self._complete, place)
+            entry = self._samples.center(number), number
+            change(self._complete, entry)
             if trial.settled:
-                change(self._leading, place)
+                change(self._leading, entry)
         elif trial.state is State.CAPPED:
             change(self._capped, (self.to_log(self.bound(trial)), number))
         if not trial.settled:
@@ -100,7 +100,7 @@ class Standings:
 
     @property
     def trials(self) -> Mapping[int, TrialRecord]:
-        """The trials by number, in the order in which they came to be known."""
+        """The trials by number, in the order in which they were added."""
         return self._trials
 
     @property
@@ -117,7 +117,7 @@ class Standings:
     def default(self) -> TrialRecord | None:
         """The trial of the default configuration, which is proposed first.
 
-        Not always number 0: one that was killed before its launch leaves its number unused.
+        Not always number 0: a trial that was killed before its launch leaves its number unused.
         """
         return self._trials[self._first] if self._first is not None else None
 
@@ -129,7 +129,7 @@ class Standings:
 
     @property
     def ranking(self) -> list[TrialRecord]:
-        """The complete trials, best first; of equals the earlier one."""
+        """The complete trials, best first; of equal trials the earlier one first."""
         return [self._trials[number] for _, number in self._complete]
 
     @property
@@ -140,8 +140,8 @@ class Standings:
 
     def capped_below(self, logarithm: float) -> list[TrialRecord]:
         """Return the capped trials whose bound is better than a value, in the order of their numbers."""
-        found = self._capped[: bisect_left(self._capped, (logarithm, -1))]
-        return [self._trials[number] for _, number in sorted(found, key=lambda one: one[1])]
+        capped = self._capped[: bisect_left(self._capped, (logarithm, -1))]
+        return [self._trials[number] for _, number in sorted(capped, key=lambda entry: entry[1])]
 
     def value(self, trial: TrialRecord) -> float:
         """Return the value of a complete trial: the statistic of its runs."""
@@ -166,7 +166,7 @@ class Standings:
 
     @property
     def resolution(self) -> float:
-        """The relative standard error of a comparison with the incumbent: less cannot be told from nothing."""
+        """The relative standard error of a comparison with the incumbent: a smaller difference cannot be seen."""
         best, other = self.incumbent, self.baseline
         if best is None or not best.complete:
             return 0.0
@@ -205,7 +205,10 @@ class Standings:
 
     @property
     def steps(self) -> int | None:
-        """How many steps a whole run takes, if all did that tell of steps, of two or more trials; else None."""
+        """How many steps a whole run takes, if all complete runs with steps took the same number; else None.
+
+        None with fewer than two complete trials, too.
+        """
         ends = [steps for steps, count in self._ends.items() if count]
         return ends[0] if len(ends) == 1 and len(self._complete) >= _LEAST_COMPLETE else None
 
@@ -224,9 +227,9 @@ def _kind(trial: TrialRecord) -> str | None:
     return trial.failure.failure.value if trial.failure and trial.failure.failure else None
 
 
-def _add(places: list[_Place], place: _Place) -> None:
-    insort(places, place)
+def _add(entries: list[_Entry], entry: _Entry) -> None:
+    insort(entries, entry)
 
 
-def _remove(places: list[_Place], place: _Place) -> None:
-    del places[bisect_left(places, place)]
+def _remove(entries: list[_Entry], entry: _Entry) -> None:
+    del entries[bisect_left(entries, entry)]

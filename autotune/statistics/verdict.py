@@ -16,7 +16,7 @@ from objectives.base import Metric
 Interval = tuple[float, float, float]
 """A ratio, and the ends of its interval."""
 
-# Nobody makes that many pairs of runs to know a ratio better.
+# More pairs of runs than this are not worth a more precise ratio.
 _TOO_MANY = 200
 
 
@@ -25,8 +25,8 @@ class Verdict(Stored):
     """A comparison: `pairs` are (baseline, winner) values of the target metric, in its unit.
 
     `candidates` are the trials among which the winner was chosen, the best of tuning first; `changes` is in how many
-    parameters the winner differs from the default configuration; `asked` is the precision that was asked for, None in
-    one that was stored before any was.
+    parameters the winner differs from the default configuration; `asked` is the requested precision, None in
+    a verdict that was stored without one.
     """
 
     winner: int
@@ -51,11 +51,11 @@ class Verdict(Stored):
         return self.known and self.interval(metric)[1] > 1.0
 
     def slower(self, metric: Metric) -> bool:
-        """Whether the winner is worse than the baseline beyond the noise: tuning was misled by it."""
+        """Whether the winner is worse than the baseline beyond the noise: the noise misled the tuning."""
         return self.known and self.interval(metric)[2] < 1.0
 
     def sentence(self, metric: Metric) -> str:
-        """Say it in one sentence."""
+        """Return the verdict as one sentence."""
         if not self.known:
             why = "; ".join(self.failures) or "too few pairs of runs"
             return f"The winner could not be compared with the default configuration: {why}"
@@ -68,8 +68,8 @@ class Verdict(Stored):
         if self.significant(metric):
             return f"{times} as the default configuration{by} ({interval})"
         worse = "Worse than" if metric.is_quality else "Slower than"
-        found = worse if self.slower(metric) else "No significant gain over"
-        return f"{found} the default configuration, so keep that: {times}{by} ({interval})"
+        judgement = worse if self.slower(metric) else "No significant gain over"
+        return f"{judgement} the default configuration, so keep that: {times}{by} ({interval})"
 
     def doubt(self, metric: Metric) -> str | None:
         """Say why the interval may mislead, or is wider than was asked for; None if neither."""
@@ -93,10 +93,10 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confide
     """Return how many times better the second of each pair is than the first, and the interval.
 
     Raises:
-        ValueError: there are too few pairs for that confidence.
+        ValueError: there are too few pairs for this confidence.
     """
     sign = -1.0 if metric.direction == "maximize" else 1.0
-    middle, low, high = signed_rank.interval([sign * log(one / other) for one, other in pairs], confidence)
+    middle, low, high = signed_rank.interval([sign * log(first / second) for first, second in pairs], confidence)
     return exp(middle), exp(low), exp(high)
 
 
@@ -108,7 +108,7 @@ def precision(interval: Interval) -> float:
 def pairs_needed(first: Interval, pairs: int, asked: float) -> int:
     """Return how many pairs are expected to reach the asked precision, given the interval of the first `pairs`.
 
-    Decided once, as in Stein's two-stage procedure (1945): looking after every pair, and stopping at a lucky moment,
-    would make the interval too narrow.
+    The number is decided once, as in Stein's two-stage procedure (1945): to look after every pair, and stop at a lucky
+    moment, would make the interval too narrow.
     """
     return max(pairs, ceil(pairs * (precision(first) / asked) ** 2))
