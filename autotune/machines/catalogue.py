@@ -1,4 +1,4 @@
-"""Machines by name: those that ship with autotune, those that the user described, files, and this one."""
+"""Machines by name: shipped descriptions, the user's own, files, and this machine."""
 
 import importlib.resources
 from importlib.resources.abc import Traversable
@@ -14,7 +14,7 @@ THIS = "this"
 
 
 def machine_files() -> dict[str, Path]:
-    """Return the described machines: name -> file. A user's own wins over a shipped one of that name."""
+    """Return the described machines: name -> file. A user's own wins over a shipped one with the same name."""
     shipped = importlib.resources.files("studies") / "machines"
     return _files(shipped) | _files(config_folder() / "machines")
 
@@ -22,10 +22,10 @@ def machine_files() -> dict[str, Path]:
 def find_machine(name_or_path: str) -> MachineDescription:
     """Return a machine by name (`gadi`), by the path of its description (`./mine.toml`), or `this` one.
 
-    This one has the figures that were measured on a machine like it, if there are any.
+    This machine has the figures that were measured on a machine like it, if there are any.
 
     Raises:
-        MachineError: there is none, or its description has errors.
+        MachineError: there is no such machine, or its description has errors.
     """
     if name_or_path == THIS:
         return this_description()

@@ -1,6 +1,6 @@
 """The description of a machine: hardware and software of its nodes, as TOML.
 
-Everything but the name may be missing: what is not known is left out, never guessed.
+Only the name is required: an unknown fact is left out, never guessed.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ Word = Annotated[str, Field(min_length=1)]
 
 
 class MachineError(AutotuneError):
-    """A machine is not known, or its description is wrong: the message lists every error with its path."""
+    """A machine is unknown, or its description is wrong: the message lists every error with its path."""
 
 
 class _Section(BaseModel):
@@ -67,7 +67,7 @@ class Memory(_Section):
 
 
 class Gpu(_Section):
-    """The accelerators of one node: `count` of them, the rest is of each one.
+    """The accelerators of one node: `count` of them; all other fields describe one.
 
     `lanes` is how many threads go in step (warp, wavefront); `shared_memory_bytes` and `registers` (of 32 bits) are
     those of one of the `compute_units`. `flops_fp32` and `flops_fp64` are peaks without matrix units.
@@ -105,7 +105,7 @@ class Disk(_Section):
 
 
 class Software(_Section):
-    """What programs are built with and started by."""
+    """The software that builds and starts programs."""
 
     system: Word | None = None
     mpi: Word | None = None
@@ -114,10 +114,10 @@ class Software(_Section):
 
 
 class MeasuredFigures(_Section):
-    """What was measured on one node, by `autotune machine --measure`.
+    """The figures that `autotune machine --measure` measured on one node.
 
-    The rates without `core` are those of all cores together. The messages go between two ranks on that node. `spread`
-    holds, for each figure, how far the repeats were apart: (greatest - least) / median.
+    The rates without `core` are those of all cores together. The messages go between two ranks on this node. `spread`
+    holds the spread of the repeats of each figure: (greatest - least) / median.
     """
 
     at: Word | None = None
@@ -158,10 +158,10 @@ class MachineDescription(_Section):
         return self.for_nodes(1)
 
     def for_nodes(self, nodes: int) -> Facts:
-        """Return the facts of an allocation of so many nodes: `nodes` and `cores` are its own, the rest one node's.
+        """Return the facts of an allocation of `nodes` nodes: `nodes` and `cores` are its own, the rest one node's.
 
         Raises:
-            MachineError: fewer than 1, or more than the machine has.
+            MachineError: `nodes` is less than 1, or more than the machine has.
         """
         most = self.nodes.count
         if nodes < 1 or (most is not None and nodes > most):
@@ -171,7 +171,7 @@ class MachineDescription(_Section):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What is known, by its path: `cpu.cores_per_node`. Tables in [measured] are one value each."""
+        """The known facts by path: `cpu.cores_per_node`. Each table in [measured] is one value."""
         dumped = self.model_dump(exclude_none=True)
         return {
             f"{section}.{key}": value
@@ -181,7 +181,7 @@ class MachineDescription(_Section):
         }
 
     def source(self, path: str) -> str:
-        """Return where a fact comes from; nothing if nobody says."""
+        """Return where a fact comes from; empty if the description does not say."""
         return self.sources.get(path) or self.sources.get(path.partition(".")[0], "")
 
     def to_toml(self) -> str:
@@ -223,7 +223,7 @@ def sections() -> dict[str, type[BaseModel]]:
 
 
 def _unknown_sources(table: Mapping[str, Any]) -> list[Problem]:
-    """Say which sources belong to nothing: pydantic checks them only if the rest is right."""
+    """Return the sources that name no fact: pydantic checks them only if the rest is right."""
     named = table.get("sources", {})
     if not isinstance(named, Mapping):
         return []

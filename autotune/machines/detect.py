@@ -1,6 +1,6 @@
-"""This machine, described by what the kernel, the environment and the installed programs say.
+"""This machine, as the kernel, the environment and the installed programs describe it.
 
-Nothing fails here because something is missing: what cannot be found out is left out.
+Detection does not fail where something is missing: unknown facts are left out.
 """
 
 import platform
@@ -33,10 +33,10 @@ _KIB = {"K": 1, "M": 1024, "G": 1024**2}
 
 
 def this_description(machine: Machine | None = None, *, programs: bool = True) -> MachineDescription:
-    """Return this machine, with the figures that were measured on one like it, if there are any.
+    """Return this machine, with the figures that were measured on a machine like it, if there are any.
 
-    `machine` is a part of it, if only that is used: then the figures are those of so many cores. Without `programs`
-    nothing is started: that takes milliseconds, and leaves out what only programs say.
+    `machine` is a part of this machine, if only a part is used: then the figures are those of its cores. Without
+    `programs` no program is started: that takes milliseconds, and leaves out the facts that only programs know.
 
     Raises:
         MachineError: the file of the figures has errors.
@@ -51,7 +51,7 @@ def this_description(machine: Machine | None = None, *, programs: bool = True) -
 
 
 def with_figures(machine: MachineDescription, figures: MeasuredFigures) -> MachineDescription:
-    """Return a detected machine with what was measured on it."""
+    """Return a detected machine with its measured figures."""
     if figures == MeasuredFigures():
         return machine
     source = f"autotune machine --measure, {figures.at}" if figures.at else "autotune machine --measure"
@@ -59,7 +59,7 @@ def with_figures(machine: MachineDescription, figures: MeasuredFigures) -> Machi
 
 
 def quick_facts(machine: Machine) -> Facts:
-    """Return the facts of this machine that are known at once; figures in a file with errors are left out."""
+    """Return the facts of this machine without starting programs; figures in a file with errors are left out."""
     with suppress(MachineError):
         return this_description(machine, programs=False).facts
     return _detected(machine, programs=False).facts
@@ -78,7 +78,7 @@ def describe(machine: Machine, *, programs: bool, root: Path = Path("/")) -> Mac
     software, software_sources = find_software(programs=programs, root=root)
     scheduler = find_scheduler()
     file_system = file_system_of(Path.cwd(), read_or_empty(root / "proc/self/mountinfo"))
-    found = {
+    optional = {
         "cpu.microarchitecture": "archspec",
         "gpu": gpu_source,
         "network": network_source,
@@ -96,14 +96,14 @@ def describe(machine: Machine, *, programs: bool, root: Path = Path("/")) -> Mac
         network=network,
         disk=Disk(name=file_system or None),
         software=software.model_copy(update={"system": software.system or machine.system}),
-        sources=sources | {path: source for path, source in found.items() if source},
+        sources=sources | {path: source for path, source in optional.items() if source},
     )
 
 
 def file_system_of(folder: Path, mountinfo: str) -> str:
-    """Return the type of the file system that a folder is on (`ext4`, `lustre`); nothing if it is not listed.
+    """Return the type of the file system that a folder is on (`ext4`, `lustre`); empty if it is not listed.
 
-    `mountinfo` is what /proc/self/mountinfo says, see proc_pid_mountinfo(5).
+    `mountinfo` is the text of /proc/self/mountinfo, see proc_pid_mountinfo(5).
     """
     best, kind = -1, ""
     for line in mountinfo.splitlines():
@@ -112,7 +112,7 @@ def file_system_of(folder: Path, mountinfo: str) -> str:
         if len(words) < 5 or not after:
             continue
         mount = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), words[4]))
-        # Of two at the same place the later one covers the other.
+        # Of two mounts on the same folder the later one covers the other.
         if (folder == mount or mount in folder.parents) and len(mount.parts) >= best:
             best, kind = len(mount.parts), after.split()[0]
     return kind
@@ -154,12 +154,12 @@ def _vendor(info: dict[str, str]) -> str | None:
 
 
 def _frequency_hz(cpu: Path, info: dict[str, str]) -> float | None:
-    """Return the frequency that is promised; where the kernel does not know it, the one it booted with."""
+    """Return the nominal frequency; where the kernel does not know it, the frequency at boot."""
     for name in ("base_frequency", "cpuinfo_max_freq"):
         text = read_or_empty(cpu / "cpufreq" / name).strip()
         if text.isdecimal() and int(text):
             return int(text) * 1000.0
-    # Under a hypervisor there is no cpufreq, and what is said here is the nominal frequency.
+    # Under a hypervisor there is no cpufreq, and /proc/cpuinfo has the nominal frequency.
     match = re.match(r"\d+(\.\d+)?", info.get("cpu MHz") or info.get("clock") or "")
     return float(match[0]) * 1e6 or None if match else None
 

@@ -14,7 +14,7 @@ FILE_BYTES = 256 * MIB
 _CHUNK_BYTES = 4 * MIB
 _LEAST_BYTES = 16 * MIB
 _REPEATS = 3
-# On a disk that is slow, or that others use, one part of the file must do.
+# On a slow or busy disk, a part of the file must do.
 _PATIENCE_S = 3.0
 
 
@@ -23,10 +23,10 @@ class DiskError(RuntimeError):
 
 
 def disk_rates(folder: Path, file_bytes: int = FILE_BYTES, repeats: int = _REPEATS) -> dict[str, Figure]:
-    """Write a file, with what it takes until it is on the disk, and read it again; rates in bytes/s.
+    """Write a file until it is on the disk, and read it again; rates in bytes/s.
 
-    The file has no name, so nothing is left of it however this ends. At most a tenth of the free space is used. Where
-    the system does not let go of what it keeps of a file in memory, the reading rate is that of memory.
+    The file has no name, so it is gone however this ends. At most a tenth of the free space is used. Where the system
+    does not drop its cached copy of the file, the reading rate is that of memory.
 
     Raises:
         DiskError: there is no space, or nothing may be written.
@@ -48,7 +48,7 @@ def disk_rates(folder: Path, file_bytes: int = FILE_BYTES, repeats: int = _REPEA
 
 def _once(folder: Path, size: int) -> tuple[float, float]:
     """Return the rates of one file, writing and reading."""
-    # Some file systems and drives make less of what is the same everywhere.
+    # Some file systems and drives compress repeated data.
     chunk = os.urandom(min(_CHUNK_BYTES, size))
     with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
         descriptor = file.fileno()

@@ -7,7 +7,7 @@ from spaces.parameters.parameter import Value
 
 Facts = dict[str, Value]
 
-# Where the path itself would not say enough, or where this project has a name for it already.
+# Facts whose path says too little, and facts with a name of their own in this project.
 NAMES = {
     "nodes.count": "machine_nodes",
     "nodes.scheduler": "scheduler",
@@ -29,14 +29,14 @@ _NO_FACTS = frozenset(
 
 
 def fact_name(path: str) -> str | None:
-    """Return the flat name of what a description has at `path`; None if it is no fact, but a remark or a table."""
+    """Return the flat name of the fact at `path` of a description; None for a remark or a table."""
     if path in _NO_FACTS:
         return None
     return NAMES.get(path, path.replace(".", "_"))
 
 
 def flat_facts(given: Mapping[str, Any], nodes: int) -> Facts:
-    """Return the facts of an allocation of `nodes` nodes; `given` is what is known of a machine, by its path.
+    """Return the facts of an allocation of `nodes` nodes; `given` are the known facts of a machine, by path.
 
     A machine whose processors are described, and which has no accelerators, has `gpus_per_node` 0.
     """

@@ -1,4 +1,4 @@
-"""A measured figure: a value that stands for its repeats, and how far they were apart."""
+"""A measured figure: a value that stands for its repeats, and their spread."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Figure:
 
 
 def best(repeats: Sequence[float]) -> Figure:
-    """Return the greatest of some rates: what others do on the machine can only make them less."""
+    """Return the greatest of some rates: other programs on the machine can only lower a rate."""
     return _of(repeats, max)
 
 

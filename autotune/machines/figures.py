@@ -1,6 +1,6 @@
 """What is measured on a machine, in under a minute: memory, arithmetic, messages, disk.
 
-Rates of cores are those of as many processes, each pinned to a core of its own, as ranks of a job are.
+The rate of some cores is that of as many processes, each pinned to a core of its own like the ranks of a job.
 """
 
 import os
@@ -20,7 +20,7 @@ from autotune.machines.workers import WorkerError, Workers
 from launchers.mpi import MpiFlavour
 
 MIB = 2**20
-# More runnable processes for each core than this, and the figures are those of a machine that is shared.
+# With more runnable processes a core than this, the figures are those of a shared machine.
 BUSY_LOAD_A_CORE = 0.3
 # The rule of STREAM (McCalpin, 1995): each array at least four times the size of the last caches together.
 _ARRAY_CACHES = 4
@@ -31,10 +31,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured; `patience_s` is for memory and arithmetic, each.
+    """How much is measured. Memory and arithmetic may take `patience_s` each.
 
-    `order` is that of the matrices: large enough that what is not arithmetic does not count, small enough for slow
-    libraries. `array_bytes` is the size of each array that is copied, None to fit the caches.
+    `order` is that of the matrices: large enough for arithmetic to dominate, small enough for slow libraries.
+    `array_bytes` is the size of each array that is copied, None to fit the caches.
     """
 
     array_bytes: int | None = None
@@ -47,7 +47,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class FigureBenchmark:
-    """Where it is measured: the cores, the folder whose disk is meant, and what starts ranks."""
+    """Where figures are measured: the cores, a folder on the disk, and the MPI start command."""
 
     cpus: tuple[int, ...]
     folder: Path
@@ -57,7 +57,7 @@ class FigureBenchmark:
 
 @dataclass
 class _Results:
-    """What was found so far."""
+    """The figures and notes so far."""
 
     values: dict[str, float] = field(default_factory=dict)
     spread: dict[str, float] = field(default_factory=dict)
@@ -71,9 +71,9 @@ class _Results:
 def measure(
     machine: MachineDescription, bench: FigureBenchmark, say: Say, sizes: Sizes | None = None
 ) -> MeasuredFigures:
-    """Measure the machine that this process runs on; `say` gets a line for each thing that is known.
+    """Measure the machine that this process runs on; `say` gets a line for each figure.
 
-    What cannot be measured is left out, with a note. Nothing is left running, and no file, however this ends.
+    A figure that cannot be measured is left out, with a note. No process and no file remains, however this ends.
     """
     sizes = sizes or Sizes()
     results = _Results()
@@ -116,13 +116,13 @@ def measure(
 
 
 def core_counts(cores: int) -> tuple[int, ...]:
-    """Return the numbers of cores that are measured: 1, 2, 4, ... and all."""
+    """Return the numbers of cores to measure: 1, 2, 4, ... and all."""
     powers = [2**power for power in range(cores.bit_length()) if 2**power < cores]
     return (*powers, cores)
 
 
 def _load() -> float:
-    """Return how many processes ran or waited to run in the last minute, on average; 0 where nobody says."""
+    """Return how many processes ran or waited to run in the last minute, on average; 0 if that is unknown."""
     try:
         return os.getloadavg()[0]
     except OSError:
@@ -148,7 +148,7 @@ def _arithmetic(bench: FigureBenchmark, sizes: Sizes, results: _Results, say: Sa
     with Workers(bench.cpus, patience_s=sizes.patience_s) as workers:
         table, library = {}, ""
         task = {"prepare": "blas", "order": sizes.order, "libraries": list(bench.libraries)}
-        # What lies between one and all follows from them: cores share no arithmetic, only power and caches.
+        # Rates between one core and all follow from these two: cores share no arithmetic, only power and caches.
         for cores in sorted({1, len(bench.cpus)}):
             library = str(workers.prepare(cores, task)[0]["library"])
             figure = best([workers.rate(cores, sizes.duration_s) for _ in range(sizes.repeats)])
@@ -161,13 +161,13 @@ def _arithmetic(bench: FigureBenchmark, sizes: Sizes, results: _Results, say: Sa
 
 
 def _named(cores: int, most: int, figure: Figure, pattern: str) -> dict[str, Figure]:
-    """Return the figure under the names it has: that of one core, that of all, both if there is only one."""
+    """Return the figure by its names: the name for one core, that for all cores, or both if there is only one core."""
     names = [pattern.format("_core")] * (cores == 1) + [pattern.format("")] * (cores == most)
     return dict.fromkeys(names, figure)
 
 
 def _array_bytes(cache_bytes: int, cores: int, results: _Results) -> int:
-    """Return the size of each process's two arrays: over the caches, but in a quarter of what memory is free."""
+    """Return the size of each process's two arrays: larger than the caches, within a quarter of the free memory."""
     wanted = max(_ARRAY_LEAST_BYTES, _ARRAY_CACHES * cache_bytes // cores)
     allowed = min(_ARRAY_MOST_BYTES, psutil.virtual_memory().available // 4 // (2 * cores))
     if allowed < wanted:

@@ -10,7 +10,7 @@ from autotune.machines.description import Gpu
 from autotune.machines.this_machine import read_or_empty
 
 _PATIENCE_S = 10.0
-# Older drivers know nothing of compute_cap, and then answer nothing at all.
+# Older drivers do not know compute_cap, and then answer nothing at all.
 _QUERIES = (("name", "memory.total", "compute_cap"), ("name", "memory.total"))
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": shared memory of a multiprocessor.
 _SHARED_KIB = {
@@ -32,11 +32,11 @@ _NOT_BY_MAJOR = {"7.5": "turing", "8.9": "ada", "10.0": "blackwell", "12.0": "bl
 
 
 def find_gpus(*, programs: bool, root: Path = Path("/")) -> tuple[Gpu, str]:
-    """Return the accelerators, and how they were found; neither if there are none that are known.
+    """Return the accelerators, and how they were found; both are empty if none is known.
 
-    Without `programs` nothing is started: then less is said of NVIDIA's.
+    Without `programs` no program is started: then less is known of NVIDIA's.
     """
-    if programs and (gpu := _asked()) is not None:
+    if programs and (gpu := _from_nvidia_smi()) is not None:
         return gpu, "nvidia-smi"
     if (gpu := _of_nvidia_driver(root / "proc/driver/nvidia/gpus")) is not None:
         return gpu, "/proc/driver/nvidia"
@@ -48,7 +48,7 @@ def find_gpus(*, programs: bool, root: Path = Path("/")) -> tuple[Gpu, str]:
 def read_nvidia_smi(text: str) -> Gpu | None:
     """Read what `nvidia-smi --query-gpu=name,memory.total,compute_cap --format=csv,noheader,nounits` printed.
 
-    Memory is in MiB there. Of several models the most frequent one counts, and only those. None if it lists nothing.
+    Memory is in MiB there. Of several models only the most frequent one counts. None if no accelerator is listed.
     """
     rows = [tuple(cell.strip() for cell in row) for row in csv.reader(text.splitlines()) if len(row) >= 2]
     if not rows:
@@ -69,7 +69,7 @@ def read_nvidia_smi(text: str) -> Gpu | None:
     )
 
 
-def _asked() -> Gpu | None:
+def _from_nvidia_smi() -> Gpu | None:
     for fields in _QUERIES:
         try:
             done = subprocess.run(
@@ -98,15 +98,15 @@ def _of_nvidia_driver(folder: Path) -> Gpu | None:
 
 
 def _of_amd_driver(folder: Path) -> Gpu | None:
-    found = []
+    gpus = []
     for node in sorted(folder.glob("*")):
         properties = _properties(node / "properties")
         if properties.get("simd_count"):
             banks = [_properties(bank).get("size_in_bytes", 0) for bank in node.glob("mem_banks/*/properties")]
-            found.append(_amd_gpu(properties, max(banks, default=0)))
-    if not found:
+            gpus.append(_amd_gpu(properties, max(banks, default=0)))
+    if not gpus:
         return None
-    (gpu, count), *_ = Counter(found).most_common()
+    (gpu, count), *_ = Counter(gpus).most_common()
     return gpu.model_copy(update={"count": count})
 
 
@@ -122,7 +122,7 @@ def _amd_gpu(properties: dict[str, int], memory_bytes: int) -> Gpu:
 
 
 def gfx_name(version: int) -> str:
-    """Return AMD's name of an architecture from the driver's number: 90010 is `gfx90a`; nothing if there is none."""
+    """Return AMD's name of an architecture from the driver's number: 90010 is `gfx90a`; empty if there is no number."""
     major, minor, stepping = version // 10000, version // 100 % 100, version % 100
     return f"gfx{major}{minor:x}{stepping:x}" if major else ""
 

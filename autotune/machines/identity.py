@@ -8,22 +8,23 @@ from typing import Any
 
 from objectives.digest import text_digest
 
-# They make a BLAS library use other kernels than those for this processor.
+# These make a BLAS library use other kernels than those for this processor.
 BLAS_VARIABLES = ("OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE", "MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE")
 
 
 def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of this user's settings of autotune, by the XDG base directory specification."""
     root = Path(environment.get("XDG_CONFIG_HOME", ""))
-    # The specification says that a relative path is to be ignored.
+    # The specification: a relative path must be ignored.
     return (root if root.is_absolute() else Path(environment.get("HOME", "/"), ".config")) / "autotune"
 
 
 def figures_file(given: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Path:
     """Return where the measured figures of a machine are kept; `given` are its facts by path.
 
-    What decides is what changes the figures: the processors and cores that may be used, memory, and the BLAS library
-    with the variables that choose its kernels. The host's name does not: nodes of one type share their figures.
+    The path depends on all facts that change the figures: the processors and cores that may be used, memory, and the
+    BLAS library with the variables that choose its kernels. It does not depend on the host's name: nodes of one type
+    share their figures.
     """
     deciding = ("cpu.model", "cpu.microarchitecture", "cpu.cores_per_node", "cpu.sockets", "cpu.cache_bytes")
     parts = [f"{path}={given.get(path)}" for path in deciding]

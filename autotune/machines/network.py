@@ -11,9 +11,9 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec(?: \(\d+X (\w+)\))?")
 
 
 def find_network(root: Path = Path("/")) -> tuple[Network, str]:
-    """Return the fastest kind of network that is connected, and how it was found; neither if there is none.
+    """Return the fastest kind of network that is connected, and how it was found; both are empty if there is none.
 
-    Its bandwidth is that of all ports together which are of this kind, as their signalling rate says.
+    Its bandwidth is the sum of the signalling rates of all ports of this kind.
     """
     for look, where in ((_infiniband, "sys/class/infiniband"), (_ethernet, "sys/class/net")):
         if (network := look(root / where)) is not None:

@@ -7,9 +7,9 @@ from autotune.machines.description import MeasuredFigures
 
 
 def for_cores(figures: MeasuredFigures, cores: int) -> MeasuredFigures:
-    """Return the figures of a part of the cores: rates of all are those of so many, between neighbours by a line.
+    """Return the figures of a part of the cores: the rates of all cores become those of `cores`.
 
-    What was not measured by cores is dropped if there are fewer.
+    Between measured numbers of cores, rates are interpolated linearly. Rates not measured by cores are dropped.
     """
     changed: dict[str, float | None] = {}
     for name, table in (

@@ -31,10 +31,10 @@ class PingPongError(RuntimeError):
 def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> tuple[dict[str, Figure], str]:
     """Return latency (s, of 8 bytes) and bandwidth (bytes/s, of 4 MiB) between ranks on the first two cores.
 
-    The latency is the median of the repeats, the bandwidth the best. The text is a remark on them, or empty.
+    The latency is the median of the repeats, the bandwidth the best repeat. The text is a remark, or empty.
 
     Raises:
-        PingPongError: there is one core only, no start command that works here, or the program failed.
+        PingPongError: there is one core only, no start command works here, or the program failed.
     """
     if len(cpus) < 2:
         msg = "there is one core only"
@@ -58,15 +58,15 @@ def read_output(text: str) -> dict[str, Figure]:
     """Read what the program prints.
 
     Raises:
-        PingPongError: it is not what was expected.
+        PingPongError: the text has no times.
     """
-    found: dict[str, list[float]] = {"latency": [], "bandwidth": []}
+    figures: dict[str, list[float]] = {"latency": [], "bandwidth": []}
     for name, value in _LINE.findall(text):
-        found[name].append(float(value))
+        figures[name].append(float(value))
     try:
         return {
-            "mpi_latency_s": middle(found["latency"]),
-            "mpi_bandwidth_bytes_per_s": best(found["bandwidth"]),
+            "mpi_latency_s": middle(figures["latency"]),
+            "mpi_bandwidth_bytes_per_s": best(figures["bandwidth"]),
         }
     except ValueError as error:
         msg = "the program of two ranks printed no times"

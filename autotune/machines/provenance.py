@@ -1,4 +1,4 @@
-"""Provenance: what a measurement was made with and in, beside the command and the environment of its run."""
+"""Provenance: the software and the host of a measurement, beside the command and environment of its run."""
 
 import math
 import os
@@ -17,19 +17,19 @@ from launchers.mpi import MpiFlavour
 
 _PROC = Path("/proc")
 _GIT_PATIENCE_S = 5.0
-# They name another repository than the study file's: git sets them for the hooks that it runs.
+# Git sets these for the hooks that it runs: they name another repository than the study file's.
 _GIT_ELSEWHERE = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"})
-# Older kernels take 10 ms to say the frequency of one core that nobody asked for lately.
+# Older kernels take 10 ms to read the frequency of one core, unless it was read a moment ago.
 _FREQUENCY_PATIENCE_S = 0.0005
 _FREQUENCY_SAMPLE = 8
 
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """What is the same for all runs of one session; what is not known is empty.
+    """The facts that all runs of a session share; an unknown fact is empty.
 
     `governor` is the frequency governor of the cores in use, `turbo` is `on` or `off`. `study_commit` is the commit
-    that was checked out where the study file lies, with `-dirty` appended if the file differs from it.
+    that is checked out in the study file's folder, with `-dirty` appended if the file differs from it.
     """
 
     host: str
@@ -58,7 +58,7 @@ def session_facts(
 ) -> SessionFacts:
     """Return the facts of a session that starts ranks with `flavour` on `machine`, which this process runs on.
 
-    If it does not run `here`, nothing is known of the frequencies there.
+    Unless the session runs `here`, the frequencies are unknown.
     """
     return SessionFacts(
         host=machine.host,
@@ -74,16 +74,16 @@ def session_facts(
 
 
 def at_start(cpus: Sequence[int]) -> dict[str, float]:
-    """Return the state of this host just before a run on `cpus` starts, JSON-able; what is not known is left out.
+    """Return the state of this host just before a run on `cpus` starts, JSON-able; unknown figures are left out.
 
-    The frequency is the mean of the cores that answer at once, of a sample of `cpus`: asking must not disturb the run.
+    The frequency is the mean over those cores of a sample that answer at once: reading it must not disturb the run.
     """
-    found = {
+    state = {
         "load_1m": _load_1m(),
         "frequency_mhz": _frequency_mhz(cpus),
         "memory_available_bytes": _memory_available_bytes(),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in state.items() if value is not None}
 
 
 def _governor(cpus: Sequence[int]) -> str:
@@ -108,14 +108,14 @@ def _load_1m() -> float | None:
 
 def _frequency_mhz(cpus: Sequence[int]) -> float | None:
     until = time.monotonic() + _FREQUENCY_PATIENCE_S
-    found_khz = []
+    frequencies_khz = []
     for cpu in cpus[:: max(1, len(cpus) // _FREQUENCY_SAMPLE)]:
         text = _word(CPUS / f"cpu{cpu}/cpufreq/scaling_cur_freq")
         if text.isdecimal() and int(text):
-            found_khz.append(int(text))
+            frequencies_khz.append(int(text))
         if time.monotonic() > until:
             break
-    return sum(found_khz) / len(found_khz) / 1000 if found_khz else None
+    return sum(frequencies_khz) / len(frequencies_khz) / 1000 if frequencies_khz else None
 
 
 def _memory_available_bytes() -> int | None:
@@ -124,13 +124,13 @@ def _memory_available_bytes() -> int | None:
 
 
 def _word(path: Path) -> str:
-    """Return the one word that a file holds; nothing if it holds anything else."""
+    """Return the one word in a file; empty if the file holds anything else."""
     text = read_or_empty(path).strip()
     return text if re.fullmatch(r"\w+", text, re.ASCII) else ""
 
 
 def _commit(study_file: Path) -> str:
-    """Return the commit that a study file belongs to; nothing if there is none, or git cannot say."""
+    """Return the commit of a study file; empty if there is none, or git fails."""
     try:
         # A link's commit is that of the file it leads to.
         file = study_file.resolve()

@@ -1,8 +1,8 @@
-"""What `pingpong.c` does, for where there is no compiler or no `mpi.h`: MPI's library is called as it is found.
+"""The work of `pingpong.c` without a compiler and without `mpi.h`: it calls the MPI library that is installed.
 
     mpirun -np 2 python rank.py openmpi|mpich
 
-Each message takes a little longer so: what a call from Python takes is in the latency.
+Each message takes a little longer: the latency includes the time of a call from Python.
 """
 
 import ctypes

@@ -14,8 +14,8 @@ _DECIMAL = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 def shown_lines(machine: MachineDescription) -> list[str]:
     """Return the lines: each fact with its value and the number of its source, then the sources, then remarks."""
     given = {path: value for path, value in machine.given.items() if path not in _REMARKS}
-    found = dict.fromkeys(filter(None, map(machine.source, given)))
-    numbers = {source: number for number, source in enumerate(found, start=1)}
+    sources = dict.fromkeys(filter(None, map(machine.source, given)))
+    numbers = {source: number for number, source in enumerate(sources, start=1)}
     values = {path: _with_spread(machine, path, value) for path, value in given.items()}
     width = max(map(len, values), default=0)
     value_width = max(map(len, values.values()), default=0)
@@ -29,7 +29,7 @@ def shown_lines(machine: MachineDescription) -> list[str]:
 
 
 def shown_value(name: str, value: object) -> str:
-    """Return a value with the unit that the name of its fact says: `bandwidth_bytes_per_s`, `flops`, `latency_s`."""
+    """Return a value with the unit that its fact's name ends with: `bandwidth_bytes_per_s`, `flops`, `latency_s`."""
     if isinstance(value, Mapping):
         unit = name.removesuffix("_by_cores")
         unit = "flops" if "flops" in unit else "_bytes_per_s"

@@ -1,4 +1,4 @@
-"""What programs are built with, linked with and started by on this machine."""
+"""The software that builds, links and starts programs on this machine."""
 
 import os
 import re
@@ -14,14 +14,14 @@ from launchers.batch_systems.registry import all_batch_systems
 from launchers.detect import detect
 from objectives.blas import LIBRARY, system_blas
 
-# What a program may be linked with for linear algebra, the usual name first.
+# Libraries for linear algebra that a program may be linked with, the usual name first.
 BLAS_LIBRARIES = (LIBRARY, "libflexiblas.so.3", "libopenblas.so.0", "libmkl_rt.so.2", "libmkl_rt.so", "libblis.so.4")
 _PATIENCE_S = 10.0
 _COMPILERS = ("gcc", "cc", "clang")
 
 
 def find_software(*, programs: bool, root: Path = Path("/")) -> tuple[Software, dict[str, str]]:
-    """Return what is installed, and how each was found; without `programs` nothing is started, so less is known."""
+    """Return the installed software, and how each was found; without `programs` none is started, so less is known."""
     sources = {}
     system = re.search(r'^PRETTY_NAME="?([^"\n]+)', read_or_empty(root / "etc/os-release"), re.MULTILINE)
     if system:
@@ -46,9 +46,9 @@ def find_software(*, programs: bool, root: Path = Path("/")) -> tuple[Software, 
 
 
 def find_blas(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the BLAS library that a program would load here, without loading it; None if none is found.
+    """Return the BLAS library that a program would load here, without loading it; None if there is none.
 
-    The folders are those of LD_LIBRARY_PATH, then the usual ones: what else the loader's cache has is not seen.
+    It searches the folders of LD_LIBRARY_PATH, then the usual ones, but not the loader's cache.
     """
     triplet = sysconfig.get_config_var("MULTIARCH") or ""
     usual = [f"/usr/lib/{triplet}", "/usr/lib64", "/usr/lib", "/lib64", "/lib", "/usr/local/lib"]
@@ -61,14 +61,14 @@ def find_blas(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def blas_name(path: Path) -> str:
-    """Return what a BLAS library is called: `reference`, `openblas-pthread`, or its file's name."""
+    """Return the name of a BLAS library: `reference`, `openblas-pthread`, or its file's name."""
     return (system_blas({LIBRARY: path}) if path.name == LIBRARY else None) or path.resolve().name
 
 
 def find_scheduler(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the batch system: by the allocation that this process runs in, or by the commands that are here.
+    """Return the batch system: by the allocation that this process runs in, or by the installed commands.
 
-    An allocation decides: some sites have wrappers with other schedulers' names.
+    The allocation goes first: some sites have wrappers with other schedulers' names.
     """
     systems = all_batch_systems()
     for system in systems:

@@ -26,7 +26,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine, or `nodes` alike of a cluster; everything else is said of one of them, the one called `host`.
+    """One machine, or `nodes` alike of a cluster; all other fields describe one of them, called `host`.
 
     `cpus` are the numbers of the hardware threads to use, one for each physical core.
     """
@@ -65,7 +65,7 @@ class Machine:
     def identity(self) -> dict[str, str]:
         """What must be the same for two measurements to be comparable.
 
-        A host's name is not part of it, nor how many nodes there are: a run has only those that it asks for.
+        A host's name is not part of it, nor the number of nodes: a run has only the nodes that it requests.
         """
         return {
             "cpu": self.cpu_model,
@@ -74,7 +74,7 @@ class Machine:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Everything, JSON-able, to be kept with a study."""
+        """Return all facts, JSON-able, to be kept with a study."""
         return asdict(self) | {"cpus": list(self.cpus), "cores": self.cores}
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ def _cpu_model() -> str:
 
 
 def read_or_empty(path: Path) -> str:
-    """Return what the kernel says in one of its files; nothing if there is no such file, or it may not be read."""
+    """Return the text of one of the kernel's files; empty if there is no such file, or it may not be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,10 +1,10 @@
-"""A program that keeps one core busy and says how much it did: started once a core, by `autotune.machines.workers`.
+"""A program that keeps one core busy and reports its rate: `autotune.machines.workers` starts one on each core.
 
     python worker.py CPU
 
-It reads one JSON object a line, and answers each with one. `{"prepare": "copy", "bytes": N}` and
-`{"prepare": "blas", "order": N, "libraries": [...]}` get arrays ready; `{"run_s": T}` works for T seconds and says the
-rate. It ends with its input, so nothing is left of it when its parent is gone.
+It reads requests, one JSON object a line, and answers each with another. `{"prepare": "copy", "bytes": N}` and
+`{"prepare": "blas", "order": N, "libraries": [...]}` get arrays ready; `{"run_s": T}` works for T seconds and reports
+the rate. It ends with its input, so it does not outlive its parent.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ Work = tuple[Callable[[], object], float]
 
 
 def copying(array_bytes: int) -> Work:
-    """Copy one array to another. What is read and what is written count, as in STREAM (McCalpin, 1995)."""
+    """Copy one array to another. Bytes read and bytes written count, as in STREAM (McCalpin, 1995)."""
     import numpy as np  # noqa: PLC0415  takes a while, and only some need it
 
     source = np.ones(max(1, array_bytes // 8))
@@ -65,7 +65,7 @@ def _loaded_from(library: str) -> str:
 
 
 def rate(work: Work, duration_s: float) -> float:
-    """Return how much work a second is done; at least one step is."""
+    """Return the work done in a second; do at least one step."""
     step, amount = work
     start, steps = time.perf_counter(), 0
     while True:
@@ -81,18 +81,18 @@ def main() -> None:
     os.sched_setaffinity(0, {int(sys.argv[1])})
     work: Work = (lambda: None, 0.0)
     for line in sys.stdin:
-        asked: dict[str, Any] = json.loads(line)
+        request: dict[str, Any] = json.loads(line)
         answer: dict[str, Any] = {}
-        if "run_s" in asked:
-            answer["rate"] = rate(work, asked["run_s"])
+        if "run_s" in request:
+            answer["rate"] = rate(work, request["run_s"])
         else:
             # The old arrays go before the new ones come.
             work = (lambda: None, 0.0)
             try:
-                if asked["prepare"] == "copy":
-                    work = copying(asked["bytes"])
+                if request["prepare"] == "copy":
+                    work = copying(request["bytes"])
                 else:
-                    work, answer["library"] = multiplying(asked["order"], asked["libraries"])
+                    work, answer["library"] = multiplying(request["order"], request["libraries"])
                 work[0]()
             except MemoryError:
                 answer["error"] = "no memory"

@@ -1,4 +1,4 @@
-"""Processes that keep cores busy together, one on each, and say how much they did."""
+"""Processes that keep cores busy at the same time, one on each core, and report their rates."""
 
 import json
 import os
@@ -19,13 +19,13 @@ _ONE_THREAD = dict.fromkeys(
 
 
 class WorkerError(RuntimeError):
-    """A process that was to work did not: it was killed, or had not enough memory or time."""
+    """A measuring process did not work: it was killed, or had too little memory or time."""
 
 
 class Workers:
-    """One process on each of `cpus`. Used as a context: none of them is there afterwards.
+    """One process on each of `cpus`, used as a context: it ends them all.
 
-    All together they have `patience_s`; what takes longer is ended.
+    All measurements together may take `patience_s`; after that the processes are killed.
 
     Raises:
         WorkerError: they cannot be started.
@@ -55,34 +55,34 @@ class Workers:
         self._end()
 
     def prepare(self, first: int, task: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Get the first so many of them ready for a task of `worker`'s; the others forget theirs.
+        """Prepare the `first` processes for a task of `worker`; the others drop their arrays.
 
         Raises:
-            WorkerError: one is gone, or has no memory.
+            WorkerError: a process is gone, or has too little memory.
         """
         idle = {"prepare": "copy", "bytes": 8}
-        answers = self._asked([task] * first + [idle] * (len(self._processes) - first))[:first]
+        answers = self._answers([task] * first + [idle] * (len(self._processes) - first))[:first]
         if any("error" in answer for answer in answers):
             msg = "there is not enough memory"
             raise WorkerError(msg)
         return answers
 
     def rate(self, first: int, duration_s: float) -> float:
-        """Let the first so many work at the same time, and return what they do in a second, together.
+        """Let the `first` processes work at the same time, and return the sum of their rates.
 
         Raises:
-            WorkerError: one is gone.
+            WorkerError: a process is gone.
         """
-        return float(sum(answer["rate"] for answer in self._asked([{"run_s": duration_s}] * first)))
+        return float(sum(answer["rate"] for answer in self._answers([{"run_s": duration_s}] * first)))
 
-    def _asked(self, questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        asked = list(zip(self._processes, questions, strict=False))
+    def _answers(self, questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        exchanges = list(zip(self._processes, questions, strict=False))
         try:
-            for process, question in asked:
+            for process, question in exchanges:
                 pipe = _pipe(process.stdin)
                 pipe.write(json.dumps(question) + "\n")
                 pipe.flush()
-            lines = [_pipe(process.stdout).readline() for process, _ in asked]
+            lines = [_pipe(process.stdout).readline() for process, _ in exchanges]
         except OSError as error:
             msg = f"a measuring process is gone: {error.strerror}"
             raise WorkerError(msg) from error
@@ -92,7 +92,7 @@ class Workers:
         return [json.loads(line) for line in lines]
 
     def _stop(self) -> None:
-        """Kill them all: a reader that waits for one meets the end of its output."""
+        """Kill all processes: a reader that waits for an answer meets the end of the output."""
         for process in self._processes:
             process.kill()
 
@@ -101,7 +101,7 @@ class Workers:
         for process in self._processes:
             process.wait()
             for pipe in (process.stdin, process.stdout):
-                # What was still to be written to it is lost.
+                # Requests that were not yet written are lost.
                 with suppress(OSError):
                     _pipe(pipe).close()
 
