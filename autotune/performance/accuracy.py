@@ -1,6 +1,6 @@
-"""Accuracy: how well each setting is predicted by a model that knows nothing of its machine, or of its workload.
+"""Accuracy: how well a model predicts each setting without any measurement of its machine, or of its workload.
 
-A random split would flatter: there the model has seen the same machine and nearly the same configuration.
+A random split would flatter the model: it would have seen the same machine and nearly the same configuration.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ from spaces import Configuration, Space
 By = Literal["machine", "workload"]
 
 TRIES = 5
-"""So many proposals are looked at."""
+"""The number of proposals that are judged."""
 
 _LEAST = 3  # configurations with a value that a setting must have to be judged
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What choosing came to: the efficiency (best value of the setting over it) of the first, and of the best few."""
+    """The efficiency (best value of the setting over the own one) of the first proposal, and the best of all."""
 
     first: float
     best: float
@@ -52,7 +52,7 @@ class Times:
 
 @dataclass(frozen=True)
 class HeldOutSetting:
-    """A setting that was left out, with its number of `values`; None where the model declined to answer."""
+    """A setting that was left out, with its number of `values`; a figure is None where the model gave no answer."""
 
     setting: Setting
     values: int
@@ -65,14 +65,14 @@ class HeldOutSetting:
 
 def left_out(measured: Sequence[Measured], by: By, *, baselines: bool = True) -> Iterator[HeldOutSetting]:
     """Yield every setting that can be judged, predicted without any measurement of its machine (or workload)."""
-    settings = {one.setting.key: one.setting for one in measured}
+    settings = {measurement.setting.key: measurement.setting for measurement in measured}
     for setting in settings.values():
-        own = [one for one in measured if one.setting.key == setting.key]
+        own = [measurement for measurement in measured if measurement.setting.key == setting.key]
         group = _group(setting, by)
-        known = [one for one in measured if _group(one.setting, by) != group]
-        told = [one for one in own if one.value is not None and one.value > 0.0]
-        if len(told) >= _LEAST and any(one.value is not None for one in known):
-            yield _held(setting, own, told, known, baselines=baselines)
+        known = [measurement for measurement in measured if _group(measurement.setting, by) != group]
+        valued = [measurement for measurement in own if measurement.value is not None and measurement.value > 0.0]
+        if len(valued) >= _LEAST and any(measurement.value is not None for measurement in known):
+            yield _held(setting, own, valued, known, baselines=baselines)
 
 
 def _group(setting: Setting, by: By) -> str:
@@ -80,20 +80,22 @@ def _group(setting: Setting, by: By) -> str:
 
 
 def _held(
-    setting: Setting, own: Sequence[Measured], told: Sequence[Measured], known: Sequence[Measured], *, baselines: bool
+    setting: Setting, own: Sequence[Measured], valued: Sequence[Measured], known: Sequence[Measured], *, baselines: bool
 ) -> HeldOutSetting:
-    default = next((one for one in own if one.default), None)
-    space = tabled([one.configuration for one in own], default.configuration if default else None)
-    costs = {_key(space, one.configuration): _cost(one) for one in told}
+    default = next((measurement for measurement in own if measurement.default), None)
+    space = tabled([measurement.configuration for measurement in own], default.configuration if default else None)
+    costs = {_key(space, measurement.configuration): _cost(measurement) for measurement in valued}
     best = min(costs.values())
 
     def chosen(configurations: Sequence[Configuration]) -> Choice:
-        found = [float(np.exp(best - costs.get(_key(space, one), np.inf))) for one in configurations]
-        return Choice(found[0], max(found))
+        efficiencies = [
+            float(np.exp(best - costs.get(_key(space, configuration), np.inf))) for configuration in configurations
+        ]
+        return Choice(efficiencies[0], max(efficiencies))
 
     model = PerformanceModel(tuple(known))
     prediction = model.best(space, setting, TRIES)
-    proposals = [one.configuration for one in prediction.proposals]
+    proposals = [proposal.configuration for proposal in prediction.proposals]
     rows = space.all_indices()
     others: dict[str, Choice] = {}
     for name, baseline in BASELINES.items() if baselines else ():
@@ -102,21 +104,21 @@ def _held(
             others[name] = chosen(space.decode(rows[np.argsort(scores, kind="stable")[:TRIES]]))
     return HeldOutSetting(
         setting,
-        len(told),
-        float(np.exp(best - _cost(default))) if default is not None and default in told else None,
+        len(valued),
+        float(np.exp(best - _cost(default))) if default is not None and default in valued else None,
         chosen(proposals) if proposals else None,
-        _times(told, known, setting),
+        _times(valued, known, setting),
         others,
         prediction.doubts,
     )
 
 
-def _times(told: Sequence[Measured], known: Sequence[Measured], setting: Setting) -> Times | None:
+def _times(valued: Sequence[Measured], known: Sequence[Measured], setting: Setting) -> Times | None:
     model = RunTimes.fitted(known, (), setting)
     if model is None or model.abstains:
         return None
-    estimate = model.estimate(DesignMatrix.measured(told))
-    true = np.log([one.value or np.nan for one in told])
+    estimate = model.estimate(DesignMatrix.measured(valued))
+    true = np.log([measurement.value or np.nan for measurement in valued])
     away = np.abs(estimate.mean - true)
     return Times(
         error=float(np.median(np.abs(np.expm1(estimate.mean - true)))),
@@ -142,8 +144,8 @@ def _correlation(predicted: FloatArray, true: FloatArray) -> float:
     return float(spearmanr(predicted, true).statistic)
 
 
-def _cost(one: Measured) -> float:
-    return one.setting.metric.cost(float(np.log(one.value or np.nan)))
+def _cost(measurement: Measured) -> float:
+    return measurement.setting.metric.cost(float(np.log(measurement.value or np.nan)))
 
 
 def _key(space: Space, configuration: Configuration) -> tuple[tuple[str, object], ...]:

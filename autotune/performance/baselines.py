@@ -1,6 +1,6 @@
-"""Baselines: simpler ways to choose a configuration for a machine where nothing has run, to judge the model beside.
+"""Baselines: simpler ways to choose a configuration for a machine where nothing has run, to compare the model with.
 
-Each returns scores, lower is better, of the candidates of a setting, from what was measured elsewhere.
+Each returns scores, lower is better, of the candidates of a setting, from measurements elsewhere.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,27 +20,27 @@ from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
 Baseline = Callable[[Sequence[Measured], Space, Indices, Setting], FloatArray | None]
-"""Scores, (n,), of value indexes (n, p) in a setting; None where it cannot say anything."""
+"""Scores, (n,), of value indexes (n, p) in a setting; None where there is too little to predict from."""
 
 _TREES = 200
 
 
 def nearest_machine(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
-    """Carry over what was best on the nearest machine."""
-    found = sources(space, setting, known)
-    if not found:
+    """Rank configurations as the nearest machine does."""
+    elsewhere = sources(space, setting, known)
+    if not elsewhere:
         return None
-    near = squared_distances([*(one.setting.machine_facts for one in found), setting.machine_facts])
-    logs: FloatArray = -found[int(near[-1, :-1].argmin())].at(rows)
+    near = squared_distances([*(source.setting.machine_facts for source in elsewhere), setting.machine_facts])
+    logs: FloatArray = -elsewhere[int(near[-1, :-1].argmin())].at(rows)
     return logs
 
 
 def mean_rank(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
-    """Take the configurations that rank best on the other machines, on the mean."""
-    found = sources(space, setting, known)
-    if not found:
+    """Rank configurations by their mean rank on the other machines."""
+    elsewhere = sources(space, setting, known)
+    if not elsewhere:
         return None
-    ranks = [np.argsort(np.argsort(-one.at(rows), kind="stable"), kind="stable") for one in found]
+    ranks = [np.argsort(np.argsort(-source.at(rows), kind="stable"), kind="stable") for source in elsewhere]
     means: FloatArray = np.mean(ranks, axis=0)
     return means
 
@@ -56,7 +56,7 @@ def random_forest(known: Sequence[Measured], space: Space, rows: Indices, settin
 
 
 def plain_xgboost(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
-    """Fit XGBoost as it comes to the same."""
+    """Fit XGBoost with its default settings to the same columns."""
 
     def fitted(x: FloatArray, y: FloatArray) -> Callable[[FloatArray], FloatArray]:
         booster = xgboost.train({"nthread": 1, "verbosity": 0}, xgboost.DMatrix(x, y), 100)
@@ -67,10 +67,12 @@ def plain_xgboost(known: Sequence[Measured], space: Space, rows: Indices, settin
 
 def log_linear(known: Sequence[Measured], space: Space, rows: Indices, setting: Setting) -> FloatArray | None:
     """Fit log(value) = machine + workload + each parameter, the model that HPC centres use."""
-    told = _valued(known, setting)
-    if len(told) < 2:
+    valued = _valued(known, setting)
+    if len(valued) < 2:
         return None
-    model = LogLinear.fitted(_table(DesignMatrix.measured(told)), _costs(told), np.ones(len(told)), products=False)
+    model = LogLinear.fitted(
+        _table(DesignMatrix.measured(valued)), _costs(valued), np.ones(len(valued)), products=False
+    )
     return model.predict(_table(DesignMatrix.candidates(space, rows, setting)))
 
 
@@ -90,12 +92,12 @@ def _regressed(
     setting: Setting,
     fitted: Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]],
 ) -> FloatArray | None:
-    told = _valued(known, setting)
-    if len(told) < 2:
+    valued = _valued(known, setting)
+    if len(valued) < 2:
         return None
-    columns = DesignMatrix.measured(told).named
+    columns = DesignMatrix.measured(valued).named
     features = Features.learnt(columns)
-    return fitted(features.raw(columns), _costs(told))(
+    return fitted(features.raw(columns), _costs(valued))(
         features.raw(DesignMatrix.candidates(space, rows, setting).named)
     )
 
@@ -110,9 +112,11 @@ def _table(cases: DesignMatrix) -> Table:
 
 def _valued(known: Sequence[Measured], setting: Setting) -> list[Measured]:
     metric = setting.metric
-    valued = (one for one in known if one.value is not None and one.value > 0.0)
-    return [one for one in valued if one.setting.metric.compares_with(metric)]
+    valued = (measurement for measurement in known if measurement.value is not None and measurement.value > 0.0)
+    return [measurement for measurement in valued if measurement.setting.metric.compares_with(metric)]
 
 
-def _costs(told: Sequence[Measured]) -> FloatArray:
-    return np.array([one.setting.metric.cost(float(np.log(one.value or 1.0))) for one in told])
+def _costs(valued: Sequence[Measured]) -> FloatArray:
+    return np.array(
+        [measurement.setting.metric.cost(float(np.log(measurement.value or 1.0))) for measurement in valued]
+    )

@@ -26,9 +26,9 @@ from spaces.parameters.problem import Problem
 
 @dataclass(frozen=True)
 class Target:
-    """Where a prediction is about: a machine by its name and the facts of what a run may use of it.
+    """The machine that a prediction is about: its name, and the facts of the part that a run may use.
 
-    `here` tells that it is this machine, of which more is known than a description says.
+    `here` tells that it is this machine, which autotune knows better than by a description.
     """
 
     machine: str
@@ -38,7 +38,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Question:
-    """A study made ready for a machine: what may be tried there, and where it would run."""
+    """A study made ready for a machine: the space of its configurations, and the setting where it would run."""
 
     plan: Plan
     space: Space
@@ -105,19 +105,19 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
     return PerformanceModel(tuple(own), asked.rules).best(asked.space, asked.setting, top)
 
 
-def restricted(asked: Question, rules: Iterable[str]) -> Question:
+def restricted(original: Question, rules: Iterable[str]) -> Question:
     """Return the question under further rules of the user.
 
-    A default that breaks them gives way to the nearest configuration that keeps to them; a note says so.
+    The nearest configuration that satisfies the rules replaces a default that breaks them; a note says so.
 
     Raises:
-        StudyFileError: a rule has an error, or nothing is left.
+        StudyFileError: a rule has an error, or no configuration satisfies all rules.
     """
     unique = dict.fromkeys(rules)
     more = [Constraint(f"asked for: {rule}", rule, "given on the command line") for rule in unique]
     if not more:
-        return asked
-    space = asked.space
+        return original
+    space = original.space
     try:
         narrower = Space(space.parameters, [*space.constraints, *more], space.facts)
         _ = narrower.size
@@ -126,27 +126,29 @@ def restricted(asked: Question, rules: Iterable[str]) -> Question:
         raise StudyFileError(msg) from None
     default = space.default()
     if narrower.contains(default):
-        return replace(asked, space=narrower)
+        return replace(original, space=narrower)
     nearest = narrower.nearest(default)
     note = (
         f"the default configuration, {shown(default)}, breaks --where; in its place stands the nearest that keeps to "
         f"it, {shown(nearest)}: speed-ups are over that"
     )
-    plan = replace(asked.plan, notes=(*asked.plan.notes, note))
-    return replace(asked, plan=plan, space=_with_default(narrower, nearest))
+    plan = replace(original.plan, notes=(*original.plan.notes, note))
+    return replace(original, plan=plan, space=_with_default(narrower, nearest))
 
 
 def _with_default(space: Space, configuration: Configuration) -> Space:
-    """Return a space whose default is a configuration of it."""
+    """Return the space with one of its configurations as default."""
     parameters = [
-        one if one.name not in configuration and not one.optional else _starting_at(one, configuration.get(one.name))
-        for one in space.parameters
+        parameter
+        if parameter.name not in configuration and not parameter.optional
+        else _starting_at(parameter, configuration.get(parameter.name))
+        for parameter in space.parameters
     ]
     return Space(parameters, space.constraints, space.facts)
 
 
 def _starting_at(parameter: Parameter, value: Value | None) -> Parameter:
-    """Return a parameter with another default, a value of its own."""
+    """Return a parameter with another of its values as default."""
     changes: dict[str, Any] = {"default": value}
     return replace(parameter, **changes)
 

@@ -28,36 +28,36 @@ def measurements(urls: Iterable[str], program: str | None = None) -> list[Measur
     Raises:
         StorageError: a storage cannot be read.
     """
-    found = [one for url in dict.fromkeys(urls) for one in _stored(url)]
-    found += shipped()
-    return [one for one in found if program in (None, one.setting.program)]
+    measured = [measurement for url in dict.fromkeys(urls) for measurement in _stored(url)]
+    measured += shipped()
+    return [measurement for measurement in measured if program in (None, measurement.setting.program)]
 
 
 def study_measurements(name: str, definition: Definition, trials: Iterable[TrialRecord]) -> list[Measured]:
-    """Return what a study measured."""
+    """Return the measurements of a study."""
     setting = setting_of(name, definition)
     repeats = RepeatsSection(**definition.study.get("repeats", {}))
     judged = [_without_faults(trial) for trial in trials]
     standings = Standings.of(judged, definition.target, repeats.statistic)
     default = standings.default
-    found = (_measured(setting, trial, standings) for trial in judged)
+    measured = (_measured(setting, trial, standings) for trial in judged)
     return [
-        replace(one, default=default is not None and one.configuration == default.configuration)
-        for one in found
-        if one is not None
+        replace(measurement, default=default is not None and measurement.configuration == default.configuration)
+        for measurement in measured
+        if measurement is not None
     ]
 
 
 def program_of(objective: str, study: str) -> str:
-    """Return the name of the program that a study tunes; of the generic objectives the study's own name tells it."""
+    """Return the name of the program that a study tunes; for generic objectives it is the study's name."""
     return study if registry.is_generic(objective) else objective
 
 
 def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tuple[str, Facts]:
     """Return the name and the facts of a program's workload: problems of the same size are the same.
 
-    `facts` are those of the problem, beside which there may be some of the machine. Of a problem without any its
-    `identity` tells it from others.
+    `facts` are those of the problem, and perhaps some of the machine, which are left out. A problem without facts is
+    told from others by its `identity`.
     """
     own = {name: value for name, value in facts.items() if name not in FACTS}
     return f"{program} {text_digest(repr(sorted((own or identity).items())))[:_DIGEST]}", own
@@ -87,7 +87,7 @@ def setting_of(name: str, definition: Definition) -> Setting:
 
 
 def _stored(url: str) -> Iterator[Measured]:
-    """Yield what one storage holds."""
+    """Yield the measurements of one storage."""
     from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415  importing Optuna takes a while
     from autotune.storage.study_store import StudyStore, study_names  # noqa: PLC0415
 
@@ -96,12 +96,12 @@ def _stored(url: str) -> Iterator[Measured]:
         store = StudyStore.read_if_ours(url, name)
         if store is not None and not store.definition.replay:
             yield from study_measurements(store.name, store.definition, store.trials())
-    for one in library.measurements():
-        yield _described(one)
+    for measurement in library.measurements():
+        yield _described(measurement)
 
 
 def _without_faults(trial: TrialRecord) -> TrialRecord:
-    """Return a trial without the runs that say nothing of its configuration."""
+    """Return a trial without the runs that failed through the machine's fault."""
     runs = tuple(run for run in trial.runs if run.outcome.failure is not FailureKind.INFRASTRUCTURE_ERROR)
     return replace(trial, runs=runs)
 
@@ -124,13 +124,13 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings) -> Mea
 
 
 def machine_of(machine: Mapping[str, Any]) -> tuple[str, Facts]:
-    """Return the name and the facts of a machine that a study kept: those of its description where there is one."""
+    """Return the name and the facts of a machine that a study stored: those of its description if it has one."""
     own = machine.get("facts")
     cores = machine.get("cores")
     host = machine.get("host")
     known = described(host) if isinstance(host, str) else None
-    told = {name: value for name, value in machine.items() if name not in _NAMES}
-    numbers = {name: value for name, value in told.items() if isinstance(value, int | float | str | bool)}
+    hardware = {name: value for name, value in machine.items() if name not in _NAMES}
+    numbers = {name: value for name, value in hardware.items() if isinstance(value, int | float | str | bool)}
     facts: Facts = own if isinstance(own, Mapping) else known[1] if known else numbers
     if known is None:
         return f"{machine.get('cpu_model')}, {cores} cores", dict(facts)
@@ -139,9 +139,9 @@ def machine_of(machine: Mapping[str, Any]) -> tuple[str, Facts]:
     return (known[0] if is_whole else f"{known[0]}, {cores} cores"), dict(facts)
 
 
-def _described(one: Measured) -> Measured:
-    """Return a measurement with what is known of its machine by now, if it was not when it was imported."""
-    if set(one.setting.machine_facts) - {"nodes"}:
-        return one
-    machine, facts = place(one.setting.machine, one.setting.nodes)
-    return replace(one, setting=replace(one.setting, machine=machine, machine_facts=facts))
+def _described(measurement: Measured) -> Measured:
+    """Return a measurement with the facts of its machine, if they became known after the import."""
+    if set(measurement.setting.machine_facts) - {"nodes"}:
+        return measurement
+    machine, facts = place(measurement.setting.machine, measurement.setting.nodes)
+    return replace(measurement, setting=replace(measurement.setting, machine=machine, machine_facts=facts))

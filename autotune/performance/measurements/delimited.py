@@ -1,6 +1,6 @@
 """Tables of measurements, a row for each run or each configuration, read as a mapping says.
 
-An empty cell is unset. Rows of one configuration are its repeats, which become their median. A row need not tell every
+An empty cell is unset. Rows of one configuration are its repeats, which become their median. A row need not have every
 metric.
 """
 
@@ -35,9 +35,9 @@ class DelimitedTable:
     first: int = 2
     noun: str = "line"
 
-    def name(self, place: int) -> str:
-        """Return what messages call a row."""
-        return f"{self.noun} {place + self.first}"
+    def name(self, index: int) -> str:
+        """Return the name of a row in messages."""
+        return f"{self.noun} {index + self.first}"
 
 
 def csv_table(text: str, path: str) -> DelimitedTable:
@@ -60,7 +60,7 @@ def csv_table(text: str, path: str) -> DelimitedTable:
 
 
 def row_table(rows: Sequence[Row]) -> DelimitedTable:
-    """Return the table of rows that a mapping holds itself; what a row does not have is unset."""
+    """Return the table of rows that a mapping holds itself; a missing cell is unset."""
     header = list(dict.fromkeys(name for row in rows for name in row))
     filled = [{name: None if row.get(name) == "" else row.get(name) for name in header} for row in rows]
     return DelimitedTable(header, filled, first=0, noun="row")
@@ -70,7 +70,7 @@ def read_table(table: DelimitedTable, mapping: MappingFile, place: Place, path: 
     """Return the measurements of a table; `path` names it in errors.
 
     Raises:
-        ImportFileError: it does not have the columns of the mapping, or has cells that cannot be read: all of them.
+        ImportFileError: the table lacks columns of the mapping, or has unreadable cells; all of them are listed.
     """
     known = ", ".join(table.header) or "none"
     errors = [
@@ -105,9 +105,9 @@ class _Reading:
     _of: dict[tuple[object, ...], tuple[Setting, dict[str, Value]]] = field(default_factory=dict)
 
     def take(self, row: Row, name: str) -> None:
-        """Take what one row tells of every metric."""
+        """Add the samples of one row."""
         try:
-            samples = self._told(row)
+            samples = self._samples_of(row)
             if not samples:
                 self.left_out.append(("neither a value, nor a bound, nor a failure", name))
             for metric, sample in samples:
@@ -117,27 +117,27 @@ class _Reading:
 
     def measured(self) -> list[Measured]:
         """Return one measurement for each configuration of each setting."""
-        found = []
+        measurements = []
         for key, samples in self._samples.items():
             setting, configuration = self._of[key]
             said = aggregate(samples, setting.metric)
-            found.append(Measured(setting, configuration, said.value, said.bound, said.runs, said.failure))
-        return found
+            measurements.append(Measured(setting, configuration, said.value, said.bound, said.runs, said.failure))
+        return measurements
 
-    def _told(self, row: Row) -> list[tuple[MetricSection, RepeatedMeasurement]]:
+    def _samples_of(self, row: Row) -> list[tuple[MetricSection, RepeatedMeasurement]]:
         runs = _count(row, self.mapping.runs, 1)
         why = "" if self.mapping.failure is None else _words(row[self.mapping.failure])
         if why.lower() not in _NO_FAILURE:
             sections = {metric.name: metric for metric in self.mapping.metrics}
             return [(metric, RepeatedMeasurement(runs=runs, failure=why)) for metric in sections.values()]
-        found = []
+        samples = []
         for metric in self.mapping.metrics:
             value, bound = _figure(row, metric, metric.cell), _figure(row, metric, metric.bound)
             if value is not None:
-                found.append((metric, RepeatedMeasurement(value, runs=runs)))
+                samples.append((metric, RepeatedMeasurement(value, runs=runs)))
             elif bound is not None:
-                found.append((metric, RepeatedMeasurement(bound=bound, runs=runs)))
-        return found
+                samples.append((metric, RepeatedMeasurement(bound=bound, runs=runs)))
+        return samples
 
     def _add(self, row: Row, metric: MetricSection, sample: RepeatedMeasurement) -> None:
         setting = self._setting(row, metric)
@@ -209,7 +209,7 @@ def _name(row: Row, column: str | None, otherwise: str | None) -> str:
 
 
 def _workload(row: Row, workload: WorkloadSection) -> str:
-    """Return the name of a row's workload: what is in its column; of several `atoms=24, cutoff=50`."""
+    """Return the name of a row's workload: the text of its column, or of several columns `atoms=24, cutoff=50`."""
     if len(workload.columns) > 1:
         return ", ".join(f"{column}={_words(row[column])}" for column in workload.columns)
     return _name(row, next(iter(workload.columns), None), workload.name)
@@ -222,7 +222,7 @@ def _words(cell: Cell) -> str:
 
 
 def _whole(cells: list[Cell]) -> list[Cell]:
-    """Return whole numbers where others wrote `2.0` since some cells of the column are empty."""
+    """Return whole numbers where the file has `2.0` because some cells of the column are empty."""
     numbers = [cell for cell in cells if cell is not None]
     if not all(isinstance(cell, float) and cell.is_integer() for cell in numbers):
         return cells

@@ -1,4 +1,4 @@
-"""Files of measurements on disk: of what kind one is, and what its reader needs of it."""
+"""Files of measurements on disk: the kind of a file, and the input of its reader."""
 
 import gzip
 import os
@@ -23,7 +23,7 @@ def read_any(path: Path, mapping: Path | None, given: Mapping[str, str | None], 
     """Read a file or a folder of any kind that is known.
 
     Raises:
-        ImportFileError: it is of no known kind, or has errors; the message says what to do.
+        ImportFileError: the file is of no known kind, or has errors; the message says what to do.
     """
     if path.is_dir() or (mapping is None and _seems_output(path)):
         return _read_outputs(path, given, place)
@@ -56,11 +56,11 @@ def _read_outputs(path: Path, given: Mapping[str, str | None], place: Place) -> 
         raise ImportFileError(msg)
     source = given.get("source") or str(path.resolve())
     unreadable: list[str] = []
-    found = read_outputs(_outputs(path, unreadable), {**given, "source": source}, place)
-    if not found.measured and not found.left_out and not unreadable:
+    imported = read_outputs(_outputs(path, unreadable), {**given, "source": source}, place)
+    if not imported.measured and not imported.left_out and not unreadable:
         msg = f"there is no output of pw.x in {path}: none of its files has {SIGN!r} near its beginning"
         raise ImportFileError(msg)
-    return ImportedMeasurements(found.kind, found.measured, (*found.left_out, *unreadable))
+    return ImportedMeasurements(imported.kind, imported.measured, (*imported.left_out, *unreadable))
 
 
 def _outputs(path: Path, unreadable: list[str]) -> Iterator[OutputFile]:
@@ -90,7 +90,7 @@ def _seems_output(path: Path) -> bool:
     try:
         return path.is_file() and _is_output(path)
     except (OSError, EOFError, zlib.error):
-        return False  # whoever reads it says what is wrong
+        return False  # its reader reports the error
 
 
 def _is_output(path: Path) -> bool:
@@ -103,7 +103,7 @@ def _is_output(path: Path) -> bool:
 
 
 def _stderr(path: Path) -> str:
-    """Return what is kept beside an output; nothing if nothing is."""
+    """Return the error output that was kept beside an output; empty if there is none."""
     for suffix in _BESIDE:
         beside = path.with_suffix(suffix)
         if beside != path and beside.is_file():
@@ -125,8 +125,8 @@ def _read(path: Path) -> bytes:
     with path.open("rb") as raw:
         packed = raw.read(2) == _GZIP
     with gzip.open(path) if packed else path.open("rb") as file:
-        found = file.read(_MOST_BYTES + 1)
-    if len(found) > _MOST_BYTES:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
         msg = f"it is larger than {_MOST_BYTES // 2**20} MiB"
         raise OSError(msg)
-    return bytes(found)
+    return bytes(content)

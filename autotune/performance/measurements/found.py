@@ -1,4 +1,4 @@
-"""What a reader found: measurements, and in words what it left out."""
+"""The result of a reader: measurements, and sentences on what it left out."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from autotune.records.measurement import Facts, Measured
 
 Place = Callable[[str, int], tuple[str, Facts]]
-"""Returns the name and the facts of a machine of which so many nodes were used; for any name that a file gives."""
+"""Returns the name and the facts of a machine by the name in a file and the number of used nodes."""
 
 
 _SHOWN = 12  # settings in the words for a terminal
@@ -16,7 +16,7 @@ _SHOWN = 12  # settings in the words for a terminal
 
 @dataclass(frozen=True)
 class ImportedMeasurements:
-    """The measurements of a file or a folder; `left_out` has a sentence for each reason, with how often it applied."""
+    """The measurements of a file or a folder; `left_out` has a sentence for each reason, with its number of cases."""
 
     kind: str
     measured: tuple[Measured, ...]
@@ -24,8 +24,8 @@ class ImportedMeasurements:
 
     @property
     def settings(self) -> list[tuple[str, str, str, str]]:
-        """The keys of the settings, in the order in which they come first."""
-        return list(dict.fromkeys(one.setting.key for one in self.measured))
+        """The keys of the settings, in the order of their first measurements."""
+        return list(dict.fromkeys(measurement.setting.key for measurement in self.measured))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
@@ -33,19 +33,19 @@ class ImportedMeasurements:
         return {
             "kind": self.kind,
             "rows": len(self.measured),
-            "values": sum(one.value is not None for one in self.measured),
-            "bounds": sum(one.bound is not None for one in self.measured),
-            "failures": sum(one.failed for one in self.measured),
+            "values": sum(measurement.value is not None for measurement in self.measured),
+            "bounds": sum(measurement.bound is not None for measurement in self.measured),
+            "failures": sum(measurement.failed for measurement in self.measured),
             "settings": [dict(zip(named, key, strict=True)) for key in self.settings],
             "left_out": list(self.left_out),
         }
 
     def text(self) -> str:
-        """Describe it in some lines."""
+        """Return a description in a few lines."""
         said = self.to_dict()
         counts = [_several(said[f"{noun}s"], noun) for noun in ("value", "bound", "failure") if said[f"{noun}s"]]
         lines = [f"{self.kind}: {_several(said['rows'], 'measurement')} ({', '.join(counts) or 'none'})"]
-        of = Counter(one.setting.key for one in self.measured)
+        of = Counter(measurement.setting.key for measurement in self.measured)
         lines += [f"  {_several(of[key], 'configuration')}: {_setting(key)}" for key in self.settings[:_SHOWN]]
         if len(self.settings) > _SHOWN:
             lines.append(f"  ... and {len(self.settings) - _SHOWN} more settings; --json lists them")

@@ -22,11 +22,11 @@ from spaces.parameters.problem import Problem
 def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
     """Return the measurements of a cache or of T4 results, with failed configurations as failures.
 
-    What was `given` on the command line (program, machine, workload, source) goes before what the file says of itself:
-    its kernel, its device, its problem size.
+    Values `given` on the command line (program, machine, workload, source) replace those of the file: its kernel, its
+    device, its problem size.
 
     Raises:
-        ImportFileError: it is no such file, or does not say on what machine it was made and nobody else does.
+        ImportFileError: it is no such file, or neither the file nor `given` names the machine.
     """
     try:
         document = read_document(text, "table")
@@ -37,7 +37,7 @@ def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Pla
     except ValueError as error:
         raise wrong(path, [Problem(str(error))], ImportFileError) from None
     except (AttributeError, TypeError, IndexError, RuntimeError, csv.Error) as error:
-        # Others' files: what has another form than its format says is read without a look at every part.
+        # A foreign file is read without checking each part: a wrong form shows as one of these errors.
         raise wrong(path, [Problem(f"it does not have the form of its format: {error}")], ImportFileError) from None
     machine, facts = place(given.get("machine") or _device(document, path), 1)
     setting = Setting(
@@ -64,16 +64,16 @@ def _together(recording: Recording, metric: Metric) -> RepeatedMeasurement:
 
 
 def _device(document: Mapping[str, Any], path: str) -> str:
-    found = _word(document.get("device_name")) or _word(_metadata(document).get("device"))
-    if not found:
+    device = _word(document.get("device_name")) or _word(_metadata(document).get("device"))
+    if not device:
         msg = f"{path} does not say on what device it was made; say where with --machine NAME"
         raise ImportFileError(msg)
-    return found
+    return device
 
 
 def _metadata(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = document.get("metadata")
-    return found if isinstance(found, Mapping) else {}
+    metadata = document.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
 
 
 def _word(given: object) -> str:
@@ -85,10 +85,10 @@ def _problem(document: Mapping[str, Any]) -> str:
 
 
 def _sizes(document: Mapping[str, Any]) -> Facts:
-    found: dict[str, Value] = {
+    sizes: dict[str, Value] = {
         f"problem_size_{axis}": n for axis, n in zip("xyz", _problem_sizes(document), strict=False)
     }
-    return found
+    return sizes
 
 
 def _problem_sizes(document: Mapping[str, Any]) -> Sequence[int]:

@@ -23,7 +23,7 @@ def _scalar(given: object) -> object:
 
 
 def _named(given: object) -> object:
-    """Take a list of columns for parameters of the same names."""
+    """Accept a list of columns for parameters of the same names."""
     is_list = isinstance(given, list) and all(isinstance(name, str) for name in given)
     return dict(zip(given, given, strict=True)) if isinstance(given, list) and is_list else given
 
@@ -136,23 +136,23 @@ class MappingFile(_Section):
         return self
 
     def columns(self) -> dict[str, str]:
-        """Return every column that is named, by its path in the mapping; those of metrics may be missing in rows."""
+        """Return every column that the mapping names, by its path; columns of metrics may have empty cells."""
         named = {name: getattr(self, name) for name in ("machine_column", "nodes_column", "failure", "runs")}
         named |= {f"parameters.{name}": column for name, column in self.parameters.items()}
-        named |= {f"workload.columns.{place}": column for place, column in enumerate(self.workload.columns)}
+        named |= {f"workload.columns.{index}": column for index, column in enumerate(self.workload.columns)}
         named |= {f"workload.fact_columns.{name}": column for name, column in self.workload.fact_columns.items()}
-        for place, metric in enumerate(self.metrics):
-            named |= {f"metrics.{place}.column": metric.cell, f"metrics.{place}.bound": metric.bound}
-        return {place: column for place, column in named.items() if column is not None}
+        for index, metric in enumerate(self.metrics):
+            named |= {f"metrics.{index}.column": metric.cell, f"metrics.{index}.bound": metric.bound}
+        return {path: column for path, column in named.items() if column is not None}
 
 
 def read_mapping(path: Path, given: Mapping[str, str | None], csv: Path | None = None) -> MappingFile:
-    """Read a mapping; what was `given` on the command line (program, source, machine, workload) goes before it.
+    """Read a mapping; values `given` on the command line (program, source, machine, workload) replace its own.
 
-    `csv` is the table where it was named on the command line.
+    `csv` is the path of the table if the command line names it.
 
     Raises:
-        ImportFileError: it is not readable, not TOML, or has errors: all of them at once, each with its path.
+        ImportFileError: the file is not readable, not TOML, or has errors: all of them at once, each with its path.
     """
     table = tomlfiles.read(path, "mapping", ImportFileError)
     return check_mapping(_completed(table, given, csv), str(path))
@@ -168,10 +168,10 @@ def check_mapping(table: Mapping[str, Any], path: str) -> MappingFile:
 
 
 def _completed(table: dict[str, Any], given: Mapping[str, str | None], csv: Path | None) -> dict[str, Any]:
-    found = table | {name: given[name] for name in ("program", "source", "machine") if given.get(name)}
+    completed = table | {name: given[name] for name in ("program", "source", "machine") if given.get(name)}
     if given.get("machine"):
-        found.pop("machine_column", None)
-    if given.get("workload") and isinstance(found.get("workload", {}), dict):
-        own = {name: value for name, value in found.get("workload", {}).items() if name != "columns"}
-        found["workload"] = own | {"name": given["workload"]}
-    return found if csv is None else found | {"csv": str(csv)}
+        completed.pop("machine_column", None)
+    if given.get("workload") and isinstance(completed.get("workload", {}), dict):
+        own = {name: value for name, value in completed.get("workload", {}).items() if name != "columns"}
+        completed["workload"] = own | {"name": given["workload"]}
+    return completed if csv is None else completed | {"csv": str(csv)}

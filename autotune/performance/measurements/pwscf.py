@@ -1,9 +1,9 @@
 """Outputs of pw.x as measurements: a user's old runs, with the parameters that a study of pw.x has.
 
-A run that ended well gives its wall and its CPU time. One that pw.x, MPI or the system refused is a failure, in their
-words; one that stopped at a time limit of its input is a bound. An output that breaks off is left out, as is whatever
-was the machine's fault: nobody knows what the configuration would have given. So is a run that was allowed fewer
-iterations than others of its workload needed.
+A run that ended well gives its wall and its CPU time. A run that pw.x, MPI or the system refused is a failure, in their
+words; a run that stopped at a time limit of its input is a bound. Three kinds of outputs are left out: those that break
+off, failures through the machine's fault, which tell nothing about the configuration, and runs that were allowed
+fewer iterations than others of their workload needed.
 """
 
 import hashlib
@@ -26,19 +26,19 @@ from spaces import Value
 PROGRAM = "qe"
 WALL, CPU = METRICS[:2]
 SIGN = "Program PWSCF"
-"""What every output of pw.x has near its beginning."""
+"""A text that every output of pw.x has near its beginning."""
 
 _STARTS = re.compile(r"^(?=[ \t]*Program PWSCF)", re.MULTILINE)
 _SERIAL = "a serial algorithm will be used"
 _LEAST_RANKS = 4  # with fewer in a group there is no choice how the subspace problem is solved: see spaces.qe
 _ENDED = JobStatus(JobState.ENDED, EndReason.EXITED)
-# They tell one workload from another.
+# These tell one workload from another.
 _SIZES = ("atoms", "electrons", "bands", "kpoints", "cutoff_ry", "density_cutoff_ry", "fft_dense_x", "fft_smooth_x")
 
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One file: what pw.x printed, and what the ranks said beside it where that was kept."""
+    """One file: the output of pw.x, and the error output of its ranks if it was kept."""
 
     name: str
     stdout: str
@@ -47,7 +47,7 @@ class OutputFile:
 
 @dataclass(frozen=True)
 class _Run:
-    """One run of pw.x with what is known of it."""
+    """One run of pw.x and its facts."""
 
     name: str
     configuration: Mapping[str, Value]
@@ -66,8 +66,8 @@ class _Run:
 def read_outputs(files: Iterable[OutputFile], given: Mapping[str, str | None], place: Place) -> ImportedMeasurements:
     """Return the measurements of outputs of pw.x; a file may hold several, one after another.
 
-    `given` names the `machine` and the `source`; its `workload` goes before the name that is made from the sizes of the
-    problem, and its `program` is `qe` where there is none.
+    `given` names the `machine` and the `source`; its `workload` is put before the name that is made from the sizes of
+    the problem, and its `program` is `qe` by default.
     """
     left_out: list[tuple[str, str]] = []
     runs: list[_Run] = []
@@ -84,7 +84,7 @@ def read_outputs(files: Iterable[OutputFile], given: Mapping[str, str | None], p
                 runs.append(said)
             else:
                 left_out.append((said, file.name))
-    return _Gathering(given, place, left_out).found(runs)
+    return _Gathering(given, place, left_out).measurements(runs)
 
 
 def _split(text: str) -> list[str]:
@@ -94,7 +94,7 @@ def _split(text: str) -> list[str]:
 
 
 def _run(file: OutputFile) -> _Run | str:
-    """Return a run, or why it is left out."""
+    """Return a run, or the reason to leave it out."""
     parsed = parse(file.stdout)
     samples = _samples(file, parsed)
     if isinstance(samples, str):
@@ -130,9 +130,9 @@ def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, RepeatedMeasuremen
 
 
 def _configuration(parsed: PwOutput, *, serial: bool) -> dict[str, Value]:
-    """Return what pw.x did, by the names of `spaces.qe`."""
+    """Return the configuration that pw.x ran with, by the names of `spaces.qe`."""
     layout = parsed.layout
-    found: dict[str, Value] = {
+    configuration: dict[str, Value] = {
         "np": max(1, layout.ranks),
         "npool": layout.pools,
         "nbgrp": layout.band_groups,
@@ -140,30 +140,30 @@ def _configuration(parsed: PwOutput, *, serial: bool) -> dict[str, Value]:
         "threads": layout.threads,
     }
     if layout.diagonalization_grid > 1:
-        return found | {"ndiag": layout.diagonalization_grid**2}
+        return configuration | {"ndiag": layout.diagonalization_grid**2}
     has_choice = layout.ranks // layout.pools // layout.band_groups >= _LEAST_RANKS
-    return found | {"ndiag": 1} if serial and has_choice else found
+    return configuration | {"ndiag": 1} if serial and has_choice else configuration
 
 
 def _facts(parsed: PwOutput) -> dict[str, Value]:
     size = parsed.workload
-    found: dict[str, Value] = {"openmp": parsed.openmp, **size.sizes}
+    facts: dict[str, Value] = {"openmp": parsed.openmp, **size.sizes}
     if parsed.version is not None:
-        found["pw_version"] = parsed.version
+        facts["pw_version"] = parsed.version
     if size.kpoints is not None:
-        found["kpoints"] = size.kpoints
+        facts["kpoints"] = size.kpoints
     if size.smooth_grid is not None:
-        found["planes"] = size.smooth_grid[2]
+        facts["planes"] = size.smooth_grid[2]
     if parsed.layout.diagonalization_grid > 1:
-        found["scalapack"] = True
+        facts["scalapack"] = True
     if len(parsed.energies_ry) > 1:
-        found["scf_cycles"] = len(parsed.energies_ry)
-    return found
+        facts["scf_cycles"] = len(parsed.energies_ry)
+    return facts
 
 
 @dataclass
 class _Gathering:
-    """Puts runs together by their workloads, and repeats by their configurations."""
+    """Groups runs by workload, and repeats by configuration."""
 
     given: Mapping[str, str | None]
     place: Place
@@ -171,11 +171,11 @@ class _Gathering:
     _workloads: dict[str, dict[str, Value]] = field(default_factory=dict)
     _needed: dict[str, int] = field(default_factory=dict)
 
-    def found(self, runs: Iterable[_Run]) -> ImportedMeasurements:
-        """Return what all runs say together."""
+    def measurements(self, runs: Iterable[_Run]) -> ImportedMeasurements:
+        """Return the measurements of all runs."""
         samples: dict[tuple[object, ...], list[RepeatedMeasurement]] = {}
         about: dict[tuple[object, ...], tuple[str, int, Mapping[str, Value]]] = {}
-        # Those that ran say which workloads there are: one that failed early does not say its size in full.
+        # Complete runs define the workloads: a run that failed early does not print all sizes.
         for run in sorted(runs, key=lambda run: run.failed):
             workload = self._workload(run)
             if workload is None:
@@ -190,21 +190,21 @@ class _Gathering:
                 samples.setdefault(key, []).append(sample)
                 about[key] = (workload, nodes, run.configuration)
         measured = []
-        for key, told in samples.items():
+        for key, repeats in samples.items():
             workload, nodes, configuration = about[key]
             setting = self._setting(WALL if key[0] == WALL.name else CPU, workload, nodes)
-            said = aggregate(told, setting.metric)
+            said = aggregate(repeats, setting.metric)
             measured.append(Measured(setting, configuration, said.value, said.bound, said.runs, said.failure))
         return ImportedMeasurements("outputs of pw.x", tuple(measured), counted(self.left_out))
 
     def _workload(self, run: _Run) -> str | None:
-        """Return the name of a run's workload; that of the only one which a failed run may have been about."""
+        """Return the name of a run's workload; of a failed run the only workload that fits, or None."""
         facts = dict(run.facts)
         if not run.failed:
             name = self._name(facts)
             self._needed[name] = max(run.iterations, self._needed.get(name, 0))
             known = self._workloads.setdefault(name, facts)
-            known |= facts  # what only some runs tell: that they shared the subspace problem
+            known |= facts  # only some runs print that they shared the subspace problem
             return name
         sizes = {name: facts[name] for name in (*_SIZES, "pw_version", "openmp") if name in facts}
         fitting = [

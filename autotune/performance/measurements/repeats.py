@@ -1,4 +1,4 @@
-"""Repeats of one configuration as one measurement: their median, where bounds allow to know it."""
+"""Repeats of one configuration as one measurement: their median, or a bound of it."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +9,7 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class RepeatedMeasurement:
-    """A value, a bound that the value was not better than, or, with neither, a failure; `runs` of them alike."""
+    """A value, a bound that the value was not better than, or, with neither, a failure; it stands for `runs` runs."""
 
     value: float | None = None
     bound: float | None = None
@@ -23,10 +23,10 @@ class RepeatedMeasurement:
 
 
 def aggregate(samples: Sequence[RepeatedMeasurement], metric: Metric) -> RepeatedMeasurement:
-    """Return what samples of one configuration say together: a failure if half of the runs failed, or more.
+    """Return the samples of one configuration as one: a failure if half of the runs failed, or more.
 
-    Otherwise the median of the values. A bound stands for any value from there on: if the median depends on which one
-    it is, only a bound of the median is known.
+    Otherwise it is the median of the values. A bound stands for any value from there on: if the median depends on
+    that value, only a bound of the median is known.
 
     Raises:
         ValueError: there is no sample.
@@ -48,20 +48,20 @@ def aggregate(samples: Sequence[RepeatedMeasurement], metric: Metric) -> Repeate
 
 
 def weighted_median(weighted: Iterable[tuple[float, int]]) -> float:
-    """Return the median of values, each of which counts as often as it says; the mean of the two in the middle."""
+    """Return the median of (value, weight) pairs; the mean of the two middle values if they differ."""
     ordered = sorted(weighted)
     total = sum(weight for _, weight in ordered)
     low, high = _at(ordered, (total - 1) // 2), _at(ordered, total // 2)
     return low if low == high else (low + high) / 2
 
 
-def _at(ordered: Sequence[tuple[float, int]], place: int) -> float:
-    """Return the value at a place, from 0, of the sequence with repeats."""
+def _at(ordered: Sequence[tuple[float, int]], index: int) -> float:
+    """Return the value at an index, from 0, of the sequence with repeats."""
     for value, weight in ordered:
-        place -= weight
-        if place < 0:
+        index -= weight
+        if index < 0:
             return value
-    msg = f"no value at place {place}"
+    msg = f"no value at place {index}"
     raise ValueError(msg)
 
 

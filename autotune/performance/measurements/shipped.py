@@ -1,4 +1,4 @@
-"""The measurements that ship with autotune: published figures, each file with the page that they stand on."""
+"""The measurements that ship with autotune: published figures, each file with the address of its page."""
 
 import importlib.resources
 from functools import cache
@@ -18,4 +18,4 @@ def shipped_files() -> list[Path]:
 @cache
 def shipped() -> tuple[Measured, ...]:
     """Return every measurement that ships."""
-    return tuple(one for path in shipped_files() for one in read_any(path, None, {}, place).measured)
+    return tuple(measurement for path in shipped_files() for measurement in read_any(path, None, {}, place).measured)

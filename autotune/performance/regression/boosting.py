@@ -1,4 +1,4 @@
-"""Boosted trees on what another model leaves unexplained: XGBoost (Chen & Guestrin, KDD 2016)."""
+"""Boosted trees on the residuals of another model: XGBoost (Chen & Guestrin, KDD 2016)."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from autotune.performance.regression.features import Features, FloatArray
 from spaces.expressions.quantities import Columns
 
 ROUNDS = (0, 40, 120, 300)
-"""Numbers of trees to choose from; none is one of them: trees do not extrapolate."""
+"""Numbers of trees to choose from; 0 is among them, since trees do not extrapolate."""
 
 _LEAST = 40  # of fewer cases trees learn nothing that holds elsewhere
 _SETTINGS = {
@@ -28,7 +28,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees that were fitted to residuals; None where there are too few cases."""
+    """Trees fitted to residuals; `booster` is None where there are too few cases."""
 
     features: Features
     booster: xgboost.Booster | None
@@ -37,7 +37,7 @@ class Trees:
     def fitted(
         cls, columns: Columns, residuals: FloatArray, weights: FloatArray | None = None, most: int = max(ROUNDS)
     ) -> "Trees":
-        """Fit to `residuals`, (n,), of cases with `weights`, (n,), the `most` rounds that may be asked for."""
+        """Fit to `residuals`, (n,), of cases with `weights`, (n,), with the `most` rounds that `predict` may use."""
         features = Features.learnt(columns)
         if len(residuals) < _LEAST or not features.names or most == 0:
             return cls(features, None)
@@ -49,14 +49,14 @@ class Trees:
         x = self.features.raw(columns)
         if self.booster is None or rounds == 0:
             return np.zeros(len(x))
-        found: FloatArray = self.booster.predict(xgboost.DMatrix(x), iteration_range=(0, rounds)).astype(float)
-        return found
+        sums: FloatArray = self.booster.predict(xgboost.DMatrix(x), iteration_range=(0, rounds)).astype(float)
+        return sums
 
     def contributions(self, columns: Columns, rounds: int) -> FloatArray:
         """Return what each feature adds to each case, (m, d): SHAP values of trees (Lundberg et al. 2020)."""
         x = self.features.raw(columns)
         if self.booster is None or rounds == 0:
             return np.zeros(x.shape)
-        told = self.booster.predict(xgboost.DMatrix(x), pred_contribs=True, iteration_range=(0, rounds))
-        found: FloatArray = told[:, :-1].astype(float)
-        return found
+        values = self.booster.predict(xgboost.DMatrix(x), pred_contribs=True, iteration_range=(0, rounds))
+        contributions: FloatArray = values[:, :-1].astype(float)
+        return contributions

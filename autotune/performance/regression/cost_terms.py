@@ -44,8 +44,8 @@ class CostTerms:
     ) -> "CostTerms | None":
         """Fit to `y`, (n,), the logarithms of costs, of cases with `weights`, (n,), from `start` if there is one.
 
-        Rows of which a term is not known are left out; None where too little is known. `on_effects` is the penalty of
-        squared effects.
+        Rows with an unknown term are left out; None where too few rows are left. `on_effects` is the penalty of squared
+        effects.
         """
         names = tuple(name for name, column in table.terms.items() if _is_known(column))
         if not names:
@@ -58,21 +58,21 @@ class CostTerms:
         logs, y, weights = logs[whole], y[whole], weights[whole]
         scales = _scales(logs, y)
         fit = _Fit(logs + scales, words.raw(table.at(whole).columns), y, weights / weights.mean(), on_effects)
-        found = fit.minimum(start.parameters(names, words) if start is not None else fit.start())
-        return cls(names, words, scales, *fit.parts(found))
+        minimum = fit.minimum(start.parameters(names, words) if start is not None else fit.start())
+        return cls(names, words, scales, *fit.parts(minimum))
 
     def parameters(self, names: tuple[str, ...], words: Features) -> FloatArray:
-        """Return what this model has learnt as the start of one with other terms and words."""
+        """Return the parameters of this model as the start of a fit with other terms and words."""
         terms, levels = _places(names, self.names), _places(words.names, self.words.names)
         rates, effects = np.append(self.rates, 0.0)[terms], np.pad(self.effects, ((0, 1), (0, 1)))[levels][:, terms]
         return np.concatenate([rates, np.append(self.levels, 0.0)[levels], effects.ravel()])
 
     def predict(self, table: Table) -> FloatArray:
-        """Return the logarithms, (m,), that are expected; NaN where a term is not known."""
+        """Return the logarithms, (m,), that are expected; NaN where a term is unknown."""
         shares, level = self._parts(table)
         top = shares.max(axis=1)
-        found: FloatArray = np.log(np.exp(shares - top[:, None]).sum(axis=1)) + top + level
-        return found
+        logarithms: FloatArray = np.log(np.exp(shares - top[:, None]).sum(axis=1)) + top + level
+        return logarithms
 
     def difference(self, pair: Table) -> dict[str, float]:
         """Return what each term adds to the logarithm of the first of two rows beyond the second.
@@ -93,7 +93,7 @@ class CostTerms:
 
 @dataclass(frozen=True)
 class _Fit:
-    """What is minimised: a pseudo-Huber loss of logarithms, and penalties; `logs` (n, p), `words` (n, q)."""
+    """The objective to minimise: a pseudo-Huber loss of logarithms, and penalties; `logs` (n, p), `words` (n, q)."""
 
     logs: FloatArray
     words: FloatArray
@@ -107,7 +107,7 @@ class _Fit:
         return np.zeros(p + q + p * q)
 
     def start(self) -> FloatArray:
-        """Return where to begin: with many rows, where some of them lead."""
+        """Return the start of the search: zeros, or with many rows the minimum for some of them."""
         if len(self.y) < 2 * _SOME:
             return self.zeros
         rows = np.random.default_rng(0).permutation(len(self.y))[:_SOME]
@@ -122,10 +122,10 @@ class _Fit:
         p = self.logs.shape[1]
         bounds = [_RATES] * p + [_EFFECTS] * (len(start) - p)
         steps = _STEPS if len(self.y) < 2 * _SOME else _FURTHER_STEPS
-        found: FloatArray = minimize(
+        parameters: FloatArray = minimize(
             self, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
         ).x
-        return found
+        return parameters
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         rates, levels, effects = self.parts(x)
@@ -160,24 +160,24 @@ def _is_known(column: FloatArray) -> bool:
 def _logs(table: Table, names: tuple[str, ...]) -> FloatArray:
     missing = np.full(len(table), np.nan)
     with np.errstate(divide="ignore"):
-        found: FloatArray = np.log(np.column_stack([table.terms.get(name, missing) for name in names]))
-    return found
+        logs: FloatArray = np.log(np.column_stack([table.terms.get(name, missing) for name in names]))
+    return logs
 
 
 def _scales(logs: FloatArray, y: FloatArray) -> FloatArray:
-    """Return what makes each term, where it is not 0, as large as its part of the cost would be if all were alike."""
+    """Return the factors, by logarithm, that make all terms, where they are not 0, equal parts of the cost."""
     apart = np.where(np.isfinite(logs), y[:, None] - logs, np.nan)
     there = np.isfinite(apart).any(axis=0)
-    found = np.zeros(logs.shape[1])
-    found[there] = np.nanmedian(apart[:, there], axis=0) - np.log(logs.shape[1])
-    return found
+    scales = np.zeros(logs.shape[1])
+    scales[there] = np.nanmedian(apart[:, there], axis=0) - np.log(logs.shape[1])
+    return scales
 
 
 def _words(table: Table) -> Features:
-    """Return the words that change, those that say most often something first, up to so many."""
-    found = Features.learnt(table.words).words
+    """Return the columns of words that vary, in the table's order, up to `_MOST_WORDS` words in all."""
+    words = Features.learnt(table.words).words
     kept, count = [], 0
-    for word in found:
+    for word in words:
         if count + len(word.words) <= _MOST_WORDS:
             kept.append(word)
             count += len(word.words)

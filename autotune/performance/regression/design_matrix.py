@@ -1,4 +1,4 @@
-"""Cases: configurations and where they run, as columns; what a model computes with."""
+"""Cases: configurations and their settings as columns, which models compute with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class DesignMatrix:
 
     @classmethod
     def measured(cls, rows: Sequence[Measured]) -> "DesignMatrix":
-        """Return the cases of what was measured, in its order."""
+        """Return the cases of measurements, in their order."""
         return cls(
             _columns([row.configuration for row in rows]),
             _columns([row.setting.workload_facts for row in rows]),
@@ -38,7 +38,7 @@ class DesignMatrix:
 
     @property
     def named(self) -> Columns:
-        """All columns by their bare names; a parameter hides a fact of its name, a workload's one the machine's."""
+        """All columns by their bare names; a parameter hides a fact of its name, a workload's fact the machine's."""
         return {**self.machine, **self.workload, **self.configuration}
 
     def __len__(self) -> int:

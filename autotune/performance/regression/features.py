@@ -1,7 +1,7 @@
 """Features: columns of values as numbers for a model, learnt from the cases that the model is fitted on.
 
 Numbers that are all positive count by logarithm (a doubling is a step, a power law is a straight line), others as they
-are; each word is a column; a column that says so stands beside what may be without a value.
+are; each word is a column; a column that may lack values has another beside it that says so.
 """
 
 from dataclasses import dataclass
@@ -53,21 +53,21 @@ class Word:
 
 @dataclass(frozen=True)
 class Features:
-    """What changes among the cases learnt from, as numbers and words."""
+    """The columns that vary among the cases learnt from, as numbers and words."""
 
     numbers: tuple[Number, ...]
     words: tuple[Word, ...]
 
     @classmethod
     def learnt(cls, columns: Columns) -> "Features":
-        """Return the features of `columns`, (n,) each; what never changes is none."""
-        numbers = tuple(found for name in columns if (found := _number(name, columns)) is not None)
+        """Return the features of `columns`, (n,) each; a column that never changes is none."""
+        numbers = tuple(number for name in columns if (number := _number(name, columns)) is not None)
         words = tuple(word for name in columns if (word := _word(name, columns)) is not None)
         return cls(numbers, words)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the columns of `of` and of `raw` are called."""
+        """The names of the columns of `of` and of `raw`."""
         return (
             *(number.name for number in self.numbers),
             *(f"{word.name}={value or 'unset'}" for word in self.words for value in word.words),
@@ -76,15 +76,15 @@ class Features:
     def of(self, columns: Columns) -> FloatArray:
         """Return standardised features, (n, d), for linear models: 0 stands for the mean, and for no value."""
         parts = [(number.raw(columns) - number.mean) / number.spread for number in self.numbers]
-        found = [np.nan_to_num(part)[:, None] for part in parts]
-        found += [word.raw(columns) - np.array(word.shares) for word in self.words]
-        return np.hstack(found) if found else np.zeros((_count(columns), 0))
+        blocks = [np.nan_to_num(part)[:, None] for part in parts]
+        blocks += [word.raw(columns) - np.array(word.shares) for word in self.words]
+        return np.hstack(blocks) if blocks else np.zeros((_count(columns), 0))
 
     def raw(self, columns: Columns) -> FloatArray:
         """Return features for trees, (n, d): NaN where a number has no value."""
-        found = [number.raw(columns)[:, None] for number in self.numbers]
-        found += [word.raw(columns) for word in self.words]
-        return np.hstack(found) if found else np.zeros((_count(columns), 0))
+        blocks = [number.raw(columns)[:, None] for number in self.numbers]
+        blocks += [word.raw(columns) for word in self.words]
+        return np.hstack(blocks) if blocks else np.zeros((_count(columns), 0))
 
 
 def _number(name: str, columns: Columns) -> Number | None:
@@ -108,7 +108,7 @@ def _word(name: str, columns: Columns) -> Word | None:
 
 
 def _texts(column: npt.NDArray[np.object_] | FloatArray) -> npt.NDArray[np.object_]:
-    """Return a column as words; of numbers it only tells whether they are there."""
+    """Return a column as words; numbers become `set`, or empty where there is no value."""
     if column.dtype != object:
         return np.where(np.isnan(column), "", "set").astype(object)
     texts = np.array(column, dtype=object)

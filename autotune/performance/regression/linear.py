@@ -1,6 +1,6 @@
 """A log-linear model: the logarithm of a value as a weighted sum of features and of their products, the weights shrunk.
 
-Ridge regression (Hoerl & Kennard 1970). How much is shrunk is where the evidence is greatest (MacKay, "Bayesian
+Ridge regression (Hoerl & Kennard 1970). The shrinkage is that with the greatest evidence (MacKay, "Bayesian
 interpolation", 1992). It extrapolates as power laws do, whose exponents may depend on words, and degrades to a constant
 where there are few data.
 """
@@ -38,9 +38,11 @@ class LogLinear:
     def fitted(cls, table: Table, y: FloatArray, weights: FloatArray, products: bool) -> "LogLinear":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,)."""
         features = Features.learnt(table.columns)
-        # What is not set everywhere may say more of why it is not set; with few rows less can be more.
-        found = [cls._fitted(one, table, y, weights, products) for one in dict.fromkeys((features, _whole(features)))]
-        return max(found, key=lambda one: one.evidence)
+        # A number that is missing in some cases may say more by being missing; fewer features may suit few rows.
+        fits = [
+            cls._fitted(subset, table, y, weights, products) for subset in dict.fromkeys((features, _whole(features)))
+        ]
+        return max(fits, key=lambda fit: fit.evidence)
 
     @classmethod
     def _fitted(
@@ -55,8 +57,8 @@ class LogLinear:
 
     def predict(self, table: Table) -> FloatArray:
         """Return the logarithms, (m,), that are expected."""
-        found: FloatArray = self.mean + self._designed(table) @ self.weights
-        return found
+        logarithms: FloatArray = self.mean + self._designed(table) @ self.weights
+        return logarithms
 
     def difference(self, pair: Table) -> dict[str, float]:
         """Return what each feature adds to the first of two rows beyond the second."""
@@ -75,9 +77,9 @@ def _design(x: FloatArray, left: Places, right: Places) -> FloatArray:
 
 
 def _pairs(features: Features, x: FloatArray) -> tuple[Places, Places]:
-    """Return the places of what is multiplied: each word with each number, and with each word of another column."""
+    """Return the features to multiply: each word with each number, and with each word of another column."""
     numbers = len(features.numbers)
-    of = np.array([place for place, word in enumerate(features.words) for _ in word.words], dtype=np.intp)
+    of = np.array([index for index, word in enumerate(features.words) for _ in word.words], dtype=np.intp)
     i, j = np.meshgrid(np.arange(len(of)), np.arange(numbers), indexing="ij")
     k, m = np.nonzero(of[:, None] > of[None, :])
     left = np.concatenate([numbers + i.ravel(), numbers + k]).astype(np.intp)
@@ -88,7 +90,7 @@ def _pairs(features: Features, x: FloatArray) -> tuple[Places, Places]:
 
 
 def _whole(features: Features) -> Features:
-    """Return the features without the numbers that are not there in all cases."""
+    """Return the features without the numbers that are missing in some cases."""
     names = {word.name for word in features.words} & {number.name for number in features.numbers}
     numbers = tuple(number for number in features.numbers if number.name not in names)
     return Features(numbers, tuple(word for word in features.words if word.name not in names))
@@ -108,8 +110,8 @@ def _shrunk(a: FloatArray, r: FloatArray) -> tuple[FloatArray, float]:
         variance = (float((along**2 * shrinkage / (squares + shrinkage)).sum()) + rest) / n
         evidence.append(-0.5 * (n * np.log(variance + 1e-12) + float(np.log1p(squares / shrinkage).sum())))
     best = _SHRINKAGES[int(np.argmax(evidence))]
-    found: FloatArray = directions @ (np.sqrt(squares) / (squares + best) * along)
-    return found, float(max(evidence))
+    weights: FloatArray = directions @ (np.sqrt(squares) / (squares + best) * along)
+    return weights, float(max(evidence))
 
 
 def _axes(a: FloatArray) -> tuple[FloatArray, FloatArray]:

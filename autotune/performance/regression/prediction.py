@@ -1,4 +1,4 @@
-"""Prediction: what a model says of configurations where they have not run."""
+"""Prediction: the configurations that a model proposes for a setting where they have not run."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -7,7 +7,7 @@ from autotune.records.measurement import Setting
 from spaces import Configuration
 
 CONFIDENCE = 0.9
-"""The share of cases in which an interval is to hold what it is about, where there are cases enough to tell."""
+"""The share of cases in which an interval holds the true value, where there are enough cases to calibrate it."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration to try, with its predicted value and speed-up over the default; None where nobody can say."""
+    """A configuration to try, with its predicted value and speed-up over the default; None where unknown."""
 
     configuration: Configuration
     value: Interval | None = None
@@ -57,11 +57,11 @@ class Prediction:
             "default": {"configuration": dict(self.default), "value": _interval(self.default_value)},
             "proposals": [
                 {
-                    "configuration": dict(one.configuration),
-                    "value": _interval(one.value),
-                    "speed_up": _interval(one.speed_up),
+                    "configuration": dict(proposal.configuration),
+                    "value": _interval(proposal.value),
+                    "speed_up": _interval(proposal.speed_up),
                 }
-                for one in self.proposals
+                for proposal in self.proposals
             ],
             "promising": self.promising,
             "grounds": list(self.grounds),
@@ -70,5 +70,5 @@ class Prediction:
         }
 
 
-def _interval(found: Interval | None) -> dict[str, float] | None:
-    return None if found is None else asdict(found)
+def _interval(interval: Interval | None) -> dict[str, float] | None:
+    return None if interval is None else asdict(interval)

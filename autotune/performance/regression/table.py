@@ -1,4 +1,4 @@
-"""Tables: cases as a model of run times reads them: numbers, words, and what their cost is a sum of."""
+"""Tables: cases as a model of run times reads them: numbers, words, and the terms of their cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads cases of one program: their columns, what the space's `rules` compute, and what is known of its physics."""
+    """Reads cases of one program: their columns, and the numbers that `rules` of the space and physics give."""
 
     program: str
     rules: tuple[str, ...]
@@ -72,13 +72,13 @@ class Reader:
     def read(self, cases: DesignMatrix, names: Columns) -> Table:
         """Return the table of cases; `names` are columns of words, which facts of these names hide."""
         columns = {**names, **cases.named}
-        found = {name: column for name, column in columns.items() if column.dtype != object}
+        numbers = {name: column for name, column in columns.items() if column.dtype != object}
         words = {name: column for name, column in columns.items() if column.dtype == object}
-        found |= quantities(self.rules, columns)
+        numbers |= quantities(self.rules, columns)
         physics, terms = registry.quantities(self.program), registry.terms(self.program)
         if physics is not None:
-            found |= physics(columns)
-        return Table(found, words, terms(columns) if terms is not None else {})
+            numbers |= physics(columns)
+        return Table(numbers, words, terms(columns) if terms is not None else {})
 
 
 def repeated(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:
@@ -87,7 +87,7 @@ def repeated(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:
 
 
 def telling(table: Table, of_machine: frozenset[str]) -> frozenset[str]:
-    """Return the names of columns that tell something which no column before them tells.
+    """Return the names of columns that are not equivalent to a column before them.
 
     Two numbers in proportion, or two columns of words that part the rows alike, cannot be told apart by any data. The
     numbers in `of_machine` count where there are at least three values of them.
@@ -120,18 +120,18 @@ def _joined_words(a: Mapping[str, Words], b: Mapping[str, Words], counts: tuple[
 
 
 def _shape(column: FloatArray, values: FloatArray) -> bytes:
-    """Return what is the same for numbers in proportion, or to a power."""
+    """Return a key that is equal for columns of numbers in proportion, or to a power."""
     if len(values) < 2:
         return b"constant"
-    found = np.log(column) if values[0] > 0.0 else column
-    middle, spread = np.nanmean(found), np.nanstd(found)
-    found = (found - middle) / spread
-    first = found[np.flatnonzero(np.abs(found) > 0.1)[0]]
-    rounded: FloatArray = np.round(found * np.sign(first), _ALIKE) + 0.0
+    scaled = np.log(column) if values[0] > 0.0 else column
+    middle, spread = np.nanmean(scaled), np.nanstd(scaled)
+    scaled = (scaled - middle) / spread
+    first = scaled[np.flatnonzero(np.abs(scaled) > 0.1)[0]]
+    rounded: FloatArray = np.round(scaled * np.sign(first), _ALIKE) + 0.0
     return b"number" + rounded.tobytes()
 
 
 def _pattern(column: Words) -> bytes:
-    """Return what is the same for columns of words that part the rows alike."""
-    places: dict[object, int] = {}
-    return b"word" + np.array([places.setdefault(value, len(places)) for value in column]).tobytes()
+    """Return a key that is equal for columns of words that part the rows alike."""
+    codes: dict[object, int] = {}
+    return b"word" + np.array([codes.setdefault(value, len(codes)) for value in column]).tobytes()

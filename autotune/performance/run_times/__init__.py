@@ -1,1 +1,1 @@
-"""The model of run times: what a configuration takes where it has not run, and how sure that is."""
+"""The model of run times: the time of a configuration where it has not run, and how certain it is."""

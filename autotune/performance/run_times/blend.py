@@ -1,4 +1,4 @@
-"""Blends of members, and how far off they are: chosen and calibrated by what they said of hidden rows."""
+"""Blends of members, and their errors: chosen and calibrated by their predictions for hidden rows."""
 
 import itertools
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _PRIOR_ROWS, _HIDDEN_PARTS, _DRAWS = 3.0, 5, 20
 
 @dataclass(frozen=True)
 class Blend:
-    """Places of the kinds and of the numbers of trees, (k, 2), that are blended with weights, (k,)."""
+    """Indices of the kinds and of the numbers of trees, (k, 2), that are blended with weights, (k,)."""
 
     picks: tuple[tuple[int, int], ...]
     weights: FloatArray
@@ -32,14 +32,14 @@ class Blend:
         return tuple(ROUNDS[rounds] for _, rounds in self.picks)
 
     def picked(self, said: FloatArray) -> FloatArray:
-        """Return what the members say, (n, k), of (n, kinds, rounds); where one cannot say, what the others do."""
-        found = np.column_stack([said[:, kind, rounds] for kind, rounds in self.picks])
-        return filled(found)
+        """Return the members' predictions, (n, k), of (n, kinds, rounds); the mean of the others where one has none."""
+        columns = np.column_stack([said[:, kind, rounds] for kind, rounds in self.picks])
+        return filled(columns)
 
 
 @dataclass(frozen=True)
 class Width:
-    """How wide intervals are: `factor` times the usual error plus how far members are apart, all of logarithms.
+    """The width of intervals: `factor` times (usual error + spread of the members), all of logarithms.
 
     Split conformal, normalised (Lei et al., JASA 113, 2018).
     """
@@ -49,19 +49,19 @@ class Width:
 
     @classmethod
     def of(cls, off: FloatArray, apart: FloatArray) -> "Width":
-        """Calibrate by the absolute errors, (n,), of what was hidden, and how far members were apart there, (n,)."""
+        """Calibrate by the absolute errors, (n,), of hidden rows, and the spreads, (n,), of the members there."""
         usual = max(_LEAST_OFF, float(np.median(off)))
         ranked = np.sort(off / (usual + apart))
-        place = int(np.ceil(CONFIDENCE * (len(ranked) + 1))) - 1
-        return cls(usual, float(ranked[min(place, len(ranked) - 1)]))
+        index = int(np.ceil(CONFIDENCE * (len(ranked) + 1))) - 1
+        return cls(usual, float(ranked[min(index, len(ranked) - 1)]))
 
     def half(self, apart: FloatArray) -> FloatArray:
-        """Return half widths, (m,), where members are so far apart, (m,)."""
+        """Return half widths, (m,), for the spreads, (m,), of the members."""
         return self.factor * (self.usual + apart)
 
 
 def filled(said: FloatArray) -> FloatArray:
-    """Return what members say, (n, k), with the mean of the others where one cannot say."""
+    """Return predictions of members, (n, k), with the mean of the others where a member has none."""
     missing = np.isnan(said)
     if not missing.any():
         return said
@@ -69,38 +69,38 @@ def filled(said: FloatArray) -> FloatArray:
     return np.where(missing, np.nansum(said, axis=1, keepdims=True) / counts, said)
 
 
-def blended(sample: TrainingSample, kinds: Sequence[Kind], found: LeftOut) -> Blend:
-    """Return the blend that is least off for rows that were hidden: by Huber's loss, weights on a grid of quarters."""
-    judged = found.judged
+def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> Blend:
+    """Return the blend with the least error for hidden rows: by Huber's loss, weights on a grid of quarters."""
+    judged = hidden.judged
     y, weights = sample.y[judged], sample.weighted[judged]
-    said = found.said[judged]
+    said = hidden.said[judged]
     losses = np.average(_huber(np.nan_to_num(said - y[:, None, None])), axis=0, weights=weights)
     losses[np.isnan(said).all(axis=(0, 2))] = np.inf
     picks: dict[str, tuple[int, int]] = {}
-    for place, kind in enumerate(kinds):
-        rounds = int(losses[place].argmin())
+    for index, kind in enumerate(kinds):
+        rounds = int(losses[index].argmin())
         best = picks.get(kind.family)
-        if np.isfinite(losses[place, rounds]) and (best is None or losses[place, rounds] < losses[best]):
-            picks[kind.family] = (place, rounds)
+        if np.isfinite(losses[index, rounds]) and (best is None or losses[index, rounds] < losses[best]):
+            picks[kind.family] = (index, rounds)
     grid = [
         np.array(parts) / _PARTS
         for parts in itertools.product(range(_PARTS + 1), repeat=len(picks))
         if sum(parts) == _PARTS
     ]
     blends = [Blend(tuple(picks.values()), parts) for parts in grid]
-    return min(blends, key=lambda one: _loss(one.picked(said) @ one.weights - y, weights))
+    return min(blends, key=lambda blend: _loss(blend.picked(said) @ blend.weights - y, weights))
 
 
 def own_width(
-    sample: TrainingSample, kinds: Sequence[Kind], found: LeftOut, blend: Blend, rng: np.random.Generator
+    sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut, blend: Blend, rng: np.random.Generator
 ) -> Width:
-    """Return how wide intervals are for a setting of which something is known.
+    """Return the width of intervals for a setting with rows of its own.
 
-    Hiding a fifth of its own rows at a time tells how far off the model is there; how much the rest may still be off,
-    given so few, follows from treating the other labels alike.
+    A fifth of its own rows is hidden at a time, which gives the model's errors there. How uncertain so few errors are
+    follows from the other labels, treated likewise.
     """
-    judged = found.judged
-    said = blend.picked(found.said[judged])
+    judged = hidden.judged
+    said = blend.picked(hidden.said[judged])
     off, apart = np.abs(said @ blend.weights - sample.y[judged]), said.std(axis=1)
     width = Width.of(off, apart)
     others = off / (width.usual + apart)
@@ -119,8 +119,8 @@ def own_width(
     ratios, weights = np.concatenate(scaled), np.concatenate(shares)
     order = np.argsort(ratios)
     ends = np.cumsum(weights[order])
-    place = min(int(np.searchsorted(ends / ends[-1], CONFIDENCE)), len(order) - 1)
-    quantile = float(ratios[order][place])
+    index = min(int(np.searchsorted(ends / ends[-1], CONFIDENCE)), len(order) - 1)
+    quantile = float(ratios[order][index])
     return Width(width.usual, quantile * (float(own.sum()) + _PRIOR_ROWS * whole) / (m + _PRIOR_ROWS))
 
 
@@ -132,9 +132,9 @@ def _own_errors(
     for part in np.array_split(rng.permutation(np.flatnonzero(sample.novelty.own)), _HIDDEN_PARTS):
         train = np.setdiff1d(np.arange(len(sample.y)), part)
         members = sample.at(train).members(chosen, sample.weighted[train], blend.rounds)
-        asked = sample.table.at(part)
+        held_out = sample.table.at(part)
         columns = [
-            member.predict(asked, (rounds,))[:, 0] if member is not None else np.full(len(part), np.nan)
+            member.predict(held_out, (rounds,))[:, 0] if member is not None else np.full(len(part), np.nan)
             for member, rounds in zip(members, blend.rounds, strict=True)
         ]
         said = filled(np.column_stack(columns))
@@ -144,17 +144,17 @@ def _own_errors(
 
 
 def ratio_width(
-    sample: TrainingSample, found: LeftOut, blend: Blend, settings: Words, rng: np.random.Generator
+    sample: TrainingSample, hidden: LeftOut, blend: Blend, settings: Words, rng: np.random.Generator
 ) -> Width | None:
-    """Return how wide intervals of ratios within a setting are, by pairs of rows that were hidden together.
+    """Return the width of intervals of ratios within a setting, by pairs of rows that were hidden together.
 
-    `settings`, (n,), tell which rows are of one; None if no two rows of one were hidden together.
+    `settings`, (n,), are the rows' settings. None if no two rows of a setting were hidden together.
     """
-    judged = np.flatnonzero(found.judged)
-    said = blend.picked(found.said[judged])
+    judged = np.flatnonzero(hidden.judged)
+    said = blend.picked(hidden.said[judged])
     off = said @ blend.weights - sample.y[judged]
     first, second = [], []
-    keys = np.array([f"{label} {fold}" for label, fold in zip(settings[judged], found.fold[judged], strict=True)])
+    keys = np.array([f"{label} {fold}" for label, fold in zip(settings[judged], hidden.fold[judged], strict=True)])
     order = rng.permutation(len(judged))
     order = order[np.argsort(keys[order], kind="stable")]
     alike = keys[order][1:] == keys[order][:-1]
@@ -165,8 +165,8 @@ def ratio_width(
 
 
 def _huber(off: FloatArray) -> FloatArray:
-    found: FloatArray = _HUBER**2 * (np.sqrt(1.0 + (off / _HUBER) ** 2) - 1.0)
-    return found
+    losses: FloatArray = _HUBER**2 * (np.sqrt(1.0 + (off / _HUBER) ** 2) - 1.0)
+    return losses
 
 
 def _loss(off: FloatArray, weights: FloatArray) -> float:

@@ -1,7 +1,7 @@
-"""The context of a run: what words say of the machine and of the program's installation, and what comes nearest to it.
+"""The context of a run: the words of the machine and of the program's installation, and the nearest known ones.
 
-A word that was never seen says nothing to a model. In its place stand the words of the known combinations that share
-most with what is asked; the predictions for each are averaged.
+An unseen word tells a model nothing. The words of the nearest known combinations, which share most words with the given
+one, replace it; the predictions for these are averaged.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Combination = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Replaced:
-    """A table without unseen words: its rows stand for those at `places`, (m,), of the table asked, by `weights`."""
+    """A table without unseen words: its rows stand for those at `places`, (m,), of the given table, by `weights`."""
 
     table: Table
     places: Places
@@ -27,9 +27,9 @@ class Replaced:
         """Return the averages, (count, k), of values, (m, k), for the rows that they stand for."""
         if len(values) == count:
             return values
-        found = np.zeros((count, values.shape[1]))
-        np.add.at(found, self.places, values * self.weights[:, None])
-        return found
+        averages = np.zeros((count, values.shape[1]))
+        np.add.at(averages, self.places, values * self.weights[:, None])
+        return averages
 
 
 @dataclass(frozen=True)
@@ -45,45 +45,45 @@ class Context:
         there = tuple(name for name in names if name in table.words)
         return cls(there, tuple(dict.fromkeys(zip(*(table.words[name] for name in there), strict=True))))
 
-    def unseen(self, asked: Combination) -> tuple[str, ...]:
+    def unseen(self, combination: Combination) -> tuple[str, ...]:
         """Return the names of the words that were never seen."""
-        seen = [{known[place] for known in self.known} for place in range(len(self.names))]
+        seen = [{known[index] for known in self.known} for index in range(len(self.names))]
         return tuple(
-            name for name, word, words in zip(self.names, asked, seen, strict=True) if words and word not in words
+            name for name, word, words in zip(self.names, combination, seen, strict=True) if words and word not in words
         )
 
-    def nearest(self, asked: Combination) -> tuple[Combination, ...]:
-        """Return the known combinations that share most words with what is asked."""
-        shared = [sum(a == b for a, b in zip(asked, known, strict=True)) for known in self.known]
+    def nearest(self, combination: Combination) -> tuple[Combination, ...]:
+        """Return the known combinations that share most words with a combination."""
+        shared = [sum(a == b for a, b in zip(combination, known, strict=True)) for known in self.known]
         return tuple(known for known, count in zip(self.known, shared, strict=True) if count == max(shared, default=0))
 
-    def stand_ins(self, asked: Combination) -> tuple[Combination, ...]:
-        """Return what is to be predicted instead: seen words stay, others become those of the nearest."""
-        unseen = self.unseen(asked)
+    def stand_ins(self, combination: Combination) -> tuple[Combination, ...]:
+        """Return the combinations to predict instead: seen words stay, others become those of the nearest."""
+        unseen = self.unseen(combination)
         if not unseen:
-            return (asked,)
+            return (combination,)
         others = (
-            tuple(b if name in unseen else a for name, a, b in zip(self.names, asked, known, strict=True))
-            for known in self.nearest(asked)
+            tuple(b if name in unseen else a for name, a, b in zip(self.names, combination, known, strict=True))
+            for known in self.nearest(combination)
         )
         return tuple(dict.fromkeys(others))
 
     def replaced(self, table: Table) -> Replaced:
-        """Return a table with words that were seen only."""
-        # What was known of every machine so far need not be known of this one.
+        """Return a table with seen words only."""
+        # A fact that all known machines have may be missing here.
         unset = np.full(len(table), None, dtype=object)
         codes, combinations = _distinct([table.words.get(name, unset) for name in self.names], len(table))
-        instead = [self.stand_ins(asked) for asked in combinations]
-        if all(found == (asked,) for asked, found in zip(combinations, instead, strict=True)):
+        instead = [self.stand_ins(combination) for combination in combinations]
+        if all(stand_ins == (combination,) for combination, stand_ins in zip(combinations, instead, strict=True)):
             return Replaced(table, np.arange(len(table)), np.ones(len(table)))
-        counts = np.array([len(found) for found in instead])[codes]
+        counts = np.array([len(stand_ins) for stand_ins in instead])[codes]
         places = np.repeat(np.arange(len(table)), counts)
         turns = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
         new = table.at(places)
         for at, name in enumerate(self.names):
             words = np.full((len(instead), max(map(len, instead))), None, dtype=object)
-            for row, found in enumerate(instead):
-                words[row, : len(found)] = [one[at] for one in found]
+            for row, stand_ins in enumerate(instead):
+                words[row, : len(stand_ins)] = [combination[at] for combination in stand_ins]
             new = new.with_word(name, words[codes[places], turns])
         return Replaced(new, places, 1.0 / counts[places])
 
@@ -94,8 +94,8 @@ def _distinct(columns: Sequence[Words], count: int) -> tuple[Places, list[Combin
     for column in columns:
         if (column == column[0]).all():
             continue
-        places: dict[object, int] = {}
-        own = np.array([places.setdefault(word, len(places)) for word in column], dtype=np.intp)
-        codes = np.unique(codes * len(places) + own, return_inverse=True)[1].reshape(-1)
+        numbers: dict[object, int] = {}
+        own = np.array([numbers.setdefault(word, len(numbers)) for word in column], dtype=np.intp)
+        codes = np.unique(codes * len(numbers) + own, return_inverse=True)[1].reshape(-1)
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     return codes.reshape(-1), [tuple(column[row] for column in columns) for row in first]

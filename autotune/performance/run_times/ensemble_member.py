@@ -1,4 +1,4 @@
-"""A member of the model of run times: a smooth base that extrapolates, and trees for what it leaves unexplained."""
+"""A member of the model of run times: a smooth base that extrapolates, and trees on its residuals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from autotune.performance.run_times.context import Context
 
 
 class Base(Protocol):
-    """What predicts logarithms, and tells which feature makes which difference."""
+    """A model that predicts logarithms, and tells each feature's part of a difference."""
 
     def predict(self, table: Table) -> FloatArray:
-        """Return the logarithms, (m,), that are expected; NaN where it cannot say."""
+        """Return the logarithms, (m,), that are expected; NaN where there is no prediction."""
         ...
 
     def difference(self, pair: Table) -> dict[str, float]:
@@ -32,14 +32,14 @@ Fitting = Callable[[Table, FloatArray, FloatArray, Base | None], Base | None]
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to make a base; of those of one `family` the one is taken that predicts best."""
+    """A way to fit a base; of each `family` the kind that predicts best is used."""
 
     family: str
     fitting: Fitting
 
 
 def kinds(table: Table, products: bool) -> tuple[Kind, ...]:
-    """Return the members that may be had: sums of terms where the program gives some, and a log-linear one."""
+    """Return the kinds of members: sums of costs where the program has terms, and a log-linear one."""
 
     def sums(on_effects: float) -> Kind:
         def fitting(table: Table, y: FloatArray, weights: FloatArray, start: Base | None) -> Base | None:
@@ -76,9 +76,9 @@ class EnsembleMember:
         start: Base | None = None,
         most: int = max(ROUNDS),
     ) -> "EnsembleMember | None":
-        """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None where the base cannot be.
+        """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None where the base cannot.
 
-        At `most` so many trees may be asked for.
+        `most` is the greatest number of trees that `predict` may use.
         """
         table = table.only(names)
         base = kind.fitting(table, y, weights, start)
@@ -90,22 +90,22 @@ class EnsembleMember:
         return cls(base, trees, context, names)
 
     def predict(self, table: Table, rounds: tuple[int, ...] = ROUNDS) -> FloatArray:
-        """Return the logarithms, (m, r), that are expected with so many trees; NaN where the base cannot say."""
+        """Return the expected logarithms, (m, r), with each number of trees; NaN where the base has no prediction."""
         replaced = self.context.replaced(table)
-        told = replaced.table.only(self.names)
-        base, columns = self.base.predict(told), told.columns
-        found = np.column_stack([base + self.trees.predict(columns, count) for count in rounds])
-        return replaced.average(found, len(table))
+        rows = replaced.table.only(self.names)
+        base, columns = self.base.predict(rows), rows.columns
+        logarithms = np.column_stack([base + self.trees.predict(columns, count) for count in rounds])
+        return replaced.average(logarithms, len(table))
 
     def difference(self, pair: Table, rounds: int) -> dict[str, float]:
         """Return what each feature adds to the first of two rows in one setting beyond the second."""
         replaced = self.context.replaced(pair)
         count = len(replaced.table) // 2
-        found: dict[str, float] = {}
-        for place in range(count):
-            two = replaced.table.only(self.names).at(np.array([place, place + count]))
+        differences: dict[str, float] = {}
+        for row in range(count):
+            two = replaced.table.only(self.names).at(np.array([row, row + count]))
             trees = np.diff(self.trees.contributions(two.columns, rounds), axis=0)[0]
             parts = [*self.base.difference(two).items(), *zip(self.trees.features.names, -trees, strict=True)]
             for name, part in parts:
-                found[name] = found.get(name, 0.0) + float(part) / count
-        return found
+                differences[name] = differences.get(name, 0.0) + float(part) / count
+        return differences

@@ -1,4 +1,4 @@
-"""Doubts: in which respect a setting lies outside of what was measured, in words."""
+"""Doubts: sentences on how a setting lies outside of the measurements."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,24 +21,24 @@ def doubts(rows: Sequence[Measured], setting: Setting, unseen: Sequence[str], in
 
 def doubts_of(known: Columns, cases: DesignMatrix) -> tuple[str, ...]:
     """Return the doubts about configurations, beside the parameters that are `known`, (n,) each."""
-    found = []
+    remarks = []
     for name, column in cases.configuration.items():
         there = known.get(name)
         if there is None or "O" in {there.dtype.kind, column.dtype.kind}:
             continue
         for end in (np.nanmin, np.nanmax) if not np.isnan(column).all() else ():
-            found += _number(name, float(end(column)), there)
-    return tuple(dict.fromkeys(found))
+            remarks += _number(name, float(end(column)), there)
+    return tuple(dict.fromkeys(remarks))
 
 
 def is_like_nothing(rows: Sequence[Measured], setting: Setting) -> bool:
-    """Return whether a machine is new and shares no word, and no range of numbers, with any that was measured on."""
+    """Return whether a machine is new and shares no word, and no range of numbers, with any measured machine."""
     settings = list({id(row.setting): row.setting for row in rows}.values())
-    if setting.machine in {one.machine for one in settings}:
+    if setting.machine in {other.machine for other in settings}:
         return False
     facts = {name: value for name, value in setting.machine_facts.items() if name not in _OF_PLACE}
     for name, value in facts.items():
-        values = [one.machine_facts[name] for one in settings if name in one.machine_facts]
+        values = [other.machine_facts[name] for other in settings if name in other.machine_facts]
         if not values:
             continue
         if value in values if isinstance(value, str | bool) else not _number(name, float(value), _column(values)):
@@ -47,7 +47,7 @@ def is_like_nothing(rows: Sequence[Measured], setting: Setting) -> bool:
 
 
 def _machine(settings: Sequence[Setting], setting: Setting, unseen: Sequence[str], instead: str) -> Iterator[str]:
-    machines = {one.machine: one for one in settings}
+    machines = {other.machine: other for other in settings}
     is_new = setting.machine not in machines
     nearest = f"nearest machine: {_nearest(list(machines.values()), setting)}"
     if is_new:
@@ -61,43 +61,43 @@ def _machine(settings: Sequence[Setting], setting: Setting, unseen: Sequence[str
     for name, value in setting.machine_facts.items():
         if name == "machine_nodes" or isinstance(value, str | bool):
             continue
-        values = [one.machine_facts[name] for one in settings if name in one.machine_facts]
+        values = [other.machine_facts[name] for other in settings if name in other.machine_facts]
         if values:
-            told = _number(name, float(value), _column(values))
-            yield from told if is_new else (f"{one}; {nearest}" for one in told)
+            remarks = _number(name, float(value), _column(values))
+            yield from remarks if is_new else (f"{remark}; {nearest}" for remark in remarks)
 
 
 def _workload(settings: Sequence[Setting], setting: Setting) -> Iterator[str]:
     for name, value in setting.workload_facts.items():
-        values = [one.workload_facts[name] for one in settings if name in one.workload_facts]
+        values = [other.workload_facts[name] for other in settings if name in other.workload_facts]
         if not values or name in INSTALLATION:
             continue
         if isinstance(value, str | bool):
             if value not in values:
-                yield f"no measurement with {name} {value!r} (known: {', '.join(sorted({str(one) for one in values}))})"
+                yield f"no measurement with {name} {value!r} (known: {', '.join(sorted(set(map(str, values))))})"
         else:
             yield from _number(name, float(value), _column(values))
-    shared = any(name in one.workload_facts for one in settings for name in setting.workload_facts)
-    if not shared and setting.workload not in {one.workload for one in settings}:
+    shared = any(name in other.workload_facts for other in settings for name in setting.workload_facts)
+    if not shared and setting.workload not in {other.workload for other in settings}:
         yield f"nothing was measured of the workload {setting.workload!r}, and its size cannot be compared with others'"
 
 
-def _number(name: str, asked: float, known: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[str]:
+def _number(name: str, value: float, known: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[str]:
     low, high = limits(known)
-    if low <= asked <= high:
+    if low <= value <= high:
         return []
     words = name.replace("_", " ")
-    side, end = ("more than", np.nanmax(known)) if asked > high else ("less than", np.nanmin(known))
-    return [f"no measurement with {side} {end:.6g} {words}: {asked:.6g} asked"]
+    side, end = ("more than", np.nanmax(known)) if value > high else ("less than", np.nanmin(known))
+    return [f"no measurement with {side} {end:.6g} {words}: {value:.6g} asked"]
 
 
 def _column(values: Sequence[object]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     numbers = [value if isinstance(value, int | float) else None for value in values]
-    found: np.ndarray[tuple[int], np.dtype[np.float64]] = column_of(numbers).astype(float)
-    return found
+    column: np.ndarray[tuple[int], np.dtype[np.float64]] = column_of(numbers).astype(float)
+    return column
 
 
 def _nearest(settings: Sequence[Setting], setting: Setting) -> str:
-    facts: list[Facts] = [*(one.machine_facts for one in settings), setting.machine_facts]
+    facts: list[Facts] = [*(other.machine_facts for other in settings), setting.machine_facts]
     away = squared_distances(facts)[-1, :-1]
     return settings[int(away.argmin())].machine

@@ -1,11 +1,11 @@
-"""The model of run times: what a configuration takes where it has not run, and how sure that is.
+"""The model of run times: the time of a configuration where it has not run, and how certain it is.
 
-Two members are blended: a sum of costs with unknown rates, where the program gives the terms of one, and a log-linear
-model; each with boosted trees on what it leaves unexplained. Everything that is chosen, and the width of intervals,
-follows from hiding what is as new to the rest as the setting asked is to all of it.
+Two members are blended: a sum of costs with unknown rates, where the program has such terms, and a log-linear model;
+each with boosted trees on its residuals. To choose between models, and to calibrate the width of intervals, rows are
+hidden that are as new to the other rows as the predicted setting is to all rows.
 
-Bounds enter where the model, fitted without them, predicts a value on their wrong side: as the mean beyond the bound
-that it gives (Hutter, Hoos & Leyton-Brown, 2011). Failures are left out: they say nothing of times.
+A bound counts where the model, fitted without bounds, predicts a value on its wrong side: as the mean of the predicted
+values beyond it (Hutter, Hoos & Leyton-Brown, 2011). Failures are left out: they say nothing about times.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,12 +28,12 @@ from autotune.search.gaussian_process import above_bound
 from spaces.expressions.quantities import Columns
 
 _LEAST = 6
-# More rows than these are not hidden one after the other: it would take long, and tell no more.
+# No more rows than these are hidden: more would take long and tell no more.
 _HIDDEN_FROM = 1_000
 _BLOCK = 16_384
 _GROUP = "group"
 _PLURALS = {"nodes": "numbers of nodes"}
-# A normal distribution has nine tenths within so many standard deviations.
+# Nine tenths of a normal distribution lie within this number of standard deviations.
 _DEVIATIONS = 1.6449
 
 
@@ -47,10 +47,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class RunTimes:
-    """What is expected of a program in one setting.
+    """The expected times of a program in one setting.
 
-    `doubts` say in words in which respect it lies outside of what was measured, `abstains` that this is so far outside
-    that no time should be told, `grounds` what the model was fitted on.
+    `doubts` say in which respect the setting lies outside of the measurements, `abstains` that it lies too far outside
+    to predict a time, `grounds` what the model was fitted on.
     """
 
     setting: Setting
@@ -68,7 +68,7 @@ class RunTimes:
 
     @classmethod
     def fitted(cls, measured: Sequence[Measured], rules: Sequence[str], setting: Setting) -> "RunTimes | None":
-        """Fit to what was measured of the setting's program by its metric, for a space with `rules`.
+        """Fit to the measurements of the setting's program by its metric, for a space with `rules`.
 
         None where there are fewer than six values.
         """
@@ -95,31 +95,31 @@ class RunTimes:
     def ratio(self, cases: DesignMatrix, reference: DesignMatrix) -> Estimate:
         """Return the logarithms, (n,), of the value at each case over that of the reference, one case of the setting.
 
-        What is not known of the setting as a whole cancels, so the intervals are narrower than those of both values.
+        An error that all cases of the setting share cancels, so the intervals are narrower than those of both values.
         """
         said = self._said(cases) - self._said(reference)
         apart = said.std(axis=1)
         width = self.ratio_width
-        # With nothing to calibrate by, both may be off on their own.
+        # Without pairs to calibrate by, the errors of the two count as independent.
         half = width.half(apart) if width is not None else np.sqrt(2.0) * self.width.half(apart)
         mean = said @ self.blend.weights
         return Estimate(mean, np.where(said.any(axis=1), half, 0.0))
 
     def doubts_of(self, cases: DesignMatrix) -> tuple[str, ...]:
-        """Return in words how parameters of cases lie outside of what was measured."""
+        """Return sentences on parameters of cases that lie outside of the measurements."""
         return doubts_of(self.known, cases)
 
     def explain(self, case: DesignMatrix, reference: DesignMatrix) -> list[tuple[str, float]]:
         """Return what each feature adds to the logarithm of the ratio of two cases, the largest first.
 
-        They add up to it. Of trees these are SHAP values, of sums of costs each term's part by logarithmic means.
+        They add up to it. The parts of trees are SHAP values, those of sums of costs are logarithmic means.
         """
         pair = self._read(case).joined(self._read(reference))
-        found: dict[str, float] = {}
+        effects: dict[str, float] = {}
         for member, (_, rounds), weight in zip(self.members, self.blend.picks, self.blend.weights, strict=True):
             for name, part in member.difference(pair, ROUNDS[rounds]).items() if weight else ():
-                found[name] = found.get(name, 0.0) + float(weight) * part
-        return sorted(((name, part) for name, part in found.items() if part), key=lambda item: -abs(item[1]))
+                effects[name] = effects.get(name, 0.0) + float(weight) * part
+        return sorted(((name, part) for name, part in effects.items() if part), key=lambda item: -abs(item[1]))
 
     def _said(self, cases: DesignMatrix) -> FloatArray:
         """Return what each member expects, (n, k)."""
@@ -139,7 +139,7 @@ class RunTimes:
 
 @dataclass(frozen=True)
 class _Fit:
-    """A fit on its way: the rows with values, and what was found by hiding some of them."""
+    """A fit in progress: the rows with values, and the training sample made of them."""
 
     rows: list[Measured]
     cases: DesignMatrix
@@ -156,10 +156,10 @@ class _Fit:
         cases = DesignMatrix.measured(rows)
         whole = _read(reader, rows, cases)
         words = _context_words(whole, cases)
-        asked = tuple(_word_of(setting, name) for name in words)
+        combination = tuple(_word_of(setting, name) for name in words)
         context = Context.of(whole, words)
-        unseen = context.unseen(asked)
-        instead = _told(context.names, context.nearest(asked)) if unseen else ""
+        unseen = context.unseen(combination)
+        instead = _in_words(context.names, context.nearest(combination)) if unseen else ""
         names = telling(whole, frozenset(cases.machine) - {"nodes"} - set(cases.configuration))
         if _are_told_apart(rows):
             names -= {"workload"}
@@ -182,16 +182,18 @@ class _Fit:
         return cls(rows, cases, reader, setting, sample, names | set(words), kinds(whole, not unseen), unseen, instead)
 
     def model(self, others: Sequence[Measured]) -> RunTimes:
-        """Return the model; `others` are rows without values, of which bounds are used."""
+        """Return the model; `others` are rows without values; bounds among them are used."""
         rng = np.random.default_rng(0)
         part = self._part(rng)
         hidden = left_out(part, self.kinds, rng)
         blend = blended(part, self.kinds, hidden)
         width = self._width(part, hidden, blend, rng)
-        keys = np.array(by_setting([row.setting for row in self.rows], lambda one: str(one.key)), dtype=object)
+        keys = np.array(by_setting([row.setting for row in self.rows], lambda setting: str(setting.key)), dtype=object)
         within = ratio_width(part, hidden, blend, keys[self._places(np.random.default_rng(0))], rng)
         chosen = tuple(self.kinds[kind] for kind, _ in blend.picks)
-        members = [one for one in self.sample.members(chosen, self.sample.weighted, blend.rounds) if one is not None]
+        members = [
+            member for member in self.sample.members(chosen, self.sample.weighted, blend.rounds) if member is not None
+        ]
         label = self.sample.novelty.label if _GROUP in self.sample.table.words else ""
         model = RunTimes(
             setting=self.setting,
@@ -231,7 +233,9 @@ class _Fit:
             y=np.append(self.sample.y, sign * beyond),
             weights=np.append(self.sample.weighted, runs / (runs + 1.0)),
         )
-        members = [one for one in sample.members(chosen, sample.weights, model.blend.rounds) if one is not None]
+        members = [
+            member for member in sample.members(chosen, sample.weights, model.blend.rounds) if member is not None
+        ]
         more = f"; {len(wrong)} of {len(bounds)} bounds were above what it predicted without them, and count"
         return replace(model, members=tuple(members), grounds=model.grounds + more)
 
@@ -243,7 +247,7 @@ class _Fit:
         return Width.of(np.abs(said @ blend.weights - part.y[judged]), said.std(axis=1))
 
     def _places(self, rng: np.random.Generator) -> Places:
-        """Return the rows of which some are hidden: all, or the setting's own and so many others."""
+        """Return the rows to hide some of: all, or the setting's own and as many others as are allowed."""
         n = len(self.rows)
         if n <= _HIDDEN_FROM:
             return np.arange(n)
@@ -258,7 +262,7 @@ class _Fit:
     def _grounds(self, chosen: tuple[Kind, ...], blend: Blend) -> str:
         machines = len({row.setting.machine for row in self.rows})
         distinct = {id(row.setting): row.setting for row in self.rows}.values()
-        builds = len({installation(one) for one in distinct})
+        builds = len({installation(setting) for setting in distinct})
         parts = ", ".join(
             f"{kind.family} {weight:.0%} with {ROUNDS[rounds]} trees"
             for kind, (_, rounds), weight in zip(chosen, blend.picks, blend.weights, strict=True)
@@ -287,8 +291,8 @@ def _read(reader: Reader, rows: Sequence[Measured], cases: DesignMatrix) -> Tabl
 
 
 def _context_words(table: Table, cases: DesignMatrix) -> tuple[str, ...]:
-    found = {"machine", *cases.machine, *(INSTALLATION & set(cases.workload))} - set(cases.configuration)
-    return tuple(name for name in table.words if name in found)
+    names = {"machine", *cases.machine, *(INSTALLATION & set(cases.workload))} - set(cases.configuration)
+    return tuple(name for name in table.words if name in names)
 
 
 def _are_told_apart(rows: Sequence[Measured]) -> bool:
@@ -303,9 +307,12 @@ def _word_of(setting: Setting, name: str) -> object:
     return None if value is None else str(value)
 
 
-def _told(names: tuple[str, ...], nearest: tuple[tuple[object, ...], ...]) -> str:
+def _in_words(names: tuple[str, ...], nearest: tuple[tuple[object, ...], ...]) -> str:
     shown = [name for name in names if name == "machine" or name in INSTALLATION]
-    texts = [" ".join(str(one[names.index(name)]) for name in shown if one[names.index(name)]) for one in nearest]
+    texts = [
+        " ".join(str(combination[names.index(name)]) for name in shown if combination[names.index(name)])
+        for combination in nearest
+    ]
     return " or ".join(dict.fromkeys(texts))
 
 

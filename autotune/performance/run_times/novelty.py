@@ -1,6 +1,6 @@
-"""Novelty: in which respect a setting is new; how sure a model is of it follows from hiding what is known like that.
+"""Novelty: in which respect a setting is new. Hiding known rows that are new likewise tells how certain a model is.
 
-Of several respects the first counts, the one that tells least of itself: machine, installation, workload, nodes.
+Of several respects the first counts: machine, installation, workload, nodes.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ INSTALLATION = frozenset(
 
 T = TypeVar("T")
 
-# What is known of less often than this is still new, if other values are known better.
+# A value with no more rows than this is still new, if other values have more.
 _FEW = 30
 _LEAST_OTHERS = 2
 _FINER = {
@@ -40,10 +40,10 @@ _ROW_FOLDS = 10
 
 @dataclass(frozen=True)
 class Novelty:
-    """In which `respect` a setting is new ("" if in none), and `labels` of the rows, (n,), of what is hidden together.
+    """The `respect` in which a setting is new ("" if none), and `labels` of the rows, (n,).
 
-    What is hidden `by` is the same respect, or a finer one where there are not two others to hide. `own`, (n,), are the
-    rows with the setting's own `label`.
+    Rows with the same label are hidden together, `by` the same respect, or by a finer one where that has fewer
+    than two other labels. `own`, (n,), are the rows with the setting's own `label`.
     """
 
     respect: str
@@ -53,18 +53,18 @@ class Novelty:
 
     @property
     def own(self) -> npt.NDArray[np.bool_]:
-        """Which rows are of the setting itself, in that respect."""
-        found: npt.NDArray[np.bool_] = self.labels == self.label
-        return found
+        """Which rows have the setting's own label."""
+        is_own: npt.NDArray[np.bool_] = self.labels == self.label
+        return is_own
 
 
 def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
-    """Return in which respect `setting` is new beside the `settings` of what was measured, (n,)."""
+    """Return in which respect `setting` is new beside the measured `settings`, (n,)."""
     respects = [*_respects(settings, setting), ("setting", _whole)]
     new = next((name for name, label in respects if _is_new(label(setting), by_setting(settings, label))), "setting")
     names = [name for name, _ in respects]
-    # Of one machine alone nobody learns how machines differ; how its builds or settings do says more than its runs.
-    finer = [one for one in respects if one[0] in _FINER.get(new, ())]
+    # One machine alone does not show how machines differ; its builds or settings show more than its runs do.
+    finer = [respect for respect in respects if respect[0] in _FINER.get(new, ())]
     by, label = next(
         (
             (name, label)
@@ -73,14 +73,14 @@ def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
         ),
         ("setting", _whole),
     )
-    labels = np.array([str(one) for one in by_setting(settings, label)], dtype=object)
+    labels = np.array([str(value) for value in by_setting(settings, label)], dtype=object)
     return Novelty("" if new == "setting" else new, by, labels, str(label(setting)))
 
 
 def folds(labels: Words, own: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.NDArray[np.intp]:
     """Return the fold of each row, (n,): whole labels together, the largest first, each to the emptiest fold.
 
-    Where nothing but one label could be hidden, rows are: as many folds as ten.
+    Where only one label could be hidden, single rows are, in up to ten folds.
     """
     counts = Counter(labels[~own].tolist())
     if len(counts) < 2:
@@ -93,17 +93,17 @@ def folds(labels: Words, own: npt.NDArray[np.bool_], rng: np.random.Generator) -
     return np.array([fold.get(label, -1) for label in labels], dtype=np.intp)
 
 
-def inside(train: Sequence[FloatArray], asked: Sequence[FloatArray]) -> npt.NDArray[np.bool_]:
-    """Return which rows, (m,), have no number outside of half the least to twice the greatest known."""
-    found = np.ones(len(asked[0]) if asked else 0, dtype=bool)
-    for known, column in zip(train, asked, strict=True):
+def inside(train: Sequence[FloatArray], columns: Sequence[FloatArray]) -> npt.NDArray[np.bool_]:
+    """Return which rows, (m,), have all numbers between half the least and twice the greatest known."""
+    is_inside = np.ones(len(columns[0]) if columns else 0, dtype=bool)
+    for known, column in zip(train, columns, strict=True):
         low, high = limits(known)
-        found &= np.isnan(column) | ((column >= low) & (column <= high))
-    return found
+        is_inside &= np.isnan(column) | ((column >= low) & (column <= high))
+    return is_inside
 
 
 def limits(known: FloatArray) -> tuple[float, float]:
-    """Return between which numbers a model may be asked: half the least, twice the greatest known."""
+    """Return the range where a model may predict: half the least to twice the greatest known number."""
     there = known[~np.isnan(known)]
     if len(there) == 0:
         return -np.inf, np.inf
@@ -112,31 +112,31 @@ def limits(known: FloatArray) -> tuple[float, float]:
 
 
 def by_setting(settings: Sequence[Setting], label: Callable[[Setting], T]) -> list[T]:
-    """Return the label of each of `settings`, (n,), of which most are the same few objects."""
-    found = {id(one): label(one) for one in {id(one): one for one in settings}.values()}
-    return [found[id(one)] for one in settings]
+    """Return the label of each of `settings`, (n,); most are the same few objects."""
+    labels = {id(setting): label(setting) for setting in {id(setting): setting for setting in settings}.values()}
+    return [labels[id(setting)] for setting in settings]
 
 
 Label = Callable[[Setting], Hashable]
 
 
 def _respects(settings: Sequence[Setting], setting: Setting) -> Iterator[tuple[str, Label]]:
-    yield "machine", lambda one: one.machine
-    yield "installation", lambda one: (one.machine, installation(one))
+    yield "machine", lambda other: other.machine
+    yield "installation", lambda other: (other.machine, installation(other))
     facts = _new_facts(settings, setting)
-    # By what is new of it: another cut-off is to be learnt from other cut-offs, whatever the k-points.
+    # By its new facts only: a new cut-off is learnt from other cut-offs, whatever the k-points.
     if facts:
-        yield "workload", lambda one: tuple((name, one.workload_facts.get(name)) for name in facts)
+        yield "workload", lambda other: tuple((name, other.workload_facts.get(name)) for name in facts)
     else:
-        yield "workload", lambda one: one.workload
-    if setting.nodes in {one.nodes for one in settings}:
-        yield "nodes", lambda one: (one.machine, one.nodes)
+        yield "workload", lambda other: other.workload
+    if setting.nodes in {other.nodes for other in settings}:
+        yield "nodes", lambda other: (other.machine, other.nodes)
     else:
-        yield "nodes", lambda one: one.nodes
+        yield "nodes", lambda other: other.nodes
 
 
 def installation(setting: Setting) -> tuple[tuple[str, object], ...]:
-    """Return what is known of how the program was built."""
+    """Return the known facts of the program's build."""
     facts = {**setting.machine_facts, **setting.workload_facts}
     return tuple((name, facts[name]) for name in sorted(INSTALLATION & set(facts)))
 
@@ -144,7 +144,7 @@ def installation(setting: Setting) -> tuple[tuple[str, object], ...]:
 def _new_facts(settings: Sequence[Setting], setting: Setting) -> tuple[str, ...]:
     names = []
     for name, value in setting.workload_facts.items():
-        values = [one.workload_facts.get(name) for one in settings]
+        values = [other.workload_facts.get(name) for other in settings]
         if name not in INSTALLATION and len(set(values) - {value}) >= _LEAST_OTHERS and _is_new(value, values):
             names.append(name)
     return tuple(names)

@@ -1,4 +1,4 @@
-"""Samples: what a model of run times is fitted to, and what it would have said of parts had they been hidden."""
+"""Samples: the rows that a model of run times is fitted to, and its predictions for hidden rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from autotune.performance.run_times.context import Context
 from autotune.performance.run_times.ensemble_member import Base, EnsembleMember, Kind
 from autotune.performance.run_times.novelty import Novelty, folds, inside
 
-# From so many rows of its own on a setting counts more, and may differ from all others.
+# With this number of rows of its own, a setting counts more, and may differ from all others.
 ENOUGH = 10
 _MORE = 3.0
 _LEAST_ROWS, _LEAST_SHARE = 6, 0.15
@@ -21,11 +21,11 @@ _LEAST_ROWS, _LEAST_SHARE = 6, 0.15
 
 @dataclass(frozen=True)
 class TrainingSample:
-    """Logarithms `y`, (n,), of values at the rows of a table, with weights, (n,), and what is new of the setting asked.
+    """Logarithms `y`, (n,), of values at the rows of a table, with weights, (n,), and the novelty of the setting.
 
     `names` are those of the columns to learn from, `context` of the words of machines and installations. `numbers`,
-    (n,) each, are those that a model may not be asked far outside of, `kinds_of_work`, (n,) each, the words of the
-    workload, which it must have seen.
+    (n,) each, limit the range where a model may predict; `kinds_of_work`, (n,) each, are the words of the workload,
+    which a model must have seen.
     """
 
     table: Table
@@ -44,7 +44,7 @@ class TrainingSample:
 
     @property
     def is_known_a_little(self) -> bool:
-        """Whether there are rows enough of the setting itself to count more than others."""
+        """Whether the setting has enough rows of its own for them to count more than others."""
         return self.few >= ENOUGH and not self.novelty.own.all()
 
     @property
@@ -67,47 +67,47 @@ class TrainingSample:
     def members(
         self, kinds: Sequence[Kind], weights: FloatArray, rounds: Sequence[int] | None = None
     ) -> list[EnsembleMember | None]:
-        """Fit a member of each kind, with so many trees; of one family each starts from the one before."""
+        """Fit a member of each kind, with `rounds` trees; each starts from the member before it."""
         context = Context.of(self.table, self.context)
-        found: list[EnsembleMember | None] = []
+        members: list[EnsembleMember | None] = []
         start: Base | None = None
         for kind, most in zip(kinds, rounds or [max(ROUNDS)] * len(kinds), strict=True):
             member = EnsembleMember.fitted(kind, self.table, self.y, weights, context, self.names, start, most)
             start = member.base if member is not None else start
-            found.append(member)
-        return found
+            members.append(member)
+        return members
 
-    def answered(self, train: Places, asked: Places) -> npt.NDArray[np.bool_]:
-        """Return which of the rows `asked`, (m,), a model of `train` would answer without doubts."""
+    def answered(self, train: Places, test: Places) -> npt.NDArray[np.bool_]:
+        """Return which of the rows `test`, (m,), a model of `train` would predict without doubts."""
         numbers = [np.ones(len(self.y)), *self.numbers]
-        found = inside([column[train] for column in numbers], [column[asked] for column in numbers])
+        answerable = inside([column[train] for column in numbers], [column[test] for column in numbers])
         for column in self.kinds_of_work:
             words = set(column[train].tolist())
-            found[[word not in words for word in column[asked]]] = False
-        return found
+            answerable[[word not in words for word in column[test]]] = False
+        return answerable
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What members said of rows when they were hidden: (n, kinds, rounds), NaN where none was asked; by fold, (n,)."""
+    """The members' predictions for hidden rows: (n, kinds, rounds), NaN where there is none; by fold, (n,)."""
 
     said: FloatArray
     fold: npt.NDArray[np.intp]
 
     @property
     def judged(self) -> npt.NDArray[np.bool_]:
-        """Which rows were asked about, (n,)."""
-        found: npt.NDArray[np.bool_] = np.any(~np.isnan(self.said), axis=(1, 2))
-        return found
+        """Which rows have a prediction, (n,)."""
+        is_judged: npt.NDArray[np.bool_] = np.any(~np.isnan(self.said), axis=(1, 2))
+        return is_judged
 
 
 def left_out(
     sample: TrainingSample, kinds: Sequence[Kind], rng: np.random.Generator, only_inside: bool = True
 ) -> LeftOut:
-    """Return what members say of hidden rows, which are as far from the others as the setting asked is from all.
+    """Return members' predictions for hidden rows, which are as new to the others as the setting is to all.
 
     Each hidden label keeps as many rows as the setting has of its own, or half of its rows. With `only_inside`, rows
-    that would meet doubts are not asked about; if none is left, all are, and single rows where labels are too large.
+    that would meet doubts are not predicted; if no row is left, all are, and single rows where labels are too large.
     """
     n = len(sample.y)
     fold = folds(sample.novelty.labels, sample.novelty.own, rng)
@@ -116,35 +116,35 @@ def left_out(
     for out in range(int(fold.max()) + 1):
         hidden = np.flatnonzero(fold == out)
         kept = _kept(sample.novelty.labels, hidden, few, rng)
-        asked = np.setdiff1d(hidden, kept)
-        train = np.setdiff1d(np.arange(n), asked)
-        if only_inside and len(asked):
-            asked = asked[sample.answered(train, asked)]
-        if len(asked) == 0 or len(train) < max(min(_LEAST_ROWS, n - 1), _LEAST_SHARE * n):
+        test = np.setdiff1d(hidden, kept)
+        train = np.setdiff1d(np.arange(n), test)
+        if only_inside and len(test):
+            test = test[sample.answered(train, test)]
+        if len(test) == 0 or len(train) < max(min(_LEAST_ROWS, n - 1), _LEAST_SHARE * n):
             continue
         weights = sample.weighted
         weights[kept] *= _MORE if sample.is_known_a_little else 1.0
-        table = sample.table.at(asked)
-        for place, member in enumerate(sample.at(train).members(kinds, weights[train])):
+        table = sample.table.at(test)
+        for index, member in enumerate(sample.at(train).members(kinds, weights[train])):
             if member is not None:
-                said[asked, place] = member.predict(table)
-    found = LeftOut(said, fold)
-    if found.judged.any():
-        return found
+                said[test, index] = member.predict(table)
+    answers = LeftOut(said, fold)
+    if answers.judged.any():
+        return answers
     if only_inside:
         return left_out(sample, kinds, rng, False)
     if len(set(sample.novelty.labels.tolist())) > 1:
-        # Too much would be hidden at once: single rows have to do.
+        # Whole labels are too large to hide: hide single rows.
         alone = replace(sample.novelty, labels=np.full(n, "", dtype=object), label="")
         return left_out(replace(sample, novelty=alone), kinds, rng, False)
-    return found
+    return answers
 
 
 def _kept(labels: Words, hidden: Places, few: int, rng: np.random.Generator) -> Places:
     if few == 0:
         return np.zeros(0, dtype=np.intp)
-    found = []
+    kept = []
     for label in dict.fromkeys(labels[hidden].tolist()):
         rows = rng.permutation(hidden[labels[hidden] == label])
-        found.append(rows[: min(few, len(rows) // 2)])
-    return np.concatenate(found)
+        kept.append(rows[: min(few, len(rows) // 2)])
+    return np.concatenate(kept)

@@ -1,1 +1,1 @@
-"""Transfer: which configurations should be best on a machine, by what others gave on the same space."""
+"""Transfer: which configurations should be best on a machine, by measurements of the same space on others."""

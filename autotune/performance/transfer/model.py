@@ -1,7 +1,7 @@
-"""Transfer: which configurations of a space should be best on a machine, by what the same space gave on others.
+"""Transfer: which configurations of a space should be best on a machine, by measurements of it on other machines.
 
-No time is predicted, only how near a configuration comes to the best. How sure that is follows from doing the same for
-each machine that is known, as if it were not.
+No time is predicted, only how near a configuration comes to the best. Each known machine is predicted without its own
+data, too, which tells how certain a prediction is.
 """
 
 from collections.abc import Sequence
@@ -20,24 +20,24 @@ from autotune.records.measurement import Setting
 from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
-# A stack learns from so many configurations at most, with all that are among the best somewhere.
+# The most configurations that a stack learns from; the best of each machine are among them.
 _LEARNT = 6_000
 _BEST_SHARE = 0.15
-# Proposals are chosen among so many: what is expected to be best, and what was best on each machine.
+# Proposals are chosen among this number: the best that are expected, and the best on each machine.
 _CHOSEN_FROM = 250
 _LEAST = 0.05
-# With fewer machines there is nothing to learn how they differ from.
+# With fewer machines a stack cannot learn how they differ.
 _STACKED = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Transfer:
-    """What is expected on a machine of configurations, `rows` (n, p).
+    """The expected efficiencies of configurations, `rows` (n, p), on a machine.
 
     The first of them is the default. `expected` are efficiencies, (n,); `surprises`, (m, n), how far m known machines
-    were from what was expected of them without their data; `proposals` are places, the best first. `gains` are the
-    logarithms of the speed-ups over the default that the first proposal for each known machine had, made likewise. It
-    `is_floored` where the default was too bad somewhere to tell how bad.
+    were from their expected efficiencies without their data; `proposals` are indices of rows, the best first. `gains`
+    are the logarithms of the speed-ups over the default of the first proposal for each known machine, made likewise.
+    `is_floored`: on some machine the default was slower than the floor of efficiency, so by how much is unknown.
     """
 
     rows: Indices
@@ -47,27 +47,27 @@ class Transfer:
     gains: FloatArray
     is_floored: bool
 
-    def speed_up(self, place: int) -> Interval | None:
-        """Return the speed-up of a configuration over the default; None with less than two machines to judge by.
+    def speed_up(self, index: int) -> Interval | None:
+        """Return the speed-up of a configuration over the default; None with fewer than two known machines.
 
-        Its ends are those that as large surprises as on the known machines would make of it, and what the first
-        proposals reached there: a new machine lies between the ends of m others in a share (m - 1) / (m + 1) of cases.
+        The ends of its interval assume surprises as large as on the known machines, and include the gains of the first
+        proposals there: a new machine lies between the ends of m others in a share (m - 1) / (m + 1) of cases.
         """
         m = len(self.surprises)
         if m < 2:
             return None
-        surprised = self.expected[[place, 0]] + self.surprises[:, [place, 0]]
+        surprised = self.expected[[index, 0]] + self.surprises[:, [index, 0]]
         logs = np.log(np.clip(surprised, _LEAST, 1.0))
         seen = logs[:, 0] - logs[:, 1]
-        value = float(np.log(self.expected[place] / self.expected[0]))
-        ends = np.concatenate([seen, self.gains]) if place in self.proposals[:1] else seen
+        value = float(np.log(self.expected[index] / self.expected[0]))
+        ends = np.concatenate([seen, self.gains]) if index in self.proposals[:1] else seen
         low, high = min(value, float(ends.min())), max(value, float(ends.max()))
         return Interval(float(np.exp(value)), float(np.exp(low)), float(np.exp(high)), (m - 1) / (m + 1))
 
 
-def transfer(space: Space, setting: Setting, found: Sequence[Source], rows: Indices, count: int) -> Transfer:
-    """Return what at least one source says of `rows`, (n, p), of which the first is the default configuration."""
-    evidence = _evidence(space, setting, found, rows)
+def transfer(space: Space, setting: Setting, sources: Sequence[Source], rows: Indices, count: int) -> Transfer:
+    """Return the transfer from at least one source to `rows`, (n, p), the first being the default configuration."""
+    evidence = _evidence(space, setting, sources, rows)
     known = np.flatnonzero(_known(evidence))
     learnt = evidence.at(_worth_learning(evidence, known))
     expected, surprises, gains = _judged(evidence, learnt)
@@ -78,21 +78,21 @@ def transfer(space: Space, setting: Setting, found: Sequence[Source], rows: Indi
     if len(chosen) and expected[chosen].max() > expected[0]:
         rng = np.random.default_rng(0)
         picked = portfolio(expected[chosen], surprises[:, chosen], evidence.traits[chosen], count, rng)
-    proposals = tuple(int(chosen[place]) for place in picked)
+    proposals = tuple(int(chosen[index]) for index in picked)
     floored = bool((evidence.whole[:, 0] <= np.log(FLOOR)).any())
     return Transfer(rows, expected, surprises, proposals, gains, floored)
 
 
-def _evidence(space: Space, setting: Setting, found: Sequence[Source], rows: Indices) -> StackEvidence:
-    known = np.array([one.measured_at(rows) for one in found])
-    smooth = np.array([one.smooth_at(rows) for one in found])
-    facts = [*(one.setting.machine_facts for one in found), setting.machine_facts]
+def _evidence(space: Space, setting: Setting, sources: Sequence[Source], rows: Indices) -> StackEvidence:
+    known = np.array([source.measured_at(rows) for source in sources])
+    smooth = np.array([source.smooth_at(rows) for source in sources])
+    facts = [*(source.setting.machine_facts for source in sources), setting.machine_facts]
     whole = np.where(np.isnan(known), smooth, known)
     return StackEvidence(known, whole, smooth, squared_distances(facts), vendors(facts), space.traits_of(rows))
 
 
 def _judged(evidence: StackEvidence, learnt: StackEvidence) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the efficiencies that are expected, (n,), the surprises of known machines, (m, n), and the gains there."""
+    """Return the expected efficiencies, (n,), the surprises of known machines, (m, n), and the gains there."""
     m = len(evidence.whole)
     true = np.exp(evidence.whole)
     if m < _STACKED:
@@ -104,13 +104,13 @@ def _judged(evidence: StackEvidence, learnt: StackEvidence) -> tuple[FloatArray,
     expected = Stack.fitted(learnt, range(m)).predict(evidence, m)
     left_out = []
     for out in range(m):
-        others = [place for place in range(m) if place != out]
+        others = [machine for machine in range(m) if machine != out]
         left_out.append(Stack.fitted(learnt, others).predict(evidence, out))
     return expected, true - np.array(left_out), _gains(true, np.array(left_out))
 
 
 def _gains(true: FloatArray, guessed: FloatArray) -> FloatArray:
-    """Return the logarithms of the speed-ups, (m,), that following the guesses would have had over the default."""
+    """Return the logarithms of the speed-ups, (m,), of the best guess for each machine over the default."""
     first = guessed.argmax(axis=1)
     gains: FloatArray = np.log(true[np.arange(len(first)), first] / true[:, 0])
     return gains

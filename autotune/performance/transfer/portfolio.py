@@ -1,8 +1,8 @@
-"""Portfolio: a few configurations of which the best should be good, on whatever machine of the plausible ones it is.
+"""Portfolio: a few configurations; on any plausible machine, the best of them should be good.
 
-What is not known of a machine is drawn many times: a mixture of how the known machines differed from what was expected
-of them, and something smooth over the space. Each configuration is chosen for what it adds to those before it, a
-greedy choice that is within 1 - 1/e of the best set (Nemhauser, Wolsey & Fisher 1978).
+The unknown efficiencies of a machine are drawn many times: a mixture of the differences of known machines from their
+expected efficiencies, and a smooth function of the space. Each configuration is chosen for its gain over those
+chosen before, a greedy choice that is within 1 - 1/e of the best set (Nemhauser, Wolsey & Fisher 1978).
 """
 
 import numpy as np
@@ -12,24 +12,24 @@ from autotune.performance.regression.features import FloatArray
 from autotune.search.gaussian_process import correlation
 
 _SCENARIOS = 1_500
-# The share of the known machines' surprises that another one may bring, and what is added to it, in efficiency.
+# The share of the known machines' surprises in a scenario, and the size of the smooth part, in efficiency.
 _SHARE = 0.5
 _NOISE = 0.1
 _LENGTH = 1.0
 _JITTER = 1e-6
-# What adds nothing to those chosen before is told apart by how good it is itself.
+# Configurations that add nothing to those chosen before are ranked by their own efficiency.
 _TIE_BREAK = 1e-6
 
 
 def portfolio(
     expected: FloatArray, surprises: FloatArray, traits: FloatArray, count: int, rng: np.random.Generator
 ) -> list[int]:
-    """Return the places of `count` of c configurations, the best first.
+    """Return the indices of `count` of c configurations, the best first.
 
     Args:
         expected: the efficiency that is expected of each, (c,).
-        surprises: how far m known machines were from what was expected of them without their data, (m, c).
-        traits: what tells configurations apart, (c, d).
+        surprises: how far m known machines were from their expected efficiencies without their data, (m, c).
+        traits: the traits of the configurations, (c, d).
         count: how many to choose.
         rng: draws the scenarios.
     """
@@ -38,7 +38,7 @@ def portfolio(
     covariance = correlation(traits, traits, np.full(traits.shape[1], _LENGTH)) + _JITTER * np.eye(c)
     smooth = rng.standard_normal((_SCENARIOS, c)) @ np.linalg.cholesky(covariance).T
     drawn = np.maximum(expected + _SHARE * mixed + _NOISE * smooth, 0.0)
-    # Efficiency is relative to what is best in that scenario.
+    # Efficiency is relative to the best configuration of the scenario.
     drawn /= np.maximum(drawn.max(axis=1, keepdims=True), 1e-9)
     return _greedy(drawn, min(count, c))
 

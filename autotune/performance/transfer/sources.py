@@ -1,7 +1,8 @@
-"""Sources: what settings elsewhere tell of the configurations of one space.
+"""Sources: the measurements of one space in other settings.
 
-All is on the scale of efficiency, the best value of a setting over a configuration's: it compares configurations where
-times differ by the size of the machine. What is slower than a tenth of the best is all alike, and so is what fails.
+They are on the scale of efficiency, the best value of a setting over a configuration's: it compares configurations
+where times differ by the size of the machine. All that are slower than a tenth of the best count alike, and so do
+failures.
 """
 
 from collections import defaultdict
@@ -18,9 +19,9 @@ from spaces import Configuration, Space
 from spaces.valid_set.valid_set import Indices
 
 FLOOR = 0.1
-"""The least efficiency that is told from others."""
+"""The least efficiency: lower ones count as this."""
 
-# From fewer configurations nobody can say what the others would do.
+# Fewer configurations are too few to predict the others.
 _LEAST = 20
 _SMOOTHER = {
     "max_depth": 6,
@@ -44,31 +45,33 @@ class Source:
     logs: FloatArray
 
     def at(self, rows: Indices) -> FloatArray:
-        """Return the logarithms of efficiency at value indexes (m, p): measured where that was done, else smoothed."""
+        """Return the logarithms of efficiency at value indexes (m, p): measured where possible, else smoothed."""
         keys = [row.tobytes() for row in np.ascontiguousarray(rows)]
-        new = [place for place, key in enumerate(keys) if key not in self._told]
+        new = [index for index, key in enumerate(keys) if key not in self._known_logs]
         if new:
-            self._told.update(zip([keys[place] for place in new], self.smooth_at(rows[new]).tolist(), strict=True))
-        return np.array([self._told[key] for key in keys])
+            self._known_logs.update(
+                zip([keys[index] for index in new], self.smooth_at(rows[new]).tolist(), strict=True)
+            )
+        return np.array([self._known_logs[key] for key in keys])
 
     def measured_at(self, rows: Indices) -> FloatArray:
         """Return the measured logarithms of efficiency at value indexes (m, p), NaN where nothing was measured."""
-        return np.array([self._places.get(row.tobytes(), np.nan) for row in np.ascontiguousarray(rows)])
+        return np.array([self._measured_logs.get(row.tobytes(), np.nan) for row in np.ascontiguousarray(rows)])
 
     def smooth_at(self, rows: Indices) -> FloatArray:
-        """Return what trees that were fitted to the measurements say at value indexes (m, p)."""
-        told = self._smoother.predict(xgboost.DMatrix(self.space.traits_of(rows)))
-        smooth: FloatArray = np.clip(told.astype(float), np.log(FLOOR), 0.0)
+        """Return the predictions, at value indexes (m, p), of trees that were fitted to the measurements."""
+        predicted = self._smoother.predict(xgboost.DMatrix(self.space.traits_of(rows)))
+        smooth: FloatArray = np.clip(predicted.astype(float), np.log(FLOOR), 0.0)
         return smooth
 
     @cached_property
-    def _places(self) -> dict[bytes, float]:
+    def _measured_logs(self) -> dict[bytes, float]:
         return dict(zip([row.tobytes() for row in self.rows], self.logs.tolist(), strict=True))
 
     @cached_property
-    def _told(self) -> dict[bytes, float]:
-        # A search asks about the same configurations again and again.
-        return dict(self._places)
+    def _known_logs(self) -> dict[bytes, float]:
+        # A search evaluates the same configurations again and again.
+        return dict(self._measured_logs)
 
     @cached_property
     def _smoother(self) -> xgboost.Booster:
@@ -78,38 +81,44 @@ class Source:
 def sources(space: Space, setting: Setting, measured: Sequence[Measured]) -> list[Source]:
     """Return the settings that measured enough configurations of `space`, by the metric of `setting`.
 
-    Whether what was measured in the setting itself counts is for the caller to say.
+    The caller decides whether `measured` includes the setting itself.
     """
     by_key: dict[tuple[str, ...], list[Measured]] = defaultdict(list)
-    for one in measured:
-        same = one.setting.program == setting.program and one.setting.metric.compares_with(setting.metric)
+    for measurement in measured:
+        same = measurement.setting.program == setting.program and measurement.setting.metric.compares_with(
+            setting.metric
+        )
         if same:
-            by_key[one.setting.key].append(one)
-    found = (_source(space, rows) for rows in by_key.values())
-    return [one for one in found if one is not None]
+            by_key[measurement.setting.key].append(measurement)
+    candidates = (_source(space, rows) for rows in by_key.values())
+    return [source for source in candidates if source is not None]
 
 
 def _source(space: Space, measured: Sequence[Measured]) -> Source | None:
-    rows, fits = space.fitting(_adapted(space, [one.configuration for one in measured]))
-    known = [one for one, fit in zip(measured, fits, strict=True) if fit]
+    rows, fits = space.fitting(_adapted(space, [measurement.configuration for measurement in measured]))
+    known = [measurement for measurement, fit in zip(measured, fits, strict=True) if fit]
     metric = measured[0].setting.metric
-    costs = [metric.cost(np.log(one.value)) for one in known if one.value is not None and one.value > 0.0]
+    costs = [
+        metric.cost(np.log(measurement.value))
+        for measurement in known
+        if measurement.value is not None and measurement.value > 0.0
+    ]
     if len(costs) < _LEAST:
         return None
-    logs = np.array([_log_efficiency(one, min(costs)) for one in known])
+    logs = np.array([_log_efficiency(measurement, min(costs)) for measurement in known])
     unique: Indices
     unique, first = np.unique(rows[fits], axis=0, return_index=True)
-    told = ~np.isnan(logs[first])
-    return Source(measured[0].setting, space, np.ascontiguousarray(unique[told]), logs[first][told])
+    usable = ~np.isnan(logs[first])
+    return Source(measured[0].setting, space, np.ascontiguousarray(unique[usable]), logs[first][usable])
 
 
-def _log_efficiency(one: Measured, best: float) -> float:
-    """Return the logarithm of efficiency; of a bound the most that it can be, which is NaN if that tells nothing."""
-    metric, floor = one.setting.metric, float(np.log(FLOOR))
-    if one.value is not None and one.value > 0.0:
-        return max(best - metric.cost(float(np.log(one.value))), floor)
-    if one.bound is not None and one.bound > 0.0:
-        most = best - metric.cost(float(np.log(one.bound)))
+def _log_efficiency(measurement: Measured, best: float) -> float:
+    """Return the logarithm of efficiency; of a bound the greatest possible one, or NaN if it excludes nothing."""
+    metric, floor = measurement.setting.metric, float(np.log(FLOOR))
+    if measurement.value is not None and measurement.value > 0.0:
+        return max(best - metric.cost(float(np.log(measurement.value))), floor)
+    if measurement.bound is not None and measurement.bound > 0.0:
+        most = best - metric.cost(float(np.log(measurement.bound)))
         return max(most, floor) if most < 0.0 else np.nan
     return floor
 
@@ -117,8 +126,7 @@ def _log_efficiency(one: Measured, best: float) -> float:
 def _adapted(space: Space, configurations: Sequence[Configuration]) -> list[Configuration]:
     """Return configurations in the terms of `space`.
 
-    A parameter that the space does not have and that never changed there is left out; one that nobody set there has its
-    default.
+    A parameter that the space lacks and that never varied is left out; one that was never set has its default.
     """
     values: dict[str, set[object]] = defaultdict(set)
     counts: dict[str, int] = defaultdict(int)
@@ -132,4 +140,7 @@ def _adapted(space: Space, configurations: Sequence[Configuration]) -> list[Conf
     missing = {name: value for name, value in space.default().items() if name not in values}
     if not idle and not missing:
         return list(configurations)
-    return [{**missing, **{name: value for name, value in one.items() if name not in idle}} for one in configurations]
+    return [
+        {**missing, **{name: value for name, value in configuration.items() if name not in idle}}
+        for configuration in configurations
+    ]

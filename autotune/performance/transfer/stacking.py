@@ -1,7 +1,7 @@
-"""Stacking: how well a configuration should do on a machine, given what other machines say of it.
+"""Stacking: the expected efficiency of a configuration on a machine, by its efficiencies on other machines.
 
-XGBoost learns it by leaving each machine out in turn: from statistics of what the others say, which it may only trust
-(they enter monotonically), and from the traits of the configuration. Stacked generalisation: Wolpert (1992).
+XGBoost learns it by leaving each machine out in turn: from statistics of the others' efficiencies, which enter
+monotonically, and from the traits of the configuration. Stacked generalisation: Wolpert (1992).
 """
 
 from collections.abc import Sequence
@@ -23,20 +23,20 @@ _SETTINGS = {
     "nthread": 1,
     "verbosity": 0,
 }
-# The least weight of a leaf: of a few dozen configurations every one tells something.
+# The least weight of a leaf: with a few dozen configurations each of them counts.
 _ROWS_OF_A_LEAF, _LARGEST_LEAF = 1_000, 20.0
 _LEAST_EFFICIENCY = 0.05
-# Trees are steps: what is equal to them is told apart by the mean over machines.
+# Trees are steps: configurations with equal predictions are ranked by the mean over machines.
 _TIE_BREAK = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class StackEvidence:
-    """What m machines say of n configurations, as logarithms of efficiency.
+    """The logarithms of efficiency of n configurations on m machines.
 
-    `known`, (m, n), is NaN where nothing was measured; `whole`, (m, n), has there what is in `smooth`, (m, n). `near`,
-    (m + 1, m + 1), are squared distances between machines, the last being the one that is asked about; `vendors` are
-    m + 1 words; `traits`, (n, d), are those of the configurations.
+    `known`, (m, n), is NaN where nothing was measured; `whole`, (m, n), has the values of `smooth`, (m, n), there.
+    `near`, (m + 1, m + 1), are squared distances between machines, the last being the machine to predict; `vendors`
+    are m + 1 words; `traits`, (n, d), are those of the configurations.
     """
 
     known: FloatArray
@@ -47,7 +47,7 @@ class StackEvidence:
     traits: FloatArray
 
     def at(self, places: npt.NDArray[np.intp]) -> "StackEvidence":
-        """Return the same of some of the configurations."""
+        """Return the evidence of some of the configurations."""
         return StackEvidence(
             self.known[:, places],
             self.whole[:, places],
@@ -60,7 +60,7 @@ class StackEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Trees that were fitted on what `sources`, places of machines, say of one another."""
+    """Trees that predict each of the `sources`, indices of machines, from the others."""
 
     sources: tuple[int, ...]
     boosters: tuple[xgboost.Booster, ...]
@@ -71,13 +71,13 @@ class Stack:
         xs, ys, weights = [], [], []
         for source in sources:
             others = [other for other in sources if other != source]
-            told = _statistics(evidence, others, source)
+            statistics = _statistics(evidence, others, source)
             there = ~np.isnan(evidence.known[source])
             logs = evidence.known[source][there]
-            xs.append(np.column_stack([told, evidence.traits])[there])
+            xs.append(np.column_stack([statistics, evidence.traits])[there])
             ys.append(np.exp(logs))
-            # What is good somewhere matters: either on the machine, or by what the others say.
-            weights.append(np.exp(np.maximum(logs, told[there, 0])))
+            # Good configurations matter most: good on the machine itself, or on the others.
+            weights.append(np.exp(np.maximum(logs, statistics[there, 0])))
         data = xgboost.DMatrix(np.concatenate(xs), np.concatenate(ys), weight=np.concatenate(weights))
         count = xs[0].shape[1] - evidence.traits.shape[1]
         rising = (*[1] * count, *[0] * evidence.traits.shape[1])
@@ -87,21 +87,21 @@ class Stack:
         return cls(tuple(sources), tuple(boosters))
 
     def predict(self, evidence: StackEvidence, target: int) -> FloatArray:
-        """Return the efficiency, (n,), that is expected on the machine at place `target`."""
-        told = _statistics(evidence, self.sources, target)
-        x = xgboost.DMatrix(np.column_stack([told, evidence.traits]))
-        found = np.mean([booster.predict(x) for booster in self.boosters], axis=0).astype(float)
-        efficiency: FloatArray = np.clip(found + _TIE_BREAK * told[:, 0], _LEAST_EFFICIENCY, 1.0)
+        """Return the expected efficiencies, (n,), on the machine with index `target`."""
+        statistics = _statistics(evidence, self.sources, target)
+        x = xgboost.DMatrix(np.column_stack([statistics, evidence.traits]))
+        predicted = np.mean([booster.predict(x) for booster in self.boosters], axis=0).astype(float)
+        efficiency: FloatArray = np.clip(predicted + _TIE_BREAK * statistics[:, 0], _LEAST_EFFICIENCY, 1.0)
         return efficiency
 
 
 def _statistics(evidence: StackEvidence, sources: Sequence[int], target: int) -> FloatArray:
-    """Return what machines say of each configuration, (n, 12): columns in which more is better."""
+    """Return statistics of each configuration over machines, (n, 12): columns in which more is better."""
     whole, smooth = evidence.whole[list(sources)], evidence.smooth[list(sources)]
     weights = np.exp(-evidence.near[target, list(sources)] / 2.0)
     weights /= weights.sum()
     vendor = evidence.vendors[target]
-    alike = [place for place, source in enumerate(sources) if evidence.vendors[source] == vendor]
+    alike = [index for index, source in enumerate(sources) if evidence.vendors[source] == vendor]
     alike = alike or list(range(len(sources)))
     ordered = np.sort(whole, axis=0)
     return np.column_stack(
