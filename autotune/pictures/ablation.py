@@ -16,33 +16,33 @@ if TYPE_CHECKING:
 _LABEL = 34
 
 
-def ablation(found: "Ablation", metric: Metric) -> Chart | None:
-    """Draw an ablation; None if nothing of it was measured."""
-    drawn = bars(found, metric)
+def ablation(result: "Ablation", metric: Metric) -> Chart | None:
+    """Draw an ablation; None if it has no measured bar."""
+    drawn = bars(result, metric)
     if not drawn:
         return None
     text = f"{metric.name} ({better(metric)}) of the default, of it with each option of the winner alone, and with all"
-    text += f" {counted(len(found.effects), 'option')}, from {counted(found.rounds, 'interleaved round')}"
-    text += f", with {found.confidence:.0%} intervals."
-    helps = [effect.parameter for effect in found.effects if effect.alone is not None and effect.alone[1] > 1.0]
+    text += f" {counted(len(result.effects), 'option')}, from {counted(result.rounds, 'interleaved round')}"
+    text += f", with {result.confidence:.0%} intervals."
+    helps = [effect.parameter for effect in result.effects if effect.alone is not None and effect.alone[1] > 1.0]
     text += f" Significantly better alone: {listed(helps)}." if helps else " No option is significantly better alone."
-    if found.dropped:
-        text += f" {listed(found.dropped)} can be left out of the winner."
+    if result.dropped:
+        text += f" {listed(result.dropped)} can be left out of the winner."
     return barred(drawn, metric, "What each option is worth", text)
 
 
 def barred(drawn: Sequence[Bar], metric: Metric, title: str, description: str) -> Chart:
-    """Draw bars, of which the first is the default's."""
+    """Draw bars; the first is the default's."""
     marks: list[Mark] = []
     for role, label in ((Role.BASELINE, "default"), (Role.TRIAL, "one option"), (Role.WINNER, "all options")):
-        mine = [(place, bar) for place, bar in enumerate(drawn) if _role(place, bar) is role]
+        mine = [(index, bar) for index, bar in enumerate(drawn) if _role(index, bar) is role]
         if mine:
             known = role is not Role.BASELINE
             marks.append(
                 Bars(
                     role,
                     label,
-                    tuple(float(place) for place, _ in mine),
+                    tuple(float(index) for index, _ in mine),
                     tuple(bar.value for _, bar in mine),
                     tuple(_said(bar, metric) for _, bar in mine),
                     tuple(bar.low for _, bar in mine) if known else (),
@@ -51,7 +51,7 @@ def barred(drawn: Sequence[Bar], metric: Metric, title: str, description: str) -
             )
     level = drawn[0].value
     marks.append(Line(Role.BASELINE, "", (level, level), (-0.5, len(drawn) - 0.5)))
-    ticks = tuple((float(place), short(bar.label, _LABEL)) for place, bar in enumerate(drawn))
+    ticks = tuple((float(index), short(bar.label, _LABEL)) for index, bar in enumerate(drawn))
     panel = Panel(Axis(metric.name, metric.unit), Axis(ticks=ticks, reverse=True), tuple(marks))
     rows = tuple((bar.label, _figure(bar.value), _figure(bar.low), _figure(bar.high)) for bar in drawn)
     columns = ("configuration", Axis(metric.name, metric.unit).text, "from", "to")
@@ -62,8 +62,8 @@ def _figure(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _role(place: int, bar: Bar) -> Role:
-    if place == 0:
+def _role(index: int, bar: Bar) -> Role:
+    if index == 0:
         return Role.BASELINE
     return Role.WINNER if bar.label.startswith(("all ", "without ")) else Role.TRIAL
 

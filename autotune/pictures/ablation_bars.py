@@ -21,15 +21,15 @@ class Bar:
     high: float
 
 
-def bars(found: Ablation, metric: Metric) -> tuple[Bar, ...]:
-    """Return the bars of what was measured: speed-ups over the default, times its value."""
-    if found.baseline is None:
+def bars(ablation: Ablation, metric: Metric) -> tuple[Bar, ...]:
+    """Return the bars of the measured variants: their speed-ups over the default, times its value."""
+    if ablation.baseline is None:
         return ()
-    base = found.baseline
-    options = ((f"{effect.parameter}={written(effect.value)}", effect.alone) for effect in found.effects)
-    rows = [*options, (f"all {len(found.effects)}: trial {found.winner}", found.combined)]
-    if found.simplified is not None and found.accepted:
-        rows.append((f"without {len(found.dropped)} that do nothing", found.over_default))
+    base = ablation.baseline
+    options = ((f"{effect.parameter}={written(effect.value)}", effect.alone) for effect in ablation.effects)
+    rows = [*options, (f"all {len(ablation.effects)}: trial {ablation.winner}", ablation.combined)]
+    if ablation.simplified is not None and ablation.accepted:
+        rows.append((f"without {len(ablation.dropped)} that do nothing", ablation.over_default))
     measured = (_bar(label, interval, base, metric) for label, interval in rows if interval is not None)
     return (Bar("default", base, base, base), *measured)
 
@@ -39,13 +39,13 @@ def _bar(label: str, speed_up: Interval, base: float, metric: Metric) -> Bar:
     return Bar(label, values[0], min(values), max(values))
 
 
-def lines(found: tuple[Bar, ...], metric: Metric) -> list[str]:
+def lines(rows: tuple[Bar, ...], metric: Metric) -> list[str]:
     """Return the bars as lines of text, the longest `WIDTH` characters long, with value and interval."""
-    if not found:
+    if not rows:
         return []
-    longest = max(bar.value for bar in found)
-    room = max(len(bar.label) for bar in found)
-    return [f"{bar.label:<{room}}  {_drawn(bar.value / longest):<{WIDTH}}  {_figures(bar, metric)}" for bar in found]
+    longest = max(bar.value for bar in rows)
+    room = max(len(bar.label) for bar in rows)
+    return [f"{bar.label:<{room}}  {_drawn(bar.value / longest):<{WIDTH}}  {_figures(bar, metric)}" for bar in rows]
 
 
 def _drawn(share: float) -> str:

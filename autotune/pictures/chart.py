@@ -182,7 +182,7 @@ class Chart:
 def stairs(x: Sequence[float], y: Sequence[float]) -> tuple[list[float], list[float]]:
     """Return the corners of a line that stays at each y until the next x."""
     xs, ys = list(x[:1]), list(y[:1])
-    for place, value in zip(x[1:], y[1:], strict=True):
-        xs += [place, place]
+    for position, value in zip(x[1:], y[1:], strict=True):
+        xs += [position, position]
         ys += [ys[-1], value]
     return xs, ys

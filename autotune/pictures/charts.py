@@ -33,15 +33,15 @@ def charts_of(
     that, beside `measured` values and those of the study; otherwise of what a warm start expected, if there was one.
     """
     standings = summary.standings
-    found = {chart.name: chart for make in _PLAIN if (chart := make(summary)) is not None}
+    charts = {chart.name: chart for make in _PLAIN if (chart := make(summary)) is not None}
     others = [
         curves(summary, brackets),
         ledger(summary.ledger),
         ablation(summary.ablation, standings.metric) if summary.ablation is not None else None,
         _predicted(summary, prediction, measured),
     ]
-    found |= {chart.name: chart for chart in others if chart is not None}
-    return [found[name] for name in NAMES if name in found]
+    charts |= {chart.name: chart for chart in others if chart is not None}
+    return [charts[name] for name in NAMES if name in charts]
 
 
 _PLAIN = (progress, tradeoff, slices, parallel, failures)

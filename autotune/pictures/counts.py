@@ -18,39 +18,39 @@ _LABEL = 34
 _MESSAGE = 200
 
 
-def ledger(found: "CostAccount") -> Chart | None:
-    """Draw the core-seconds by what they were spent on, and those that were not spent; None if nothing ran."""
-    if found.spent <= 0.0:
+def ledger(account: "CostAccount") -> Chart | None:
+    """Draw the core-seconds that were spent, by purpose, and those that were saved; None if nothing ran."""
+    if account.spent <= 0.0:
         return None
     spent = {
-        "first runs": found.first_runs,
-        "repeats": found.repeats,
-        "baseline": found.baseline,
-        "capped runs": found.capped,
-        "failed runs": found.failed,
-        "comparisons": found.comparisons,
+        "first runs": account.first_runs,
+        "repeats": account.repeats,
+        "baseline": account.baseline,
+        "capped runs": account.capped,
+        "failed runs": account.failed,
+        "comparisons": account.comparisons,
     }
-    saved = {"by capping": found.saved_by_caps, "by not repeating": found.spared_by_racing}
+    saved = {"by capping": account.saved_by_caps, "by not repeating": account.spared_by_racing}
     what = {Role.SPENT: "spent", Role.SAVED: "not spent"}
     rows = [(Role.SPENT, name, value) for name, value in spent.items() if value > 0.0]
     rows += [(Role.SAVED, f"not spent {name}", value) for name, value in saved.items() if value > 0.0]
     panel = _bars(
         [(role, name, value, f"{value:,.1f} core-s") for role, name, value in rows], Axis("cost", "core-s"), what
     )
-    first, most = max(spent.items(), key=lambda one: one[1])
-    text = f"The study cost {found.spent:,.0f} core-seconds, most of it for {first} ({most / found.spent:.0%})."
+    first, most = max(spent.items(), key=lambda purpose: purpose[1])
+    text = f"The study cost {account.spent:,.0f} core-seconds, most of it for {first} ({most / account.spent:.0%})."
     if any(saved.values()):
         kept = listed([f"{value:,.0f} {name}" for name, value in saved.items() if value > 0.0])
         text += f" Not spent: at least {kept}."
-    if found.gpu_s:
-        text += f" GPUs were held for {found.gpu_s:,.0f} GPU-seconds."
-    if found.pays_after is not None:
+    if account.gpu_s:
+        text += f" GPUs were held for {account.gpu_s:,.0f} GPU-seconds."
+    if account.pays_after is not None:
         text += (
-            f" It is paid for after {counted(found.pays_after, 'production run')} like these, each of which saves "
-            f"{found.difference} core-seconds."
+            f" It is paid for after {counted(account.pays_after, 'production run')} like these, each of which saves "
+            f"{account.difference} core-seconds."
         )
-    elif found.saved_per_run is not None:
-        text += f" It is never paid for: {found.no_gain}."
+    elif account.saved_per_run is not None:
+        text += f" It is never paid for: {account.no_gain}."
     cells = tuple((what[role], name.removeprefix("not spent "), float(f"{value:.6g}")) for role, name, value in rows)
     return Chart("ledger", "What it cost", text, (panel,), Table(("", "for", "core-seconds"), cells))
 
@@ -68,8 +68,8 @@ def failures(summary: "Summary") -> Chart | None:
     text += listed([f"{counts[kind]} {kind}" for kind in kinds]) + "."
     if State.CAPPED.value in counts:
         text += " Capped ones were stopped since they had lost: that is no failure."
-    told = ((kind, *examples[kind][0]) for kind in kinds)
-    cells = tuple((kind, counts[kind], text[:_MESSAGE], trial) for kind, text, _, trial in told)
+    frequent = ((kind, *examples[kind][0]) for kind in kinds)
+    cells = tuple((kind, counts[kind], text[:_MESSAGE], trial) for kind, text, _, trial in frequent)
     table = Table(("kind", "trials", "most frequent message", "of trial"), cells)
     return Chart("failures", "Trials without a value", text, (panel,), table)
 
@@ -106,12 +106,12 @@ def _example(kind: str, count: int, example: Message) -> str:
 
 
 def _bars(rows: Sequence[tuple[Role, str, float, str]], x: Axis, labels: Mapping[Role, str]) -> Panel:
-    """Return a bar for each row: role, name, value, and what it says when it is pointed at."""
+    """Return a bar for each row: role, name, value, and the text shown when the pointer is on it."""
     roles = dict.fromkeys(role for role, *_ in rows)
     marks = []
     for role in roles:
-        mine = [(float(place), value, hover) for place, (of, _, value, hover) in enumerate(rows) if of is role]
+        mine = [(float(index), value, hover) for index, (of, _, value, hover) in enumerate(rows) if of is role]
         y, values, hover = zip(*mine, strict=True)
         marks.append(Bars(role, labels.get(role, ""), tuple(y), tuple(values), tuple(hover)))
-    ticks = tuple((float(place), short(name, _LABEL)) for place, (_, name, *_) in enumerate(rows))
+    ticks = tuple((float(index), short(name, _LABEL)) for index, (_, name, *_) in enumerate(rows))
     return Panel(x, Axis(ticks=ticks, reverse=True), tuple(marks))

@@ -21,10 +21,10 @@ _COLUMNS = 2
 
 def curves(summary: "Summary", brackets: "Sequence[Bracket]" = ()) -> Chart | None:
     """Draw the metric of every trial over its steps, a panel a kind of bracket; None for programs without steps."""
-    found = [trial for trial in sorted(summary.trials, key=lambda one: one.number) if _curve(trial)]
-    if not found:
+    trained = [trial for trial in sorted(summary.trials, key=lambda trial: trial.number) if _curve(trial)]
+    if not trained:
         return None
-    groups = [(title, steps, _drawn(trials, summary)) for title, steps, trials in _groups(found, summary, brackets)]
+    groups = [(title, steps, _drawn(trials, summary)) for title, steps, trials in _groups(trained, summary, brackets)]
     values = [value for _, _, trials in groups for trial in trials for _, value in _curve(trial)]
     axis = axis_of(summary.standings.metric, values)
     panels = [
@@ -35,9 +35,9 @@ def curves(summary: "Summary", brackets: "Sequence[Bracket]" = ()) -> Chart | No
     return Chart(
         "curves",
         "Training curves by rung",
-        _description(found, summary) + told(drawn, len(found)),
+        _description(trained, summary) + told(drawn, len(trained)),
         tuple(panels),
-        _table(found, summary),
+        _table(trained, summary),
         columns=min(_COLUMNS, len(panels)),
     )
 
@@ -49,11 +49,11 @@ def _curve(trial: TrialRecord) -> Curve:
 
 
 def _groups(
-    found: Sequence[TrialRecord], summary: "Summary", brackets: "Sequence[Bracket]"
+    trials: Sequence[TrialRecord], summary: "Summary", brackets: "Sequence[Bracket]"
 ) -> list[tuple[str, tuple[int, ...], list[TrialRecord]]]:
     """Return the panels: a title, the rungs, and the trials; the default one belongs to no bracket."""
     default = summary.standings.default
-    others = [trial.number for trial in sorted(summary.trials, key=lambda one: one.number) if trial is not default]
+    others = [trial.number for trial in sorted(summary.trials, key=lambda trial: trial.number) if trial is not default]
     members: dict[tuple[int, ...], set[int]] = {}
     first = 0
     for bracket in brackets:
@@ -62,17 +62,17 @@ def _groups(
         first += bracket.sizes[0]
     groups = []
     for steps, numbers in members.items():
-        mine = [trial for trial in found if trial.number in numbers]
+        mine = [trial for trial in trials if trial.number in numbers]
         if mine:
             title = f"rungs at {listed([str(step) for step in steps])}" if len(steps) > 1 else "no rung before the end"
-            both = [trial for trial in found if trial.number in numbers or trial is default]
+            both = [trial for trial in trials if trial.number in numbers or trial is default]
             groups.append((f"{title}: {counted(len(mine), 'trial')}", steps, both))
-    return groups or [("", (), list(found))]
+    return groups or [("", (), list(trials))]
 
 
 def _drawn(trials: Sequence[TrialRecord], summary: "Summary") -> list[TrialRecord]:
-    special = {one.number for one in (summary.best, summary.standings.default) if one is not None}
-    keep = {place for place, trial in enumerate(trials) if trial.number in special}
+    special = {trial.number for trial in (summary.best, summary.standings.default) if trial is not None}
+    keep = {index for index, trial in enumerate(trials) if trial.number in special}
     return thinned(trials, _LINES, keep)
 
 
@@ -119,23 +119,25 @@ def _line(trials: Sequence[TrialRecord], role: Role, label: str, summary: "Summa
         y += [*(value for _, value in curve), None]
         hover += [*(f"{text}: {quantity(value, summary.standings.metric)} at step {step}" for step, value in curve), ""]
         if hover:
-            # The whole configuration is told where a line ends.
+            # The end of a line shows the whole configuration.
             hover[-2] = said(trial, summary.standings, hover[-2].partition(": ")[2])
     return Line(role, label, tuple(x), tuple(y), hover=tuple(hover))
 
 
 def _ends(trials: Sequence[TrialRecord], label: str, summary: "Summary") -> Points:
-    """Return where curves end: one that was left after its first step is no line."""
+    """Return the ends of curves: a curve of a single step has no line."""
     ends = [(trial, *_curve(trial)[-1]) for trial in trials]
-    hover = (said(one, summary.standings, f"{quantity(y, summary.standings.metric)} at step {x}") for one, x, y in ends)
+    hover = (
+        said(trial, summary.standings, f"{quantity(y, summary.standings.metric)} at step {x}") for trial, x, y in ends
+    )
     x, y = tuple(float(step) for _, step, _ in ends), tuple(value for *_, value in ends)
     return Points(Role.PAUSED, label, x, y, tuple(hover))
 
 
-def _description(found: Sequence[TrialRecord], summary: "Summary") -> str:
+def _description(trials: Sequence[TrialRecord], summary: "Summary") -> str:
     metric = summary.standings.metric
-    left = sum(trial.state is State.PAUSED for trial in found)
-    text = f"{metric.name} ({better(metric)}) of {counted(len(found), 'trial')} over its steps"
+    left = sum(trial.state is State.PAUSED for trial in trials)
+    text = f"{metric.name} ({better(metric)}) of {counted(len(trials), 'trial')} over its steps"
     if left:
         text += f"; {left} were left before the last step, since others were better at their rung"
     if summary.steps is not None and summary.steps[1]:
@@ -144,11 +146,11 @@ def _description(found: Sequence[TrialRecord], summary: "Summary") -> str:
     return text + "."
 
 
-def _table(found: Sequence[TrialRecord], summary: "Summary") -> Table:
-    """Return how far each trial came, those that came furthest first."""
+def _table(trials: Sequence[TrialRecord], summary: "Summary") -> Table:
+    """Return the steps that each trial made, most steps first."""
     metric = summary.standings.metric
     rows = []
-    for trial in found:
+    for trial in trials:
         curve = _curve(trial)
         best = min((value for _, value in curve), key=metric.cost)
         rows.append((trial.number, curve[-1][0], float(f"{best:.6g}"), _LABELS[_role(trial, summary)]))

@@ -27,23 +27,23 @@ _OFTEN = 4
 _COLOUR = re.compile("|".join(DARK))
 
 
-def draw_bars(found: Sequence[Bar], metric: Metric, title: str, path: Path) -> None:
+def draw_bars(rows: Sequence[Bar], metric: Metric, title: str, path: Path) -> None:
     """Draw an ablation: a bar for each row with its interval, and a line at the default's value; nothing without bars.
 
     Raises:
         CannotRunHereError: the file cannot be written.
     """
-    if found:
-        save(barred(found, metric, title, ""), path)
+    if rows:
+        save(barred(rows, metric, title, ""), path)
 
 
-def draw_calibration(found: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:
+def draw_calibration(settings_by_title: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:
     """Draw predicted over measured values, a panel for each way to leave out, a colour for each setting.
 
     Raises:
         CannotRunHereError: the file cannot be written.
     """
-    save(calibration(found), path)
+    save(calibration(settings_by_title), path)
 
 
 def save(chart: Chart, path: Path, named_by: str = "--picture") -> None:
@@ -92,23 +92,23 @@ def _embeddable(svg: str, name: str) -> str:
     element = svg[svg.index("<svg") :]
     element = re.sub(r"\s*<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
     element = re.sub(r' xmlns(:xlink)?="[^"]*"', "", element)
-    element = _REFERENCE.sub(lambda found: f"{found[1]}{name}-{found[2]}", element)
+    element = _REFERENCE.sub(lambda match: f"{match[1]}{name}-{match[2]}", element)
     element = element.replace("xlink:href=", "href=")
     # Hundredths of a point are enough.
-    element = _PLACES.sub(lambda found: _DIGITS.sub(r"\1", found[0]), element)
+    element = _PLACES.sub(lambda match: _DIGITS.sub(r"\1", match[0]), element)
     element = re.sub(r'<svg ([^>]*?)\b(height|width)="[^"]*"', r"<svg \1", element)
     element = re.sub(r'<svg ([^>]*?)\b(height|width)="[^"]*"', r"<svg \1", element)
-    element = _COLOUR.sub(lambda found: f"var({variable(found[0])}, {found[0]})", element)
+    element = _COLOUR.sub(lambda match: f"var({variable(match[0])}, {match[0]})", element)
     return _classed(element, name).strip()
 
 
 def _classed(element: str, name: str) -> str:
     """Say once what many marks look like: it would be most of the text."""
     counts = Counter(_STYLE.findall(element))
-    classes = {style: f"{name}-s{place}" for place, style in enumerate(counts) if counts[style] >= _OFTEN}
+    classes = {style: f"{name}-s{index}" for index, style in enumerate(counts) if counts[style] >= _OFTEN}
     if not classes:
         return element
-    element = _STYLE.sub(lambda found: f'class="{classes[found[1]]}"' if found[1] in classes else found[0], element)
+    element = _STYLE.sub(lambda match: f'class="{classes[match[1]]}"' if match[1] in classes else match[0], element)
     rules = "".join(f".{its}{{{style}}}" for style, its in classes.items())
     head, tail = element.split(">", 1)
     return f"{head}><style>{rules}</style>{tail}"

@@ -34,10 +34,10 @@ def to_matplotlib(chart: Chart, *, title: bool = False) -> "Figure":
     across = max(1, min(chart.columns, len(chart.panels)))
     down = ceil(len(chart.panels) / across)
     figure = Figure(figsize=(WIDTH_INCHES, _height(chart, down)), layout="constrained", facecolor="none")
-    for place, panel in enumerate(chart.panels, start=1):
-        axes = figure.add_subplot(down, across, place)
+    for number, panel in enumerate(chart.panels, start=1):
+        axes = figure.add_subplot(down, across, number)
         _draw(axes, panel, lonely=len(chart.panels) == 1)
-        if (place - 1) % across and chart.same_y:
+        if (number - 1) % across and chart.same_y:
             axes.set_ylabel("")
     _legend(figure, chart, _plain(chart.title) if title else "")
     return figure
@@ -94,13 +94,13 @@ def _scale(axes: "Axes", axis: Axis, which: str) -> None:
 
 def _written(axes: "Axes", ticks: Sequence[tuple[float, str]], which: str) -> None:
     scale = axes.xaxis if which == "x" else axes.yaxis
-    places, words = [place for place, _ in ticks], [_plain(text) for _, text in ticks]
-    scale.set_ticks(places, words)
+    positions, words = [position for position, _ in ticks], [_plain(text) for _, text in ticks]
+    scale.set_ticks(positions, words)
     if which == "x" and sum(map(len, words)) > _LETTERS_ACROSS:
         for label in scale.get_ticklabels():
             label.set(rotation=_STEEP, ha="right", rotation_mode="anchor")
-    if places:
-        _with_room(axes, places, which)
+    if positions:
+        _with_room(axes, positions, which)
 
 
 def _numbered(axes: "Axes", axis: Axis, which: str) -> None:

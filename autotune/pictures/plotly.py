@@ -48,7 +48,7 @@ _NOTHING = {"showgrid": False, "zeroline": False, "showline": False}
 def to_plotly(chart: Chart, columns: int | None = None) -> Figure:
     """Return the figure, `data` and `layout`, JSON-able.
 
-    `columns` is how many panels are side by side at most, if not as many as the chart asks for: one on a phone.
+    `columns` is the most panels side by side, for example 1 on a phone; the chart's own number by default.
     """
     across = max(1, min(columns or chart.columns, len(chart.panels)))
     down = ceil(len(chart.panels) / across)
@@ -64,12 +64,12 @@ def to_plotly(chart: Chart, columns: int | None = None) -> Figure:
         "annotations": [],
     }
     seen: set[str] = set()
-    for place, panel in enumerate(chart.panels):
-        key = "" if place == 0 else str(place + 1)
-        domain = _domain(place, across, heights)
+    for index, panel in enumerate(chart.panels):
+        key = "" if index == 0 else str(index + 1)
+        domain = _domain(index, across, heights)
         layout[f"xaxis{key}"] = _axis(panel.x, domain[0], f"y{key}", panel)
         layout[f"yaxis{key}"] = _axis(panel.y, domain[1], f"x{key}", panel)
-        if place % across and chart.same_y:
+        if index % across and chart.same_y:
             layout[f"yaxis{key}"].pop("title", None)
         for mark in panel.marks:
             if isinstance(mark, Texts):
@@ -98,9 +98,9 @@ def _heights(chart: Chart, across: int) -> list[float]:
     return [float(_ROW_PX)] * ceil(len(chart.panels) / across)
 
 
-def _domain(place: int, across: int, heights: Sequence[float]) -> tuple[list[float], list[float]]:
+def _domain(index: int, across: int, heights: Sequence[float]) -> tuple[list[float], list[float]]:
     """Return the part of the figure that a panel has: from left to right, and from the bottom to the top."""
-    row, column = divmod(place, across)
+    row, column = divmod(index, across)
     whole = sum(heights)
     gap_y = min(0.25, 90.0 / whole) if len(heights) > 1 else 0.0
     width = (1.0 - _GAP * (across - 1)) / across
@@ -111,24 +111,24 @@ def _domain(place: int, across: int, heights: Sequence[float]) -> tuple[list[flo
 
 
 def _axis(axis: Axis, domain: list[float], anchor: str, panel: Panel) -> Figure:
-    found: Figure = {"domain": domain, "anchor": anchor, "automargin": True, "zeroline": False}
+    options: Figure = {"domain": domain, "anchor": anchor, "automargin": True, "zeroline": False}
     if axis.text:
-        found["title"] = {"text": _plain(axis.text), "standoff": 8}
+        options["title"] = {"text": _plain(axis.text), "standoff": 8}
     if axis.log:
-        found |= {"type": "log", "dtick": _DECADES} if axis.ticks is None else {"type": "log"}
+        options |= {"type": "log", "dtick": _DECADES} if axis.ticks is None else {"type": "log"}
         if axis.ticks is None and _decades(panel, horizontal=axis is panel.x) < 2.0:
-            found["dtick"] = _DIGITS
+            options["dtick"] = _DIGITS
     if axis.ticks is not None:
-        found |= {
+        options |= {
             "tickmode": "array",
-            "tickvals": [place for place, _ in axis.ticks],
+            "tickvals": [position for position, _ in axis.ticks],
             "ticktext": [_plain(text) for _, text in axis.ticks],
         }
         if not axis.ticks:
-            found |= _NOTHING | {"showticklabels": False}
+            options |= _NOTHING | {"showticklabels": False}
     if axis.reverse:
-        found["autorange"] = "reversed"
-    return found
+        options["autorange"] = "reversed"
+    return options
 
 
 _DECADES = 1
@@ -176,7 +176,7 @@ def _trace(mark: Points | Line | Band | Bars, key: str, seen: set[str]) -> Figur
 
 
 def _points(mark: Points) -> Figure:
-    found: Figure = {
+    trace: Figure = {
         "type": "scatter",
         "mode": "markers",
         "x": list(mark.x),
@@ -186,8 +186,8 @@ def _points(mark: Points) -> Figure:
         **_hover(mark.hover),
     }
     if mark.low:
-        found["error_x" if mark.sideways else "error_y"] = _whiskers(mark.x if mark.sideways else mark.y, mark)
-    return found
+        trace["error_x" if mark.sideways else "error_y"] = _whiskers(mark.x if mark.sideways else mark.y, mark)
+    return trace
 
 
 def _line(mark: Line) -> Figure:
@@ -224,7 +224,7 @@ def _band(mark: Band) -> Figure:
 
 
 def _bars(mark: Bars) -> Figure:
-    found: Figure = {
+    trace: Figure = {
         "type": "bar",
         "orientation": "h",
         "x": list(mark.values),
@@ -234,8 +234,8 @@ def _bars(mark: Bars) -> Figure:
         **_hover(mark.hover),
     }
     if mark.low:
-        found["error_x"] = _whiskers(mark.values, mark)
-    return found
+        trace["error_x"] = _whiskers(mark.values, mark)
+    return trace
 
 
 def _whiskers(values: Sequence[float], mark: Points | Bars) -> Figure:
@@ -271,8 +271,8 @@ def _words(mark: Texts, key: str) -> list[Figure]:
 
 
 def _title(text: str, domain: tuple[list[float], list[float]]) -> Figure:
-    place = {"x": domain[0][0], "y": domain[1][1], "xref": "paper", "yref": "paper"}
-    return place | {"text": _plain(text), "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
+    position = {"x": domain[0][0], "y": domain[1][1], "xref": "paper", "yref": "paper"}
+    return position | {"text": _plain(text), "showarrow": False, "xanchor": "left", "yanchor": "bottom"}
 
 
 def _plain(text: str) -> str:

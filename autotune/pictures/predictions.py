@@ -19,32 +19,35 @@ Point = tuple[float, float, float, float]
 """A measured value, the predicted one, and the ends of its interval."""
 
 
-def predicted(found: "Prediction", measured: Measured = ()) -> Chart | None:
+def predicted(prediction: "Prediction", measured: Measured = ()) -> Chart | None:
     """Draw the predicted values of the proposals and of the default, beside measured ones; None if none is known."""
-    rows = [("default", found.default, found.default_value)]
-    rows += [(str(number), one.configuration, one.value) for number, one in enumerate(found.proposals, start=1)]
+    rows = [("default", prediction.default, prediction.default_value)]
+    rows += [
+        (str(number), proposal.configuration, proposal.value)
+        for number, proposal in enumerate(prediction.proposals, start=1)
+    ]
     known = [_measured_of(configuration, measured) for _, configuration, _ in rows]
     if all(value is None for _, _, value in rows):
         return None
-    metric = found.setting.metric
+    metric = prediction.setting.metric
     marks: list[Mark] = []
-    told = [(float(place), row) for place, row in enumerate(rows) if row[2] is not None]
-    marks.append(_predicted_points([(place, _words(row), row[2]) for place, row in told if row[2] is not None]))
-    there = [(float(place), value) for place, value in enumerate(known) if value is not None]
+    intervals = [(float(index), row) for index, row in enumerate(rows) if row[2] is not None]
+    marks.append(_predicted_points([(index, _words(row), row[2]) for index, row in intervals if row[2] is not None]))
+    there = [(float(index), value) for index, value in enumerate(known) if value is not None]
     if there:
-        hover = tuple(f"measured: {quantity(value, metric)}\n{_words(rows[int(place)])}" for place, value in there)
+        hover = tuple(f"measured: {quantity(value, metric)}\n{_words(rows[int(index)])}" for index, value in there)
         x = tuple(value for _, value in there)
-        marks.append(Points(Role.MEASURED, "measured", x, tuple(place for place, _ in there), hover))
-    values = [end for _, _, value in rows if value for end in (value.low, value.high)] + [one for _, one in there]
-    ticks = tuple((float(place), name) for place, (name, *_) in enumerate(rows))
+        marks.append(Points(Role.MEASURED, "measured", x, tuple(index for index, _ in there), hover))
+    values = [end for _, _, value in rows if value for end in (value.low, value.high)] + [value for _, value in there]
+    ticks = tuple((float(index), name) for index, (name, *_) in enumerate(rows))
     panel = Panel(axis_of(metric, values), Axis("proposal", ticks=ticks, reverse=True), tuple(marks))
     cells = tuple(
-        (name, *_cells(value), None if one is None else float(f"{one:.6g}"), shown(configuration))
-        for (name, configuration, value), one in zip(rows, known, strict=True)
+        (name, *_cells(value), None if actual is None else float(f"{actual:.6g}"), shown(configuration))
+        for (name, configuration, value), actual in zip(rows, known, strict=True)
     )
     unit = Axis(metric.name, metric.unit).text
     columns = ("proposal", f"predicted {unit}", "from", "to", "measured", "configuration")
-    text = f"Predicted {metric.name} ({better(metric)}) on {found.setting.machine}, nothing ran for it: "
+    text = f"Predicted {metric.name} ({better(metric)}) on {prediction.setting.machine}, nothing ran for it: "
     text += _first(rows) + _held(rows, known)
     return Chart("predicted", "Predicted and measured", text, (panel,), Table(columns, cells))
 
@@ -58,10 +61,10 @@ def _first(rows: Sequence[Row]) -> str:
 
 
 def _held(rows: Sequence[Row], known: Sequence[float | None]) -> str:
-    pairs = [(value, one) for (_, _, value), one in zip(rows, known, strict=True) if value and one is not None]
+    pairs = [(value, actual) for (_, _, value), actual in zip(rows, known, strict=True) if value and actual is not None]
     if not pairs:
         return " None of them was measured."
-    held = sum(value.low <= one <= value.high for value, one in pairs)
+    held = sum(value.low <= actual <= value.high for value, actual in pairs)
     were = "one of them was" if len(pairs) == 1 else f"{len(pairs)} of them were"
     return f" {were} measured: {held} in the interval."
 
@@ -81,15 +84,15 @@ def _cells(value: "Interval | None") -> tuple[Cell, Cell, Cell]:
     return float(f"{value.value:.6g}"), float(f"{value.low:.6g}"), float(f"{value.high:.6g}")
 
 
-def _predicted_points(told: "Sequence[tuple[float, str, Interval]]") -> Points:
+def _predicted_points(intervals: "Sequence[tuple[float, str, Interval]]") -> Points:
     return Points(
         Role.PREDICTED,
         "predicted",
-        tuple(value.value for _, _, value in told),
-        tuple(place for place, _, _ in told),
-        tuple(f"predicted: {value}\n{words}" for _, words, value in told),
-        low=tuple(value.low for _, _, value in told),
-        high=tuple(value.high for _, _, value in told),
+        tuple(value.value for _, _, value in intervals),
+        tuple(index for index, _, _ in intervals),
+        tuple(f"predicted: {value}\n{words}" for _, words, value in intervals),
+        low=tuple(value.low for _, _, value in intervals),
+        high=tuple(value.high for _, _, value in intervals),
         sideways=True,
     )
 
@@ -100,7 +103,7 @@ def started_with(summary: "Summary") -> Chart | None:
     if warm is None or warm.speed_up is None or not warm.proposals:
         return None
     by_configuration = {tuple(sorted(trial.configuration.items())): trial for trial in summary.trials}
-    tried = [by_configuration.get(tuple(sorted(one.items()))) for one in warm.proposals]
+    tried = [by_configuration.get(tuple(sorted(proposal.items()))) for proposal in warm.proposals]
     gains = [standings.gain(trial) if trial is not None else None for trial in tried]
     value, low, high = warm.speed_up
     first = f"predicted: {value:.3g} ({low:.3g} to {high:.3g})\n{shown(warm.proposals[0])}"
@@ -108,22 +111,22 @@ def started_with(summary: "Summary") -> Chart | None:
         Points(Role.PREDICTED, "predicted", (value,), (0.0,), (first,), (low,), (high,), sideways=True),
         Line(Role.BASELINE, "default", (1.0, 1.0), (-0.5, len(gains) - 0.5)),
     ]
-    there = [(float(place), gain) for place, gain in enumerate(gains) if gain is not None]
+    there = [(float(index), gain) for index, gain in enumerate(gains) if gain is not None]
     if there:
-        hover = tuple(f"measured: {gain:.3g}\n{shown(warm.proposals[int(place)])}" for place, gain in there)
+        hover = tuple(f"measured: {gain:.3g}\n{shown(warm.proposals[int(index)])}" for index, gain in there)
         x = tuple(gain for _, gain in there)
-        marks.insert(1, Points(Role.MEASURED, "measured", x, tuple(place for place, _ in there), hover))
-    ticks = tuple((float(place), str(place + 1)) for place in range(len(gains)))
+        marks.insert(1, Points(Role.MEASURED, "measured", x, tuple(index for index, _ in there), hover))
+    ticks = tuple((float(index), str(index + 1)) for index in range(len(gains)))
     x_axis = Axis("speed-up over the default", log=is_wide([low, high, *(gain for _, gain in there)]))
     panel = Panel(x_axis, Axis("proposal", ticks=ticks, reverse=True), tuple(marks))
     cells = tuple(
         (
-            place + 1,
-            *((_three(warm.speed_up)) if place == 0 else (None, None, None)),
+            index + 1,
+            *((_three(warm.speed_up)) if index == 0 else (None, None, None)),
             None if gain is None else float(f"{gain:.4g}"),
-            shown(warm.proposals[place]),
+            shown(warm.proposals[index]),
         )
-        for place, gain in enumerate(gains)
+        for index, gain in enumerate(gains)
     )
     columns = ("proposal", "predicted speed-up", "from", "to", "measured", "configuration")
     text = f"What other studies predicted when this one began: {warm.sentence(standings)}."
@@ -134,11 +137,11 @@ def _three(interval: tuple[float, float, float]) -> tuple[Cell, ...]:
     return tuple(float(f"{value:.4g}") for value in interval)
 
 
-def calibration(found: Mapping[str, Mapping[str, Sequence[Point]]]) -> Chart:
+def calibration(settings_by_title: Mapping[str, Mapping[str, Sequence[Point]]]) -> Chart:
     """Draw predicted over measured values, a panel for each way to leave out, a series for each setting."""
     panels = []
     rows: list[tuple[Cell, ...]] = []
-    for title, settings in found.items():
+    for title, settings in settings_by_title.items():
         values = [value for points in settings.values() for point in points for value in point[:2]]
         marks: list[Mark] = []
         if values:
@@ -146,9 +149,9 @@ def calibration(found: Mapping[str, Mapping[str, Sequence[Point]]]) -> Chart:
             marks.append(Line(Role.GUIDE, "", ends, ends))
         for number, (name, points) in enumerate(settings.items()):
             measured, middle, low, high = (tuple(column) for column in zip(*points, strict=True))
-            hover = tuple(f"{name}\nmeasured {one:.4g}, predicted {two:.4g}" for one, two, *_ in points)
+            hover = tuple(f"{name}\nmeasured {actual:.4g}, predicted {expected:.4g}" for actual, expected, *_ in points)
             marks.append(Points(Role.SERIES, name, measured, middle, hover, low, high, number=number))
-            held = sum(one <= value <= other for value, _, one, other in points) / len(points)
+            held = sum(lower <= value <= upper for value, _, lower, upper in points) / len(points)
             rows.append((title, name, len(points), round(held, 4)))
         log = bool(values)
         y = Axis("predicted, with its 90 % interval", log=log)

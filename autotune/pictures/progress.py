@@ -20,7 +20,7 @@ MOST = 600
 """How many trials are drawn at most."""
 
 _NORMAL_95 = 1.96
-# Without repeats the noise is only thought to be there.
+# Without repeats the noise is an assumption.
 _PRIOR_DEGREES = 1.0
 _EDGE = 1.12
 
@@ -35,7 +35,7 @@ def progress(summary: "Summary") -> Chart | None:
     best = thinned(improvements, MOST // 2, {0, len(improvements) - 1})
     winner = summary.best
     special = {trial.number for trial in (*best, winner) if trial is not None}
-    keep = {place for place, trial in enumerate(trials) if trial.number in special}
+    keep = {index for index, trial in enumerate(trials) if trial.number in special}
     drawn = thinned(trials, MOST, keep)
     values = {trial.number: value for trial in drawn if (value := _value(trial, standings)) is not None}
     edge = _edge(list(values.values()), standings)
@@ -73,12 +73,14 @@ def _edge(values: Sequence[float], standings: Standings) -> float:
 
 def _improvements(trials: Sequence[TrialRecord], standings: Standings) -> list[TrialRecord]:
     """Return the complete trials that were better than all before."""
-    found: list[TrialRecord] = []
+    improvements: list[TrialRecord] = []
     cost = standings.metric.cost
     for trial in trials:
-        if trial.complete and (not found or cost(standings.value(trial)) < cost(standings.value(found[-1]))):
-            found.append(trial)
-    return found
+        if trial.complete and (
+            not improvements or cost(standings.value(trial)) < cost(standings.value(improvements[-1]))
+        ):
+            improvements.append(trial)
+    return improvements
 
 
 def _lines(best: Sequence[TrialRecord], standings: Standings, ends: tuple[int, int]) -> list[Mark]:
@@ -129,15 +131,15 @@ def _points(
 ) -> list[Points]:
     standings, winner = about
     kinds = [_kind(trial, winner) for trial in drawn]
-    found = []
+    points = []
     for kind in (_CAPPED, _PAUSED, _COMPLETE, _INVALID, _FAILED, _WINNER):
         mine = [trial for trial, its in zip(drawn, kinds, strict=True) if its is kind]
         if mine:
             x = tuple(float(trial.number) for trial in mine)
             y = tuple(values.get(trial.number, edge) for trial in mine)
             hover = tuple(_said(trial, standings) for trial in mine)
-            found.append(Points(kind.role, kind.label, x, y, hover))
-    return found
+            points.append(Points(kind.role, kind.label, x, y, hover))
+    return points
 
 
 def _said(trial: TrialRecord, standings: Standings) -> str:
@@ -179,7 +181,7 @@ def _table(best: Sequence[TrialRecord], standings: Standings) -> Table:
     rows = []
     for trial in best:
         gain = standings.gain(trial)
-        told_ = (trial.number, float(f"{standings.value(trial):.6g}"), len(trial.runs))
-        rows.append((*told_, None if gain is None else float(f"{gain:.4g}"), shown(trial.configuration)))
+        figures = (trial.number, float(f"{standings.value(trial):.6g}"), len(trial.runs))
+        rows.append((*figures, None if gain is None else float(f"{gain:.4g}"), shown(trial.configuration)))
     value = Axis(metric.name, metric.unit).text
     return Table(("trial that was the best so far", value, "runs", "speed-up", "configuration"), tuple(rows))

@@ -26,7 +26,7 @@ _KINDS: Mapping[str, type[Parameter]] = {"integer": Integer, "float": Float, "ch
 
 @dataclass(frozen=True)
 class Scale:
-    """Where the values of one parameter lie."""
+    """The positions of one parameter's values on an axis."""
 
     parameter: Parameter
     values: tuple[Value, ...]
@@ -49,12 +49,12 @@ class Scale:
 
     @property
     def log(self) -> bool:
-        """Whether they lie by their logarithm."""
+        """Whether the values are spread by their logarithm."""
         if not self.numeric:
             return False
         if isinstance(self.parameter, Float):
             return self.parameter.log
-        first, second, last = (float(self.values[place]) for place in (0, 1, -1))
+        first, second, last = (float(self.values[index]) for index in (0, 1, -1))
         even = last - first == (second - first) * (len(self.values) - 1)
         return first > 0.0 and last / first >= _RATIO and not even
 
@@ -69,14 +69,14 @@ class Scale:
         return float(self.values[index]) if self.numeric else float(index)
 
     def share(self, configuration: Configuration) -> float | None:
-        """Return where it lies between 0 and 1."""
-        place = self.place(configuration)
-        if place is None:
+        """Return the position of a configuration between 0 and 1."""
+        position = self.place(configuration)
+        if position is None:
             return None
         low, high = self._ends
         if self.log:
-            place, low, high = log(place), log(low), log(high)
-        return (place - low) / (high - low) if high > low else 0.5
+            position, low, high = log(position), log(low), log(high)
+        return (position - low) / (high - low) if high > low else 0.5
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -89,31 +89,33 @@ class Scale:
         """The axis that the values lie on."""
         if self.numeric:
             return Axis(self.name, log=self.log)
-        return Axis(self.name, ticks=tuple((place, text) for place, text in self._ticks(_TICKS)))
+        return Axis(self.name, ticks=tuple((position, text) for position, text in self._ticks(_TICKS)))
 
     def ruler(self, most: int = 5) -> list[tuple[float, str]]:
         """Return ticks as shares of the axis, for parallel coordinates."""
         if not self.numeric:
             low, high = self._ends
-            return [((place - low) / (high - low) if high > low else 0.5, text) for place, text in self._ticks(most)]
-        chosen = [self.values[place] for place in _spread(len(self.values), most)]
+            return [
+                ((position - low) / (high - low) if high > low else 0.5, text) for position, text in self._ticks(most)
+            ]
+        chosen = [self.values[index] for index in _spread(len(self.values), most)]
         shares = ((self.share({self.name: value}), short(written(value))) for value in chosen)
         return [(share, text) for share, text in shares if share is not None]
 
     def _ticks(self, most: int) -> list[tuple[float, str]]:
         unset = [(-1.0, UNSET)] if self.parameter.may_be_missing else []
-        places = _spread(len(self.values), most - len(unset))
-        return unset + [(float(place), short(written(self.values[place]))) for place in places]
+        indices = _spread(len(self.values), most - len(unset))
+        return unset + [(float(index), short(written(self.values[index]))) for index in indices]
 
 
 def scales_of(space: Mapping[str, Any]) -> list[Scale]:
     """Return the scales of the parameters of a stored space (`Space.to_dict`)."""
-    found = []
+    scales = []
     for entry in space["parameters"]:
         parts = dict(entry)
         kind = _KINDS[parts.pop("type")]
-        found.append(Scale.of(kind(**parts)))
-    return found
+        scales.append(Scale.of(kind(**parts)))
+    return scales
 
 
 def short(text: str, letters: int = _LETTERS) -> str:
@@ -129,24 +131,24 @@ def telling(
     It is the adjusted R² of the groups of equal values (a one-way layout); of a parameter with a value for every few
     trials neighbouring values make a group.
     """
-    found = {}
+    shares = {}
     for scale in scales:
-        places = [
+        positions = [
             (scale.place(configuration), value) for configuration, value in zip(configurations, logs, strict=True)
         ]
-        there = [(place, value) for place, value in places if place is not None]
-        if len({place for place, _ in there}) > 1:
-            found[scale.name] = _adjusted(_grouped(there))
-    return found
+        there = [(position, value) for position, value in positions if position is not None]
+        if len({position for position, _ in there}) > 1:
+            shares[scale.name] = _adjusted(_grouped(there))
+    return shares
 
 
-def _grouped(places: Sequence[tuple[float, float]]) -> list[list[float]]:
-    """Return the values by their places, in at most a quarter as many groups as there are values."""
-    ranks = {place: rank for rank, place in enumerate(sorted({place for place, _ in places}))}
-    most = max(2, len(places) // 4)
+def _grouped(positions: Sequence[tuple[float, float]]) -> list[list[float]]:
+    """Group the values by position, in at most a quarter as many groups as there are values."""
+    ranks = {position: rank for rank, position in enumerate(sorted({position for position, _ in positions}))}
+    most = max(2, len(positions) // 4)
     groups: dict[int, list[float]] = {}
-    for place, value in places:
-        rank = ranks[place]
+    for position, value in positions:
+        rank = ranks[position]
         groups.setdefault(rank if len(ranks) <= most else rank * most // len(ranks), []).append(value)
     return list(groups.values())
 

@@ -27,7 +27,7 @@ _LINES = 250
 _LETTERS = 90
 _BEST_SHARE = 10
 _COLUMNS = 3
-# Less of the variance than that is nothing.
+# A smaller share of the variance counts as none.
 _NOTHING = 0.01
 
 
@@ -49,15 +49,15 @@ class _Measured:
     def special(self) -> dict[int, Role]:
         """The winner and the default, by number."""
         best, baseline = self.summary.best, self.standings.baseline
-        found = {} if baseline is None else {baseline.number: Role.BASELINE}
+        roles = {} if baseline is None else {baseline.number: Role.BASELINE}
         if best is not None and best.complete and best is not baseline:
-            found[best.number] = Role.WINNER
-        return found
+            roles[best.number] = Role.WINNER
+        return roles
 
     def thinned(self, most: int) -> list[TrialRecord]:
-        """Return at most so many of the trials; the best, the winner and the default are among them."""
+        """Return at most `most` trials; the best, the winner and the default are among them."""
         best = {trial.number for trial in self.standings.ranking[: max(1, most // 4)]} | set(self.special)
-        keep = {place for place, trial in enumerate(self.trials) if trial.number in best}
+        keep = {index for index, trial in enumerate(self.trials) if trial.number in best}
         return thinned(self.trials, most, keep)
 
     def about(self) -> str:
@@ -82,24 +82,24 @@ def _measured(summary: "Summary") -> _Measured | None:
 
 def slices(summary: "Summary") -> Chart | None:
     """Draw a panel a parameter: the value of every complete trial over its value; None before two trials."""
-    found = _measured(summary)
-    if found is None:
+    measured = _measured(summary)
+    if measured is None:
         return None
-    drawn = found.thinned(max(100, _POINTS // len(found.scales)))
-    axis = axis_of(found.standings.metric, [found.standings.value(trial) for trial in drawn])
-    panels = tuple(Panel(scale.axis, axis, tuple(_points(scale, drawn, found))) for scale in found.scales)
-    first, *_ = sorted(found.scales, key=lambda scale: -found.shares[scale.name])
-    metric = found.standings.metric
+    drawn = measured.thinned(max(100, _POINTS // len(measured.scales)))
+    axis = axis_of(measured.standings.metric, [measured.standings.value(trial) for trial in drawn])
+    panels = tuple(Panel(scale.axis, axis, tuple(_points(scale, drawn, measured))) for scale in measured.scales)
+    first, *_ = sorted(measured.scales, key=lambda scale: -measured.shares[scale.name])
+    metric = measured.standings.metric
     description = (
-        f"{metric.name} ({better(metric)}) of {counted(len(found.trials), 'valid trial')} over each parameter."
-        f"{_most(found.shares, first.name)}{found.about()}"
+        f"{metric.name} ({better(metric)}) of {counted(len(measured.trials), 'valid trial')} over each parameter."
+        f"{_most(measured.shares, first.name)}{measured.about()}"
     )
     return Chart(
         "slices",
         "Values over each parameter",
-        description + told(len(drawn), len(found.trials)),
+        description + told(len(drawn), len(measured.trials)),
         panels,
-        _table(found),
+        _table(measured),
         columns=min(_COLUMNS, len(panels)),
     )
 
@@ -113,42 +113,42 @@ def _most(shares: Mapping[str, float], name: str) -> str:
     )
 
 
-def _points(scale: Scale, drawn: Sequence[TrialRecord], found: _Measured) -> list[Mark]:
+def _points(scale: Scale, drawn: Sequence[TrialRecord], measured: _Measured) -> list[Mark]:
     labels = {Role.TRIAL: "trial", Role.BASELINE: "default", Role.WINNER: "winner"}
     marks: list[Mark] = []
     for role, label in labels.items():
-        mine = [trial for trial in drawn if found.special.get(trial.number, Role.TRIAL) is role]
-        places = [(trial, place) for trial in mine if (place := scale.place(trial.configuration)) is not None]
-        if places:
-            x = tuple(place for _, place in places)
-            y = tuple(found.standings.value(trial) for trial, _ in places)
-            hover = tuple(_said(trial, scale, found, len(drawn)) for trial, _ in places)
+        mine = [trial for trial in drawn if measured.special.get(trial.number, Role.TRIAL) is role]
+        positions = [(trial, position) for trial in mine if (position := scale.place(trial.configuration)) is not None]
+        if positions:
+            x = tuple(position for _, position in positions)
+            y = tuple(measured.standings.value(trial) for trial, _ in positions)
+            hover = tuple(_said(trial, scale, measured, len(drawn)) for trial, _ in positions)
             marks.append(Points(role, label, x, y, hover))
     return marks
 
 
-def _said(trial: TrialRecord, scale: Scale, found: _Measured, drawn: int) -> str:
-    """Return the whole configuration where that does not make the picture large, else the one value."""
-    whole = said(trial, found.standings)
-    if drawn * len(found.scales) <= _WHOLE:
+def _said(trial: TrialRecord, scale: Scale, measured: _Measured, drawn: int) -> str:
+    """Return the whole configuration where that does not make the picture large, else only its value on this scale."""
+    whole = said(trial, measured.standings)
+    if drawn * len(measured.scales) <= _WHOLE:
         return whole
     return f"{whole.partition(chr(10))[0]}\n{scale.name}={_word(trial.configuration.get(scale.name))}"
 
 
-def _table(found: _Measured) -> Table:
+def _table(measured: _Measured) -> Table:
     """Return the best value over each value of the parameters."""
-    metric = found.standings.metric
+    metric = measured.standings.metric
     rows: list[tuple[str, str, int, float, int]] = []
-    for scale in found.scales:
+    for scale in measured.scales:
         groups: dict[float, list[TrialRecord]] = {}
-        for trial in found.standings.ranking:
-            place = scale.place(trial.configuration)
-            if place is not None:
-                groups.setdefault(place, []).append(trial)
+        for trial in measured.standings.ranking:
+            position = scale.place(trial.configuration)
+            if position is not None:
+                groups.setdefault(position, []).append(trial)
         for _, group in sorted(groups.items()):
             value = group[0].configuration.get(scale.name)
             text = UNSET if value is None else written(value)
-            rows.append((scale.name, text, len(group), _figure(found.standings.value(group[0])), group[0].number))
+            rows.append((scale.name, text, len(group), _figure(measured.standings.value(group[0])), group[0].number))
     columns = ("parameter", "value", "trials", f"best {Axis(metric.name, metric.unit).text}", "of trial")
     return Table(columns, tuple(_fewer(rows)))
 
@@ -164,37 +164,37 @@ def _figure(value: float) -> float:
 
 def parallel(summary: "Summary") -> Chart | None:
     """Draw the complete trials as lines over all parameters and the value; None before two of either."""
-    found = _measured(summary)
-    if found is None or len(found.scales) < 2:
+    measured = _measured(summary)
+    if measured is None or len(measured.scales) < 2:
         return None
-    drawn = found.thinned(_LINES)
-    metric = found.standings.metric
-    values = [found.standings.value(trial) for trial in drawn]
+    drawn = measured.thinned(_LINES)
+    metric = measured.standings.metric
+    values = [measured.standings.value(trial) for trial in drawn]
     wide = is_wide(values)
     ends = (min(values), max(values))
-    best = {trial.number for trial in found.standings.ranking[: max(1, len(found.trials) // _BEST_SHARE)]}
-    last = len(found.scales)
+    best = {trial.number for trial in measured.standings.ranking[: max(1, len(measured.trials) // _BEST_SHARE)]}
+    last = len(measured.scales)
     letters = max(6, _LETTERS // last)
     marks: list[Mark] = [_rulers(last + 1)]
     for role, label in _LABELS.items():
-        mine = [trial for trial in drawn if _role(trial, best, found) is role]
+        mine = [trial for trial in drawn if _role(trial, best, measured) is role]
         if mine:
-            marks.append(_lines(mine, found, role, label, (ends, wide)))
-    marks += [_ruler_words(place, scale.ruler(), letters) for place, scale in enumerate(found.scales)]
-    values_at = [(_share(value, ends, wide, found), brief(value)) for value in dict.fromkeys(ends)]
+            marks.append(_lines(mine, measured, role, label, (ends, wide)))
+    marks += [_ruler_words(index, scale.ruler(), letters) for index, scale in enumerate(measured.scales)]
+    values_at = [(_share(value, ends, wide, measured), brief(value)) for value in dict.fromkeys(ends)]
     marks.append(_ruler_words(last, values_at, letters))
-    names = tuple((float(place), short(scale.name, 20)) for place, scale in enumerate(found.scales))
+    names = tuple((float(index), short(scale.name, 20)) for index, scale in enumerate(measured.scales))
     x = Axis(ticks=(*names, (float(last), Axis(metric.name, metric.unit).text)))
-    winner = next((trial for trial in found.trials if found.special.get(trial.number) is Role.WINNER), None)
+    winner = next((trial for trial in measured.trials if measured.special.get(trial.number) is Role.WINNER), None)
     stressed = f"The best {len(best)} stand out." if len(best) > 1 else "The best one stands out."
     about = "" if winner is None else f" The winner is trial {winner.number}: {shown(winner.configuration)}."
     description = (
-        f"Every line is one of {counted(len(found.trials), 'valid trial')}: its parameters and, on the right, its "
-        f"{metric.name} (better is higher up). {stressed}{about}{found.about()}"
+        f"Every line is one of {counted(len(measured.trials), 'valid trial')}: its parameters and, on the right, its "
+        f"{metric.name} (better is higher up). {stressed}{about}{measured.about()}"
     )
     panel = Panel(x, Axis(ticks=()), tuple(marks))
-    told_ = told(len(drawn), len(found.trials))
-    return Chart("parallel", "All parameters side by side", description + told_, (panel,), _ranked(found))
+    thinning = told(len(drawn), len(measured.trials))
+    return Chart("parallel", "All parameters side by side", description + thinning, (panel,), _ranked(measured))
 
 
 _LABELS = {
@@ -205,32 +205,32 @@ _LABELS = {
 }
 
 
-def _role(trial: TrialRecord, best: set[int], found: _Measured) -> Role:
-    return found.special.get(trial.number, Role.BEST if trial.number in best else Role.TRIAL)
+def _role(trial: TrialRecord, best: set[int], measured: _Measured) -> Role:
+    return measured.special.get(trial.number, Role.BEST if trial.number in best else Role.TRIAL)
 
 
-def _share(value: float, ends: tuple[float, float], wide: bool, found: _Measured) -> float:
+def _share(value: float, ends: tuple[float, float], wide: bool, measured: _Measured) -> float:
     """Return where a value lies on its axis, 1 for the best."""
     low, high = ends
     if high <= low:
         return 0.5
     share = log(value / low) / log(high / low) if wide else (value - low) / (high - low)
-    return share if found.standings.metric.direction == "maximize" else 1.0 - share
+    return share if measured.standings.metric.direction == "maximize" else 1.0 - share
 
 
 def _lines(
-    trials: Sequence[TrialRecord], found: _Measured, role: Role, label: str, scale: tuple[tuple[float, float], bool]
+    trials: Sequence[TrialRecord], measured: _Measured, role: Role, label: str, scale: tuple[tuple[float, float], bool]
 ) -> Line:
     x: list[float | None] = []
     y: list[float | None] = []
     hover: list[str] = []
     for trial in trials:
-        shares = [one.share(trial.configuration) for one in found.scales]
-        shares.append(_share(found.standings.value(trial), *scale, found))
-        x += [*(float(place) for place in range(len(shares))), None]
+        shares = [parameter_scale.share(trial.configuration) for parameter_scale in measured.scales]
+        shares.append(_share(measured.standings.value(trial), *scale, measured))
+        x += [*(float(index) for index in range(len(shares))), None]
         y += [*shares, None]
         # The configuration is written on the axes: the whole of it at every corner would be most of the picture.
-        short_ = f"trial {trial.number}: {quantity(found.standings.value(trial), found.standings.metric)}"
+        short_ = f"trial {trial.number}: {quantity(measured.standings.value(trial), measured.standings.metric)}"
         hover += [*([short_] * len(shares)), ""]
     return Line(role, label, tuple(x), tuple(y), hover=tuple(hover))
 
@@ -238,29 +238,29 @@ def _lines(
 def _rulers(count: int) -> Line:
     x: list[float | None] = []
     y: list[float | None] = []
-    for place in range(count):
-        x += [float(place), float(place), None]
+    for index in range(count):
+        x += [float(index), float(index), None]
         y += [0.0, 1.0, None]
     return Line(Role.GUIDE, "", tuple(x), tuple(y))
 
 
-def _ruler_words(place: int, ticks: Sequence[tuple[float, str]], letters: int) -> Texts:
-    x, y = (float(place),) * len(ticks), tuple(at for at, _ in ticks)
+def _ruler_words(index: int, ticks: Sequence[tuple[float, str]], letters: int) -> Texts:
+    x, y = (float(index),) * len(ticks), tuple(at for at, _ in ticks)
     return Texts(Role.GUIDE, x, y, tuple(short(text, letters) for _, text in ticks))
 
 
-def _ranked(found: _Measured) -> Table:
+def _ranked(measured: _Measured) -> Table:
     """Return the best few, and the default."""
-    metric = found.standings.metric
-    baseline = found.standings.baseline
-    rows = found.standings.ranking[:10]
+    metric = measured.standings.metric
+    baseline = measured.standings.baseline
+    rows = measured.standings.ranking[:10]
     if baseline is not None and all(trial is not baseline for trial in rows):
         rows = [*rows, baseline]
-    columns = ("trial", Axis(metric.name, metric.unit).text, *(scale.name for scale in found.scales))
+    columns = ("trial", Axis(metric.name, metric.unit).text, *(scale.name for scale in measured.scales))
     cells: list[tuple[Cell, ...]] = []
     for trial in rows:
-        words = (_word(trial.configuration.get(scale.name)) for scale in found.scales)
-        cells.append((trial.number, _figure(found.standings.value(trial)), *words))
+        words = (_word(trial.configuration.get(scale.name)) for scale in measured.scales)
+        cells.append((trial.number, _figure(measured.standings.value(trial)), *words))
     return Table(columns, tuple(cells))
 
 
