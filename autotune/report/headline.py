@@ -1,4 +1,4 @@
-"""The verdict in one sentence, also where there is none yet."""
+"""The verdict as a sentence, also before it is known."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -9,12 +9,12 @@ from autotune.results.pareto import second_metric
 from autotune.results.summary import Summary
 
 Kind = Literal["gain", "no gain", "not yet", "nothing", "trade-off"]
-"""What the verdict is: `nothing` worked or ran, `not yet` confirmed."""
+"""The kind of verdict. `nothing`: no run worked, or none has ended; `not yet`: not confirmed."""
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The sentence at the top, and the remarks that one must know to read it right."""
+    """The sentence at the top, with the remarks that qualify it."""
 
     kind: Kind
     sentence: str
@@ -77,17 +77,17 @@ def _nothing(summary: Summary) -> str:
 
 def _remarks(summary: Summary) -> list[str]:
     standings = summary.standings
-    found = [f"This is a {REPLAY_NOTICE}."] if summary.definition.replay else []
+    remarks = [f"This is a {REPLAY_NOTICE}."] if summary.definition.replay else []
     verdict = summary.present_verdict
     doubt = verdict.doubt(standings.metric) if verdict is not None else None
     if doubt:
-        found.append(f"Doubt: {doubt}.")
+        remarks.append(f"Doubt: {doubt}.")
     if standings.effects.drifts:
-        found.append("The machine drifted during the study; comparisons are within blocks of time.")
+        remarks.append("The machine drifted during the study; comparisons are within blocks of time.")
     running = sum(bool(trial.runs) and not trial.settled for trial in summary.trials)
     if running:
-        found.append(f"The study is not at its end: {counted(running, 'trial')} may still be run again.")
+        remarks.append(f"The study is not at its end: {counted(running, 'trial')} may still be run again.")
     if summary.simplified is not None:
         dropped = listed(summary.simplified.dropped)
-        found.append(f"The ablation found the winner as good without {dropped}: use the simplified configuration.")
-    return found
+        remarks.append(f"The ablation found the winner as good without {dropped}: use the simplified configuration.")
+    return remarks

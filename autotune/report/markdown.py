@@ -16,15 +16,15 @@ _NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
 
 def to_markdown(report: Report, pictures: Mapping[str, str] | None = None) -> str:
     """Return the report; `pictures` are the addresses of the pictures' files, by the charts' names."""
-    found = [f"# Study {_plain(report.study)}"]
+    blocks = [f"# Study {_plain(report.study)}"]
     if report.description:
-        found.append(_plain(report.description))
-    found.append(f"**{_plain(report.headline.sentence)}**")
+        blocks.append(_plain(report.description))
+    blocks.append(f"**{_plain(report.headline.sentence)}**")
     if report.headline.remarks:
-        found.append("\n".join(f"- {_plain(one)}" for one in report.headline.remarks))
-    found.append(_table(Table(("", "value"), report.figures), ""))
-    found += [_section(section, pictures or {}) for section in report.sections]
-    return "\n\n".join(found) + "\n"
+        blocks.append("\n".join(f"- {_plain(remark)}" for remark in report.headline.remarks))
+    blocks.append(_table(Table(("", "value"), report.figures), ""))
+    blocks += [_section(section, pictures or {}) for section in report.sections]
+    return "\n\n".join(blocks) + "\n"
 
 
 def _section(section: Section, pictures: Mapping[str, str]) -> str:
@@ -72,7 +72,7 @@ def _cell(cell: Cell) -> str:
 
 def _fenced(text: str) -> str:
     """Return code between fences that are longer than any in it."""
-    longest = max((len(found) for found in re.findall("`+", text)), default=0)
+    longest = max((len(fence) for fence in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
 

@@ -83,7 +83,7 @@ def _steps(stopping: StoppingSection) -> str:
 
 
 def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
-    found = summary.present_verdict
+    present_verdict = summary.present_verdict
     pairs = f"{verdict.pairs} to {verdict.max_pairs}" if verdict.max_pairs > verdict.pairs else str(verdict.pairs)
     best = (
         f"The best {verdict.candidates} of tuning compete" if verdict.candidates > 1 else "The best of tuning competes"
@@ -94,7 +94,11 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
         f"{pairs} interleaved pairs, in random order, as many as a precision of {verdict.precision:.1%} needs. Only "
         "these fresh runs count for the verdict, since the best of many noisy runs looks better than it is"
     )
-    return f"{text}. Here {counted(len(found.pairs), 'pair')} were made." if found is not None else f"{text}."
+    return (
+        f"{text}. Here {counted(len(present_verdict.pairs), 'pair')} were made."
+        if present_verdict is not None
+        else f"{text}."
+    )
 
 
 def _interval(verdict: VerdictSection) -> str:

@@ -48,17 +48,17 @@ def to_html(report: Report) -> str:
 
 def _head(report: Report) -> str:
     kind = report.headline.kind.replace(" ", "-")
-    found = ["<header>", f"<h1>Study {_plain(report.study)}</h1>"]
+    lines = ["<header>", f"<h1>Study {_plain(report.study)}</h1>"]
     if report.description:
-        found.append(f"<p>{_plain(report.description)}</p>")
-    found.append(f'<p class="verdict {kind}">{_plain(report.headline.sentence)}</p>')
+        lines.append(f"<p>{_plain(report.description)}</p>")
+    lines.append(f'<p class="verdict {kind}">{_plain(report.headline.sentence)}</p>')
     if report.headline.remarks:
-        found.append(
-            f'<ul class="remarks">{"".join(f"<li>{_plain(one)}</li>" for one in report.headline.remarks)}</ul>'
+        lines.append(
+            f'<ul class="remarks">{"".join(f"<li>{_plain(remark)}</li>" for remark in report.headline.remarks)}</ul>'
         )
     figures = "".join(f"<div><dt>{_plain(what)}</dt><dd>{_plain(value)}</dd></div>" for what, value in report.figures)
-    found += [f'<dl class="figures">{figures}</dl>', "</header>"]
-    return "\n".join(found)
+    lines += [f'<dl class="figures">{figures}</dl>', "</header>"]
+    return "\n".join(lines)
 
 
 def _contents(sections: Sequence[Section]) -> str:

@@ -1,4 +1,4 @@
-"""With what a study was measured: machine, versions, commands, environment, sessions, dates."""
+"""How a study was measured: machine, versions, commands, environment, sessions, dates."""
 
 import json
 import shlex
@@ -59,18 +59,18 @@ def _dates(runs: Sequence[Run]) -> str:
     return f"{text}. The first began at {first} UTC, the last at {last} UTC."
 
 
-def _facts(caption: str, found: Mapping[str, Any]) -> list[Part]:
-    flat = _flat(found)
+def _facts(caption: str, facts: Mapping[str, Any]) -> list[Part]:
+    flat = _flat(facts)
     rows = tuple((name, _word(value)) for name, value in flat.items() if value not in ("", None))
     return [Figures(caption, Table(("what", "value"), rows))] if rows else []
 
 
-def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts on one level; the inner ones do not take the place of the outer ones."""
-    flat = {name: value for name, value in found.items() if not isinstance(value, Mapping)}
-    for inner in (value for value in found.values() if isinstance(value, Mapping)):
+def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return facts on one level; outer facts win over inner ones of the same name."""
+    flat = {name: value for name, value in facts.items() if not isinstance(value, Mapping)}
+    for inner in (value for value in facts.values() if isinstance(value, Mapping)):
         flat = {**inner, **flat}
-    return {name: flat[name] for name in [*found, *flat] if name in flat}
+    return {name: flat[name] for name in [*facts, *flat] if name in flat}
 
 
 def _word(value: object) -> str:

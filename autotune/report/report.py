@@ -53,7 +53,7 @@ class Report:
 
 
 def report_of(store: StudyStore) -> Report:
-    """Read a study and make its report, whatever state it is in.
+    """Read a study, in any state, and make its report.
 
     Raises:
         StorageError: the storage cannot be read.
@@ -77,7 +77,7 @@ def report_of(store: StudyStore) -> Report:
 
 
 def _with(section: Section, charts: Mapping[str, Chart]) -> Section:
-    """Return a section that begins with its picture, where it has one."""
+    """Return a section with its picture, if any, at the start."""
     mine = [charts[name] for name, key in _OWN_PLACE.items() if key == section.key and name in charts]
     return Section(section.key, section.title, (*map(Picture, mine), *section.parts))
 

@@ -22,27 +22,27 @@ _UNSET = "unset"
 
 
 def figures(summary: Summary, runs: int) -> tuple[tuple[str, str], ...]:
-    """Return the few figures that stand at the top, as (what, value)."""
+    """Return the few figures at the top, as (label, value)."""
     standings, best = summary.standings, summary.best
     metric = standings.metric
-    found = []
+    rows = []
     verdict = summary.present_verdict
     if verdict is not None and verdict.known and summary.front is None:
         middle, low, high = verdict.interval(metric)
-        found.append(("speed-up", f"{middle:.3f} ({verdict.confidence:.0%} interval {low:.3f} to {high:.3f})"))
+        rows.append(("speed-up", f"{middle:.3f} ({verdict.confidence:.0%} interval {low:.3f} to {high:.3f})"))
     if best is not None and summary.front is None:
-        found.append((f"winner, {metric.name}" if verdict else f"best so far, {metric.name}", _value(best, summary)))
+        rows.append((f"winner, {metric.name}" if verdict else f"best so far, {metric.name}", _value(best, summary)))
     if standings.baseline is not None:
-        found.append((f"default, {metric.name}", _value(standings.baseline, summary)))
-    found.append(("trials", _trials(summary)))
-    found.append(("runs", f"{runs:,}"))
+        rows.append((f"default, {metric.name}", _value(standings.baseline, summary)))
+    rows.append(("trials", _trials(summary)))
+    rows.append(("runs", f"{runs:,}"))
     if any(len(trial.runs) > 1 for trial in summary.trials):
-        found.append(("noise", f"runs of the same configuration differ by {standings.noise:.1%}"))
+        rows.append(("noise", f"runs of the same configuration differ by {standings.noise:.1%}"))
     simulated = ", simulated" if summary.definition.replay else ""
-    found.append(("cost", f"{summary.ledger.spent / 3600.0:.3g} core-hours{simulated}"))
+    rows.append(("cost", f"{summary.ledger.spent / 3600.0:.3g} core-hours{simulated}"))
     if summary.ledger.pays_after is not None and not summary.definition.replay:
-        found.append(("paid for after", counted(summary.ledger.pays_after, "production run")))
-    return tuple(found)
+        rows.append(("paid for after", counted(summary.ledger.pays_after, "production run")))
+    return tuple(rows)
 
 
 def _trials(summary: Summary) -> str:
@@ -61,7 +61,7 @@ def _value(trial: TrialRecord, summary: Summary) -> str:
 
 
 def findings(summary: Summary) -> list[Section]:
-    """Return the sections on what was found; those with nothing to say have no parts."""
+    """Return the sections on the results; sections without contents have no parts."""
     return [_winner(summary), _tradeoff(summary), _ablation(summary), _workloads(summary), _failures(summary)]
 
 
@@ -78,7 +78,11 @@ def _winner(summary: Summary) -> Section:
     names = list(dict.fromkeys(name for configuration in sides.values() for name in configuration))
     changed = set(changes(best.configuration, default.configuration))
     rows: list[tuple[Cell, ...]] = [
-        (name, *(_word(one.get(name)) for one in sides.values()), "changed" if name in changed else "")
+        (
+            name,
+            *(_word(configuration.get(name)) for configuration in sides.values()),
+            "changed" if name in changed else "",
+        )
         for name in sorted(names, key=lambda name: name not in changed)
     ]
     for metric in summary.definition.metrics:
@@ -106,31 +110,45 @@ def _tradeoff(summary: Summary) -> Section:
     metrics = (summary.standings.metric, second)
     columns = ("trial", *(Axis(metric.name, metric.unit).text for metric in metrics), "configuration")
     rows = tuple(
-        (one.trial, f"{one.first:.4g}", f"{one.second:.4g}", shown(summary.standings.trials[one.trial].configuration))
-        for one in summary.front
+        (
+            point.trial,
+            f"{point.first:.4g}",
+            f"{point.second:.4g}",
+            shown(summary.standings.trials[point.trial].configuration),
+        )
+        for point in summary.front
     )
     return Section("tradeoff", "The trade-off", (Figures("Trials that no other beats in both", Table(columns, rows)),))
 
 
 def _ablation(summary: Summary) -> Section:
-    found, best = summary.ablation, summary.best
-    if found is None or best is None or not found.effects:
+    result, best = summary.ablation, summary.best
+    if result is None or best is None or not result.effects:
         return Section("ablation", "", ())
     columns = ("option", "default", "winner", "alone on the default", "in the winner", "remark")
     rows = tuple(
-        (one.parameter, _word(one.default), _word(one.value), _factor(one.alone), _factor(one.within), _remark(one))
-        for one in found.effects
-    )
-    rounds = counted(found.rounds, "interleaved round")
-    about = f"What each option of trial {found.winner} is worth: speed-ups, {found.confidence:.0%} intervals, {rounds}"
-    parts: list[Part] = [Figures(about, Table(columns, rows))]
-    if found.winner != best.number:
-        parts.insert(0, Words(f"This ablation is of trial {found.winner}, which is no more the winner."))
-    if found.simplified is not None and found.over_winner is not None:
-        text = (
-            f"Without {', '.join(found.dropped)} it is {_factor(found.over_winner)} times as good as the winner, and "
+        (
+            effect.parameter,
+            _word(effect.default),
+            _word(effect.value),
+            _factor(effect.alone),
+            _factor(effect.within),
+            _remark(effect),
         )
-        text += f"{_factor(found.over_default)} times as good as the default: {shown(found.simplified)}"
+        for effect in result.effects
+    )
+    rounds = counted(result.rounds, "interleaved round")
+    about = (
+        f"What each option of trial {result.winner} is worth: speed-ups, {result.confidence:.0%} intervals, {rounds}"
+    )
+    parts: list[Part] = [Figures(about, Table(columns, rows))]
+    if result.winner != best.number:
+        parts.insert(0, Words(f"This ablation is of trial {result.winner}, which is no more the winner."))
+    if result.simplified is not None and result.over_winner is not None:
+        text = (
+            f"Without {', '.join(result.dropped)} it is {_factor(result.over_winner)} times as good as the winner, and "
+        )
+        text += f"{_factor(result.over_default)} times as good as the default: {shown(result.simplified)}"
         parts.append(Words(text))
     return Section("ablation", "What each option is worth", tuple(parts))
 
@@ -152,15 +170,15 @@ def _workloads(summary: Summary) -> Section:
     if not summary.carried:
         return Section("workloads", "", ())
     metric = summary.standings.metric
-    rows = tuple((one.workload, one.sentence(metric)) for one in summary.carried)
+    rows = tuple((comparison.workload, comparison.sentence(metric)) for comparison in summary.carried)
     about = "The winner against the default on the study's other workloads"
     return Section("workloads", "On other workloads", (Figures(about, Table(("workload", "verdict"), rows)),))
 
 
 def _failures(summary: Summary) -> Section:
-    found = failed_as(summary.trials)
+    failures = failed_as(summary.trials)
     rows: list[tuple[Cell, ...]] = []
-    for kind, messages in found.items():
+    for kind, messages in failures.items():
         if kind == State.CAPPED.value:
             continue
         rows += [(kind, many, text[:_LETTERS], trial) for text, many, trial in messages[:_MESSAGES]]

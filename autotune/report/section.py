@@ -1,4 +1,4 @@
-"""Sections: what a report is made of, before it is written down in one of its formats."""
+"""Sections: the parts of a report, before they are written in one of its formats."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -62,8 +62,8 @@ def _stored(part: Part) -> dict[str, Any]:
             return {"code": part.text, "about": part.about}
         case Picture():
             chart = part.chart
-            told = {"name": chart.name, "title": chart.title, "description": chart.description}
-            return {"picture": told | {"table": _table(chart.table)}}
+            described = {"name": chart.name, "title": chart.title, "description": chart.description}
+            return {"picture": described | {"table": _table(chart.table)}}
 
 
 def _table(table: Table) -> dict[str, Any]:
