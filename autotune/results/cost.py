@@ -47,7 +47,7 @@ class CostAccount:
 
     @property
     def difference(self) -> str:
-        """By how many core-seconds a production run with the winner differs from one with the default, for reading."""
+        """The difference in core-seconds between a production run with the winner and one with the default, as text."""
         value = abs(self.saved_per_run or 0.0)
         return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"
 
@@ -120,7 +120,7 @@ def _entry(run: Run, default: int, seen: set[int | None]) -> str:
         return "failed"
     if run.trial == default:
         return "baseline"
-    # A leg that goes on repeats nothing.
+    # A resumed segment repeats nothing.
     return "repeats" if run.trial in seen and run.steps is None else "first_runs"
 
 
@@ -141,12 +141,12 @@ def _spared(trial: TrialRecord, max_runs: int) -> float:
 
 def _saved_per_run(runs: Sequence[Run], default: int, winner: int | None) -> float | None:
     def cost(number: int) -> float | None:
-        found = [
+        costs = [
             run.core_s
             for run in runs
             if run.trial == number and run.outcome.complete and run.series != WARM_UP and run.steps is None
         ]
-        return median(found) if found else None
+        return median(costs) if costs else None
 
     before, after = cost(default), cost(winner) if winner is not None else None
     return None if before is None or after is None else before - after

@@ -55,7 +55,7 @@ def resolved(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
     Raises:
         StorageError: there is no such storage or study.
-        CannotRunHereError: the runs of that study cannot be told again one by one.
+        CannotRunHereError: the runs of that study cannot be replayed one by one.
     """
     from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
 
@@ -68,13 +68,13 @@ def resolved(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     definition = store.definition
     rows = exported(store)
     _check(store.name, definition, rows)
-    place = fresh_folder(folder / "recorded")
-    (place / f"{store.name}.csv").write_text(as_csv(rows), encoding="utf-8")
-    (place / "space.json").write_text(json.dumps(definition.space), encoding="utf-8")
+    recorded_folder = fresh_folder(folder / "recorded")
+    (recorded_folder / f"{store.name}.csv").write_text(as_csv(rows), encoding="utf-8")
+    (recorded_folder / "space.json").write_text(json.dumps(definition.space), encoding="utf-8")
     names = _names(definition)
     target = definition.target
     own = ReplayOptions(
-        table=str(place / f"{store.name}.csv"),
+        table=str(recorded_folder / f"{store.name}.csv"),
         metric=target.name,
         unit=target.unit,
         direction=target.direction,
@@ -84,7 +84,7 @@ def resolved(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         failure=names[_FAILURE],
         bound=names[_BOUND],
         cores=names[_CORES],
-        space=str(place / "space.json"),
+        space=str(recorded_folder / "space.json"),
         unrecorded="leave-out",
         default=_default(definition),
     )
@@ -112,21 +112,21 @@ def _default(definition: Definition) -> dict[str, Any] | None:
 
 
 def _counts(run: Run) -> bool:
-    # What a machine's fault was says nothing of the configuration.
+    # A fault of the machine says nothing about the configuration.
     fault = run.outcome.failure is FailureKind.INFRASTRUCTURE_ERROR
     return run.series.kind not in _OTHER_SERIES and not fault
 
 
 def _names(definition: Definition) -> dict[str, str]:
-    """Return what the columns beside parameters and metrics are called."""
+    """Return the names of the columns beside parameters and metrics."""
     taken = {parameter["name"] for parameter in definition.space["parameters"]}
     taken |= {metric.name for metric in definition.metrics}
-    found = {}
+    names = {}
     for name in (_TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND, "steps", "of"):
-        found[name] = name
-        while found[name] in taken:
-            found[name] += "_"
-    return found
+        names[name] = name
+        while names[name] in taken:
+            names[name] += "_"
+    return names
 
 
 def _row(run: Run, definition: Definition, parameters: Sequence[str], *, in_steps: bool) -> dict[str, Any]:

@@ -27,17 +27,17 @@ def second_metric(definition: Definition) -> Metric | None:
 
 def pareto_front(trials: Iterable[TrialRecord], first: Metric, second: Metric) -> list[ParetoPoint]:
     """Return the front, the best by the first metric first; of equals the earlier trial."""
-    places = [
+    points = [
         ParetoPoint(trial.number, median(trial.measured(first.name)), median(trial.measured(second.name)))
         for trial in trials
         if trial.complete and trial.measured(first.name) and trial.measured(second.name)
     ]
-    found = [place for place in places if not any(_beats(other, place, first, second) for other in places)]
-    return sorted(found, key=lambda place: (first.cost(place.first), place.trial))
+    front = [point for point in points if not any(_beats(other, point, first, second) for other in points)]
+    return sorted(front, key=lambda point: (first.cost(point.first), point.trial))
 
 
-def _beats(one: ParetoPoint, other: ParetoPoint, first: Metric, second: Metric) -> bool:
-    mine, its = ((first.cost(place.first), second.cost(place.second)) for place in (one, other))
+def _beats(point: ParetoPoint, other: ParetoPoint, first: Metric, second: Metric) -> bool:
+    mine, its = ((first.cost(each.first), second.cost(each.second)) for each in (point, other))
     if mine[0] > its[0] or mine[1] > its[1]:
         return False
-    return mine != its or one.trial < other.trial
+    return mine != its or point.trial < other.trial

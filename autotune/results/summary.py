@@ -40,14 +40,18 @@ class Summary:
     @property
     def outlook(self) -> StoppingForecast | None:
         """What more search would gain; None where that is not known, or there were more trials since."""
-        found = self.last_outlook
-        return found if found is not None and found.after == len(self.trials) else None
+        forecast = self.last_outlook
+        return forecast if forecast is not None and forecast.after == len(self.trials) else None
 
     @property
     def carried(self) -> tuple[WorkloadComparison, ...]:
-        """What is known of the winner on other workloads."""
+        """The comparisons of the winner on other workloads."""
         verdict = self.present_verdict
-        return tuple(one for one in self.all_carried if verdict is not None and one.verdict.winner == verdict.winner)
+        return tuple(
+            comparison
+            for comparison in self.all_carried
+            if verdict is not None and comparison.verdict.winner == verdict.winner
+        )
 
     @property
     def trials(self) -> list[TrialRecord]:
@@ -72,14 +76,16 @@ class Summary:
     @property
     def simplified(self) -> Ablation | None:
         """The ablation of the winner, if it found a simpler configuration that is as good."""
-        found, best = self.ablation, self.best
+        ablation, best = self.ablation, self.best
         return (
-            found if found is not None and best is not None and found.winner == best.number and found.accepted else None
+            ablation
+            if ablation is not None and best is not None and ablation.winner == best.number and ablation.accepted
+            else None
         )
 
     @property
     def configuration(self) -> Configuration | None:
-        """What to use: the winner without the options that do nothing."""
+        """The configuration to use: the winner without the options that do nothing."""
         if self.simplified is not None:
             return self.simplified.simplified
         return self.best.configuration if self.best else None
@@ -148,21 +154,21 @@ class Summary:
             lines.append(f"doubt: {doubt}")
         if self.outlook is not None:
             lines.append(f"search: {self.outlook.sentence()}")
-        lines += [f"on workload {one.workload}: {one.sentence(metric)}" for one in self.carried]
+        lines += [f"on workload {comparison.workload}: {comparison.sentence(metric)}" for comparison in self.carried]
         if self.simplified is not None:
             dropped = ", ".join(self.simplified.dropped)
             lines.append(f"simplified: {shown(self.simplified.simplified or {})}  (as good without {dropped})")
         return "\n".join(lines)
 
-    def _front_text(self, places: list[ParetoPoint]) -> str:
+    def _front_text(self, points: list[ParetoPoint]) -> str:
         first, second = self.standings.metric, second_metric(self.definition)
         assert second is not None
-        if not places:
+        if not points:
             return "no valid measurement yet"
         lines = [f"the trade-off between {first.name} and {second.name}: no other trial is better in both"]
-        for place in places:
-            values = f"{place.first:.4g} {first.unit}, {place.second:.4g} {second.unit}"
-            lines.append(f"trial {place.trial}: {values}  {shown(self.standings.trials[place.trial].configuration)}")
+        for point in points:
+            values = f"{point.first:.4g} {first.unit}, {point.second:.4g} {second.unit}"
+            lines.append(f"trial {point.trial}: {values}  {shown(self.standings.trials[point.trial].configuration)}")
         return "\n".join(lines)
 
     def text(self) -> str:
@@ -211,10 +217,10 @@ class Summary:
             "best": self._trial(self.best),
             "default": self._trial(self.standings.baseline),
             "verdict": _described(self.present_verdict, metric),
-            "workloads": {one.workload: _carried(one, metric) for one in self.carried},
+            "workloads": {comparison.workload: _carried(comparison, metric) for comparison in self.carried},
             "simplified": dict(simplified) if simplified is not None else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
-            "front": None if self.front is None else [asdict(place) for place in self.front],
+            "front": None if self.front is None else [asdict(point) for point in self.front],
             "outlook": _expected(self.outlook),
             "warm_start": self.warm.to_dict() if self.warm is not None else None,
             "ledger": self.ledger.to_dict(),
@@ -247,26 +253,26 @@ class Summary:
 def _described(verdict: Verdict | None, metric: Metric) -> dict[str, Any] | None:
     if verdict is None:
         return None
-    found = verdict.to_dict() | {"sentence": verdict.sentence(metric)}
+    described = verdict.to_dict() | {"sentence": verdict.sentence(metric)}
     if verdict.known:
         speed, low, high = verdict.interval(metric)
-        found |= {
+        described |= {
             "speed_up": speed,
             "low": low,
             "high": high,
             "significant": verdict.significant(metric),
             "doubt": verdict.doubt(metric),
         }
-    return found
+    return described
 
 
 def _expected(outlook: StoppingForecast | None) -> dict[str, Any] | None:
     return None if outlook is None else outlook.to_dict() | {"sentence": outlook.sentence()}
 
 
-def _carried(found: WorkloadComparison, metric: Metric) -> dict[str, Any]:
-    described = _described(found.verdict, metric) or {}
-    return described | {"sentence": found.sentence(metric), "facts": dict(found.facts)}
+def _carried(comparison: WorkloadComparison, metric: Metric) -> dict[str, Any]:
+    described = _described(comparison.verdict, metric) or {}
+    return described | {"sentence": comparison.sentence(metric), "facts": dict(comparison.facts)}
 
 
 def summarise(store: StudyStore) -> Summary:
@@ -274,7 +280,7 @@ def summarise(store: StudyStore) -> Summary:
     definition = store.definition
     repeats = RepeatsSection(**definition.study.get("repeats", {}))
     stored = store.attribute(ABLATION)
-    found = Summary(
+    summary = Summary(
         store.name,
         definition,
         Standings.of(store.trials(), definition.target, repeats.statistic),
@@ -284,17 +290,17 @@ def summarise(store: StudyStore) -> Summary:
         last_outlook=stored_stopping_forecast(store),
         warm=stored_warm_start(store),
     )
-    # A better model saves nothing at each run.
-    winner = found.best.number if found.best and not definition.target.is_quality else None
-    return replace(found, ledger=cost_account(store.runs(), found.trials, winner, repeats.max_runs))
+    # A model of better quality saves no cost in each run.
+    winner = summary.best.number if summary.best and not definition.target.is_quality else None
+    return replace(summary, ledger=cost_account(store.runs(), summary.trials, winner, repeats.max_runs))
 
 
 def run_to_use(store: StudyStore, summary: Summary) -> Run | None:
-    """Return the newest complete run of the configuration to use, for whatever it was made; None if there is none."""
+    """Return the newest complete run of the configuration to use, not on other workloads; None without one."""
     wanted = dict(summary.configuration or {})
-    found = [
+    runs = [
         run
         for run in store.runs()
         if run.outcome.complete and dict(run.configuration) == wanted and run.series.kind is not SeriesKind.WORKLOAD
     ]
-    return found[-1] if found and summary.configuration is not None else None
+    return runs[-1] if runs and summary.configuration is not None else None
