@@ -1,1 +1,1 @@
-"""TOML files: where a key stands, what is wrong with it, and writing one."""
+"""TOML files: the lines of keys, checks with their problems, and writing."""

@@ -1,4 +1,4 @@
-"""Where things stand in a TOML file: the standard library reads their values, and tells no line."""
+"""The lines of keys in a TOML file: the standard library reads the values only."""
 
 import re
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ _BARE = re.compile(r"[^,\]}\n#]*")
 def lines_of(text: str) -> dict[str, int]:
     """Return the line, from 1, of every key and list entry of a TOML file, by its dotted path: `options.argv.0`.
 
-    The file must be TOML; of another one only what comes before the mistake is found.
+    The file must be TOML; of a broken file, the lines before the mistake are returned.
     """
     reader = _Reader(text)
     with suppress(IndexError, ValueError, StopIteration):
         reader.document()
-    return reader.found
+    return reader.lines
 
 
 def line_of(places: Mapping[str, int], path: str) -> int | None:
@@ -38,10 +38,10 @@ def line_of(places: Mapping[str, int], path: str) -> int | None:
 
 
 class _Reader:
-    """Goes once through a text, and remembers where keys are."""
+    """A single pass over a text that collects the lines of keys."""
 
     def __init__(self, text: str) -> None:
-        self.found: dict[str, int] = {}
+        self.lines: dict[str, int] = {}
         self._text = text
         self._at = 0
         self._line = 1
@@ -110,7 +110,7 @@ class _Reader:
         elif start == "{":
             self._entries(path, "}")
         elif start in {'"', "'"}:
-            pattern = next(one for one in _TEXTS if one.match(self._text, self._at))
+            pattern = next(candidate for candidate in _TEXTS if candidate.match(self._text, self._at))
             self._skip(pattern)
         else:
             self._skip(_BARE)
@@ -134,7 +134,7 @@ class _Reader:
                 self._at += 1
 
     def _remember(self, path: str) -> None:
-        self.found.setdefault(path, self._line)
+        self.lines.setdefault(path, self._line)
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self._text, self._at)

@@ -1,4 +1,4 @@
-"""Reading TOML files of a user's into models: all that is wrong with one is said at once."""
+"""Reading a user's TOML files into models: all problems of a file are reported at once."""
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,26 +37,26 @@ def checked(
     error: type[AutotuneError],
     others: Iterable[Problem] = (),
 ) -> _Model:
-    """Return what `model` makes of a table; `others` are problems that were found beside it.
+    """Return a table as a `model`; `others` are problems from further checks.
 
     Raises:
         error: there are problems, all of them at once, each with its path; `source` names the file.
     """
     problems: list[Problem] = []
-    found = None
+    validated = None
     try:
-        found = model.model_validate(dict(table))
+        validated = model.model_validate(dict(table))
     except ValidationError as caught:
         problems += problems_in(caught, model)
     problems += others
-    if problems or found is None:
+    if problems or validated is None:
         raise wrong(source, problems, error)
-    return found
+    return validated
 
 
 def wrong(
     source: str, problems: Sequence[Problem], error: type[AutotuneError], shown: int | None = None
 ) -> AutotuneError:
-    """Return the error that lists what is wrong with a file, `shown` problems of it; `source` names the file."""
+    """Return the error that lists the problems of a file, at most `shown` of them; `source` names the file."""
     plural = "error" if len(problems) == 1 else "errors"
     return error(f"{source}: {len(problems)} {plural}", problems, shown)
