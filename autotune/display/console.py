@@ -30,7 +30,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Status:
-    """A study at one moment. An `open_ended` one may stop before its budget, nobody knows when.
+    """A study at one moment. An `open_ended` study may stop before its budget, at an unknown time.
 
     `running` are those in flight that are shown, `more` is the number of the others.
     """
@@ -52,7 +52,7 @@ class Display(Protocol):
         """Show something that happened."""
 
     def waits(self, text: str) -> None:
-        """Show for whom the session waits before it begins."""
+        """Show which session this one waits for."""
 
     def update(self, status: Status) -> None:
         """Show how things are."""
@@ -77,7 +77,7 @@ class PlainDisplay:
         self.line(text)
 
     def update(self, status: Status) -> None:
-        """Show nothing: a log has no use for the same line ten times a second."""
+        """Show nothing: a log needs no line that repeats ten times a second."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -133,7 +133,7 @@ def panel(status: Status) -> Group:
 
 
 def best_line(status: Status) -> str:
-    """Say what is best so far."""
+    """Show the best value so far."""
     standings = status.standings
     best = standings.incumbent
     if best is None:

@@ -28,7 +28,7 @@ class Messages:
         return f"{text}  {shown(trial.configuration)}" if len(trial.runs) == 1 else text
 
     def said(self, outcome: Outcome) -> str:
-        """Say what came of a run."""
+        """Show the outcome of a run."""
         if outcome.failure is not None:
             return f"{outcome.failure.value}: {outcome.message}"
         if outcome.capped:

@@ -38,7 +38,7 @@ class _Now:
 class StatusDisplay:
     """Shows what `inner` shows, and writes how things stand to `path`: at most once a second, or for a new phase.
 
-    The file is one JSON object, and is never half-written. One that cannot be written is no reason to fail.
+    The file is one JSON object, and is never half-written. A failure to write it is ignored.
     """
 
     inner: Display
@@ -58,7 +58,7 @@ class StatusDisplay:
         self.inner.line(text)
 
     def waits(self, text: str) -> None:
-        """Show for whom the session waits."""
+        """Show which session this one waits for."""
         self._write(replace(self._now, phase=WAITING, message=text))
         self.inner.waits(text)
 
@@ -90,7 +90,7 @@ class StatusDisplay:
         self._now = now
         self._write_at = self.clock() + _EVERY_S
         text = json.dumps({**vars(now), "pid": os.getpid(), "written": time.time()}, default=str)
-        with suppress(OSError):  # a full disk, a folder that is gone: the study goes on without
+        with suppress(OSError):  # a full disk, a removed folder: the study continues
             replace_file(self.path, text, durable=False)
 
 
