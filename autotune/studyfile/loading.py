@@ -88,14 +88,14 @@ def _apply(table: dict[str, Any], override: str) -> None:
     if not equals or not all(keys):
         msg = f"--set {override!r}: expected key=value with a dotted key, for example budget.workers=2"
         raise StudyFileError(msg)
-    place = table
+    subtable = table
     for part in keys[:-1]:
-        inner = place.setdefault(part, {})
+        inner = subtable.setdefault(part, {})
         if not isinstance(inner, dict):
             msg = f"--set {override!r}: {part} is not a table"
             raise StudyFileError(msg)
-        place = inner
-    place[keys[-1]] = _toml_value(text.strip())
+        subtable = inner
+    subtable[keys[-1]] = _toml_value(text.strip())
 
 
 def _toml_value(text: str) -> Any:  # noqa: ANN401  TOML values are of any type; the model checks them

@@ -126,7 +126,7 @@ class RepeatsSection(_Section):
 
     @property
     def without_races(self) -> Self:
-        """The same for a study that has no single winner: nobody is run again to beat another one, or stopped by it."""
+        """The same for a study without a single winner: no trial is repeated to beat another, or capped by it."""
         return self.model_copy(update={"max_runs": self.min_runs, "caps": False})
 
     @property
@@ -183,7 +183,7 @@ class StoppingSection(_Section):
 
 
 class TradeoffSection(_Section):
-    """A second metric that matters: what is looked for are configurations that no other beats in both.
+    """A second metric that matters: the study looks for configurations that no other beats in both.
 
     There is no single winner then, hence neither races nor a verdict.
     """

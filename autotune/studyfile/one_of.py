@@ -1,4 +1,4 @@
-"""A key whose value is one of some names that are known only when a file is read, as those of the batch systems."""
+"""A key with a choice of names that are known only when a file is read, such as batch systems."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -8,21 +8,21 @@ from objectives import registry
 
 
 def with_absolute_paths(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return a study's table in which the paths that its objective declares are full; `folder` is the study file's.
+    """Return a study's table with full paths where its objective declares paths; `folder` is the study file's.
 
-    What is not of the form that it must have stays as it is: the check of the study says so.
+    Malformed values stay as they are: the check of the study reports them.
     """
     objective = table.get("objective")
     paths = [path.split(".") for path in registry.paths(objective)] if isinstance(objective, str) else []
-    found = dict(table)
+    rooted = dict(table)
     for path in paths:
-        found["options"] = _rooted(found.get("options"), path, folder)
-        found["workloads"] = _rooted(found.get("workloads"), ["*", *path], folder)
-    return {key: value for key, value in found.items() if key in table}
+        rooted["options"] = _rooted(rooted.get("options"), path, folder)
+        rooted["workloads"] = _rooted(rooted.get("workloads"), ["*", *path], folder)
+    return {key: value for key, value in rooted.items() if key in table}
 
 
 def _rooted(value: object, path: Sequence[str], folder: Path) -> object:
-    """Return a value in which what lies at `path` is a full path; `*` stands for every item."""
+    """Return a value with a full path at `path`; `*` stands for every item."""
     if not path:
         return str((folder / value).absolute()) if isinstance(value, str) else value
     name, rest = path[0], path[1:]

@@ -77,7 +77,7 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
 
 
 def _auto_errors(study: StudyFile) -> list[Problem]:
-    """Say why nobody can tell when to stop: only our own sampler says what it still expects of one metric."""
+    """Return why the end cannot be automatic: only our own sampler forecasts gains, and only for a single metric."""
     if not study.budget.auto:
         return []
     rule, wrong = f"trials = {AUTO!r}", []
@@ -88,7 +88,7 @@ def _auto_errors(study: StudyFile) -> list[Problem]:
         wrong.append("cannot be had with [stopping], whose brackets need a number of trials")
     if study.tradeoff is not None:
         wrong.append("cannot be had with [tradeoff]: there is no single best to gain on")
-    return [Problem(f"{rule} {one}", "budget.trials") for one in wrong]
+    return [Problem(f"{rule} {reason}", "budget.trials") for reason in wrong]
 
 
 def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[Problem]:
