@@ -12,9 +12,9 @@ _PATIENCE_S = 30.0
 
 
 def read(environment: Mapping[str, str], read_text: Callable[[str], str] | None = None) -> Allocation | None:
-    """Return the allocation that the environment tells of; None outside of one. `read_text` reads a file."""
-    found = (system.allocation(environment, read_text or _read_text) for system in all_batch_systems())
-    return next(filter(None, found), None)
+    """Return the allocation that the environment describes; None outside an allocation. `read_text` reads a file."""
+    allocations = (system.allocation(environment, read_text or _read_text) for system in all_batch_systems())
+    return next(filter(None, allocations), None)
 
 
 def ask_end(allocation: Allocation, run: Callable[[Sequence[str]], str] | None = None) -> float | None:
@@ -29,14 +29,14 @@ def ask_end(allocation: Allocation, run: Callable[[Sequence[str]], str] | None =
 
 
 def find_end(allocation: Allocation, now: float, run: Callable[[Sequence[str]], str] | None = None) -> float | None:
-    """Return when the allocation ends: as its environment says, else as the batch system does when asked.
+    """Return when the allocation ends: from its environment, else from a query of the batch system.
 
-    An end before `now` is none: the environment is that of an earlier job, or the job was given more time.
+    An end before `now` does not count: the environment is of an earlier job, or the job was given more time.
     """
     if allocation.ends_at is not None and allocation.ends_at > now:
         return allocation.ends_at
-    told = ask_end(allocation, run)
-    return told if told is not None and told > now else None
+    reported = ask_end(allocation, run)
+    return reported if reported is not None and reported > now else None
 
 
 def _read_text(path: str) -> str:

@@ -24,7 +24,7 @@ _TIME_MARGIN = 3.0
 _MEMORY_MARGIN = 1.5
 _MINIMUM_WALLTIME_S = 600
 _END = "END_OF_INPUT"
-# A production run neither goes on from a checkpoint of tuning, nor draws its random numbers.
+# A production run uses neither the checkpoints of tuning nor its random numbers.
 _OF_TUNING = (CHECKPOINT_VARIABLE, SEED_VARIABLE)
 
 
@@ -128,8 +128,8 @@ def _file(name: str, text: str) -> str:
 
 def _quoted(word: str, folder: str) -> str:
     """Quote a word for the shell; the folder of the measured run becomes the folder of the new one."""
-    before, found, after = word.partition(folder)
-    if not found:
+    before, separator, after = word.partition(folder)
+    if not separator:
         return shlex.quote(word)
     return f'{shlex.quote(before) if before else ""}"$run"{shlex.quote(after) if after else ""}'
 

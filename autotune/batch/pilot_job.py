@@ -31,7 +31,7 @@ class PilotJob:
 
     `script` is its own full path, `folder` where the study is kept, `study` the words after `autotune study`. Site
     settings are `directives` for the batch system without their `#SBATCH` or `#PBS`, and `setup`, lines for the shell
-    on every host (`module load qe`). `cores_per_node` is what PBS must be asked for, unless a directive does.
+    on every host (`module load qe`). `cores_per_node` is the number requested from PBS, unless a directive requests it.
     """
 
     name: str
@@ -74,26 +74,26 @@ def pilot_forms() -> tuple[str, ...]:
 
 
 def pilot_form(system: str) -> PilotForm:
-    """Return how pilot jobs of a batch system are written, which is one of the `pilot_forms`.
+    """Return the form of pilot jobs for a batch system, one of the `pilot_forms`.
 
     Raises:
         KeyError: there is no such batch system, or no pilot jobs are written for it.
     """
-    found = find_batch_system(system).pilot
-    if found is None:
+    form = find_batch_system(system).pilot
+    if form is None:
         raise KeyError(system)
-    return found
+    return form
 
 
 def pilot_script(system: str, job: PilotJob) -> str:
     """Return the script of a pilot job for a batch system, one of the `pilot_forms`.
 
     Raises:
-        ValueError: it must be told more; the message says what.
+        ValueError: the job lacks a setting; the message names it.
     """
     form = pilot_form(system)
-    asked = PilotRequest(job.job_name, job.nodes, job.walltime, job.cores_per_node, tuple(job.directives))
-    return _assemble(job, form, form.head(asked), find_batch_system(system).scheduler.number_variable)
+    request = PilotRequest(job.job_name, job.nodes, job.walltime, job.cores_per_node, tuple(job.directives))
+    return _assemble(job, form, form.head(request), find_batch_system(system).scheduler.number_variable)
 
 
 def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variable: str) -> str:
@@ -113,7 +113,7 @@ def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variab
         *map(_or_end, job.setup),
         "set -u",
         *(_cluster(python, form, number_variable) if several else []),
-        # Before the study: it may be asked to end as soon as it is there.
+        # Before the study, which may be asked to end as soon as it exists.
         "trap 'kill -TERM \"${!-}\"' TERM INT",
         f"{command} &",
         "study=$!",
@@ -134,7 +134,7 @@ def _or_end(line: str) -> str:
 
 
 def _cluster(python: str, form: PilotForm, number_variable: str) -> list[str]:
-    """Return what starts Ray on the hosts of the allocation, and ends it whatever happens."""
+    """Return the lines that start Ray on the hosts of the allocation, and end it in every case."""
     no_head = f'echo "the Ray head did not start" >&2; exit {ExitCode.CANNOT_RUN_HERE}'
     return [
         # The script is also what the other hosts run: they need the same folder and modules.

@@ -1,4 +1,4 @@
-"""Directives of a site that a job cannot do with: they would take the place of what the job itself needs."""
+"""Reserved directives: a site may not set them, since they would replace those that every job needs."""
 
 from launchers.batch_systems.registry import find_batch_system, names
 

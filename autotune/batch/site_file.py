@@ -38,11 +38,11 @@ class SiteError(AutotuneError):
 
 
 class SiteFile(BaseModel):
-    """The settings of a site; `base` names another site, whose settings count where this file says nothing.
+    """The settings of a site; `base` names another site, whose settings apply where this file has none.
 
     `launchers.site.Site` says what they are for. `machine` is the description of its nodes (`autotune machine`), of
     which a job gets `nodes` at most; `mpi` is what starts ranks, such as `Open MPI 4.1.2`, by the command `start`.
-    `workers` is how many runs go on side by side unless told otherwise.
+    `workers` is the default number of runs side by side.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -80,7 +80,7 @@ class SiteFile(BaseModel):
     @field_validator("directives")
     @classmethod
     def _leave_the_job_alone(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        reasons = [reason for one in value if (reason := refused(info.data.get("scheduler", ""), one))]
+        reasons = [reason for directive in value if (reason := refused(info.data.get("scheduler", ""), directive))]
         if reasons:
             raise ValueError("; ".join(reasons))
         return value
@@ -108,7 +108,7 @@ class SiteFile(BaseModel):
 
 
 class Cluster(NamedTuple):
-    """A site with the description of its nodes; `workers` is how many runs go on there side by side as a rule."""
+    """A site with the description of its nodes; `workers` is the default number of runs side by side."""
 
     site: Site
     description: MachineDescription
@@ -131,7 +131,7 @@ class Cluster(NamedTuple):
 
     @property
     def facts(self) -> Facts:
-        """What is known of these nodes."""
+        """The description of these nodes."""
         return self.description.for_nodes(self.site.nodes)
 
 
@@ -151,7 +151,7 @@ def find_cluster(name_or_path: str | None, scheduler: str | None = None) -> Clus
     """Return a site by the path of its file, by the name of a shipped one, or the user's own without either.
 
     Raises:
-        SiteError: there is none, its file has errors, or it has another scheduler than was asked for.
+        SiteError: there is none, its file has errors, or it has another scheduler than the requested one.
     """
     path = _path(name_or_path)
     cluster = _cluster(tomlfiles.checked(_table(path, ()), SiteFile, str(path), SiteError), path)
@@ -163,7 +163,7 @@ def find_cluster(name_or_path: str | None, scheduler: str | None = None) -> Clus
 
 
 def lasting(name_or_path: str) -> str:
-    """Return what names the same site from every folder: a shipped one's name, or the full path of a file."""
+    """Return a name of the site that holds in every folder: that of a shipped site, or the full path of a file."""
     path = Path(name_or_path).expanduser()
     return os.fspath(path.absolute()) if _is_file_of(name_or_path) else name_or_path
 
@@ -174,7 +174,7 @@ def _is_file_of(name_or_path: str) -> bool:
 
 
 def _path(name_or_path: str | None, beside: Path | None = None) -> Path:
-    """Return the file of a site; a path is one from the folder of the file `beside`, if that names it."""
+    """Return the file of a site; with `beside`, a path is relative to the folder of that file."""
     known = site_files()
     if name_or_path is None:
         if user_file().is_file():
@@ -203,14 +203,14 @@ def _table(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     if base is None:
         return {"name": _name(path), **table}
     below = _path(str(base), path)
-    if below.resolve() in {one.resolve() for one in (path, *above)}:
+    if below.resolve() in {known.resolve() for known in (path, *above)}:
         raise SiteError(Problem(f"{path}: it is its own base, by way of {below}", "base"))
     name = {} if path == user_file() else {"name": _name(path)}
     return {**_table(below, (path, *above)), **name, **table}
 
 
 def _name(path: Path) -> str:
-    """Return the name of a file as one that a study or a job could have too."""
+    """Return the name of a file in the letters that a study or a job may have."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("._-") or "site"
 
 

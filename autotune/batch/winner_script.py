@@ -17,7 +17,7 @@ def script_of(store: StudyStore, summary: Summary, form: str, site: "Site | None
     """Return the script, in one of the `script_forms`, that runs the configuration to use as it was measured.
 
     Raises:
-        CannotRunHereError: the study is a replay, of which nothing ran, or another program makes its runs.
+        CannotRunHereError: the study is a replay, so nothing ran, or another program makes its runs.
         NothingWorkedError: there is no complete run of the winner.
     """
     if summary.definition.replay:
