@@ -29,7 +29,7 @@ from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
 
 RUN_FOLDER = "RUN-FOLDER"
-"""What the folder of a run is called before there is one."""
+"""The name shown for a run's folder before the run exists."""
 
 
 @dataclass
@@ -56,60 +56,60 @@ class CheckReport:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics, the one that is optimised first."""
+        """The metrics; the first is optimised."""
         return () if self.plan is None else self.plan.objective.metrics
 
 
 def check(path: Path, changes: Iterable[str], machine: Machine, launcher: Launcher) -> CheckReport:
     """Check a study file, with changes as `key=value`, for the machine."""
-    found = CheckReport()
+    report = CheckReport()
     try:
         text = path.read_text(encoding="utf-8")
         table = tomllib.loads(text)
     except OSError as error:
-        found.mistakes.append(Problem(f"cannot read {path}: {error.strerror}"))
-        return found
+        report.mistakes.append(Problem(f"cannot read {path}: {error.strerror}"))
+        return report
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        found.mistakes.append(Problem(f"not a TOML file: {error}"))
-        return found
+        report.mistakes.append(Problem(f"not a TOML file: {error}"))
+        return report
     table = {"name": path.stem, **with_absolute_paths(table, path.parent)}
-    _Examination(found, machine, launcher, lines_of(text)).examine(table, changes)
-    found.mistakes.sort(key=lambda problem: problem.line or 0)
-    return found
+    _Examination(report, machine, launcher, lines_of(text)).examine(table, changes)
+    report.mistakes.sort(key=lambda problem: problem.line or 0)
+    return report
 
 
 @dataclass(frozen=True)
 class _Examination:
-    """One checkup on its way; `places` are the lines of the file by path."""
+    """One checkup on its way; `lines` are those of the file, by path."""
 
-    found: CheckReport
+    report: CheckReport
     machine: Machine
     launcher: Launcher
-    places: Mapping[str, int]
+    lines: Mapping[str, int]
 
     def examine(self, table: dict[str, Any], changes: Iterable[str]) -> None:
         study = self._study(table, changes)
         if study is None:
             return
-        self.found.study = study
+        self.report.study = study
         self._sampler(study)
         plan = self._command(study) if study.objective == registry.COMMAND else self._plan(study)
         self._space(study, plan)
-        if self.found.mistakes or self.found.missing or plan is None:
+        if self.report.mistakes or self.report.missing or plan is None:
             return
-        self.found.plan = plan
+        self.report.plan = plan
         self._job(plan)
-        self.found.notes += plan.notes
-        self.found.warnings += _warnings(study, plan, self.found.space)
+        self.report.notes += plan.notes
+        self.report.warnings += _warnings(study, plan, self.report.space)
 
     def _wrong(self, problems: Iterable[Problem]) -> None:
-        self.found.mistakes += [located(problem, self.places) for problem in problems]
+        self.report.mistakes += [located(problem, self.lines) for problem in problems]
 
     def _missing(self, problems: Iterable[Problem]) -> None:
-        self.found.missing += [located(problem, self.places) for problem in problems]
+        self.report.missing += [located(problem, self.lines) for problem in problems]
 
     def _study(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
-        """Return what the study's own model makes of the table; what is wrong in it has its defaults."""
+        """Return the table as a study file; wrong sections have their defaults."""
         try:
             return studyfile.changed(table, changes, "study")
         except StudyFileError as error:
@@ -148,19 +148,19 @@ class _Examination:
             return None
         self._missing(missing_programs(checked))
         known = set(study.space.parameters)
-        places = {}
-        with suppress(ValueError):  # a template that cannot be read was told of
-            places = mentions(checked, files)
+        paths = {}
+        with suppress(ValueError):  # an unreadable template is reported already
+            paths = mentions(checked, files)
         self._wrong(
-            Problem(f"the space has no parameter {name!r}{did_you_mean(name, known)}, which is mentioned here", place)
-            for name, place in places.items()
+            Problem(f"the space has no parameter {name!r}{did_you_mean(name, known)}, which is mentioned here", path)
+            for name, path in paths.items()
             if name not in known
         )
         if errors:
             return Plan(CommandObjective(checked, files), (), (), {}, {})
         nowhere = "neither argv, environment, files, prepare, ranks nor threads mention it"
-        self.found.warnings += [
-            f"parameter {name!r} reaches nothing: {nowhere}" for name in study.space.parameters if name not in places
+        self.report.warnings += [
+            f"parameter {name!r} reaches nothing: {nowhere}" for name in study.space.parameters if name not in paths
         ]
         return planned(checked, files)
 
@@ -188,7 +188,7 @@ class _Examination:
     def _space(self, study: StudyFile, plan: Plan | None) -> None:
         if plan is None and study.objective != registry.COMMAND:
             return  # most of it is the objective's
-        # Names that are mentioned were looked at, each with its own place.
+        # The mentioned names are checked already, each with its own line.
         known = _NO_PLAN if plan is None else replace(plan, mentioned=())
         try:
             space = space_of(study, known, self.machine.facts)
@@ -196,22 +196,22 @@ class _Examination:
             self._wrong(_in_file(problem, study) for problem in error.problems)
         else:
             if plan is not None:
-                self.found.space = space
+                self.report.space = space
 
     def _job(self, plan: Plan) -> None:
-        if plan.recorded is not None or self.found.space is None:
+        if plan.recorded is not None or self.report.space is None:
             return
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "run"
             folder.mkdir()
-            job = plan.objective.job(self.found.space.default(), Context(folder))
+            job = plan.objective.job(self.report.space.default(), Context(folder))
             cpus = self.machine.cpus[: job.resources.cores]
             job = replace(job, resources=replace(job.resources, cpus=cpus))
-            self.found.job = job
+            self.report.job = job
             try:
-                self.found.command = self.launcher.shown(job).replace(os.fspath(folder), RUN_FOLDER)
+                self.report.command = self.launcher.shown(job).replace(os.fspath(folder), RUN_FOLDER)
             except LaunchError as error:
-                self.found.missing.append(Problem(str(error)))
+                self.report.missing.append(Problem(str(error)))
 
 
 def _all(error: AutotuneError) -> tuple[Problem, ...]:
@@ -219,19 +219,19 @@ def _all(error: AutotuneError) -> tuple[Problem, ...]:
 
 
 def _of_workload(name: str, problem: Problem) -> Problem:
-    """Return a problem of a study's options as one of the workload that changes them."""
+    """Return a problem of a study's options as a problem of the workload that changes them."""
     path = problem.path or ""
     return replace(problem, path=f"workloads.{name}.{path.removeprefix('options.')}")
 
 
 def _in_file(problem: Problem, study: StudyFile) -> Problem:
-    """Return a problem of the space with its path in the study file, which a rule does not know."""
+    """Return a problem of the space with its path in the study file; rules do not know their paths."""
     if isinstance(problem, ConditionProblem):
         return Problem(problem.message, f"space.parameters.{problem.parameter}.when")
     if isinstance(problem, ConstraintProblem):
-        places = {constraint["name"]: place for place, constraint in enumerate(study.space.constraints)}
-        place = places.get(problem.constraint)
-        return Problem(problem.message, None if place is None else f"space.constraints.{place}.rule")
+        indices = {constraint["name"]: index for index, constraint in enumerate(study.space.constraints)}
+        index = indices.get(problem.constraint)
+        return Problem(problem.message, None if index is None else f"space.constraints.{index}.rule")
     return problem
 
 

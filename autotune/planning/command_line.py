@@ -36,7 +36,7 @@ class Knob:
 
 @dataclass(frozen=True)
 class CommandLineProposal:
-    """A command line taken apart: the words and variables are templates, in which the knobs have their names."""
+    """A command line taken apart: its words and variables are templates that name the knobs."""
 
     argv: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
@@ -52,16 +52,16 @@ def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
 
     Variables may stand in front, as in a shell, also after `env`.
     """
-    found = _Apart()
+    parts = _Apart()
     left = list(words)
     if left[:1] == ["env"] and len(left) > 1 and _VARIABLE.fullmatch(left[1]):
         left = left[1:]
     while len(left) > 1 and _VARIABLE.fullmatch(left[0]):
-        found.variable(left.pop(0))
+        parts.variable(left.pop(0))
     if len(left) > 1 and (options := _rank_options(Path(left[0]).name)):
-        left = found.starter(left, options)
-    found.program(left)
-    return CommandLineProposal(tuple(found.argv), tuple(found.environment), tuple(found.knobs))
+        left = parts.starter(left, options)
+    parts.program(left)
+    return CommandLineProposal(tuple(parts.argv), tuple(parts.environment), tuple(parts.knobs))
 
 
 class _Apart:
@@ -75,7 +75,7 @@ class _Apart:
     def variable(self, word: str) -> None:
         name, _, value = word.partition("=")
         if _THREAD_VARIABLES.fullmatch(name) and _WHOLE.fullmatch(value) and int(value) > 0:
-            knob = next((one for one in self.knobs if one.kind == "threads"), None)
+            knob = next((knob for knob in self.knobs if knob.kind == "threads"), None)
             knob = knob or self._knob("threads", value, name, "threads")
             self.environment.append((name, f"{{{knob.name}}}"))
         elif _number(value):
@@ -84,7 +84,7 @@ class _Apart:
             self.environment.append((name, _escaped(value)))
 
     def starter(self, words: list[str], rank_options: Collection[str]) -> list[str]:
-        """Take off what starts ranks, if there is nothing about it that this does not understand."""
+        """Remove the MPI start command with its options, if all of these are known."""
         at = 1
         ranks = None
         while at < len(words) and words[at].startswith("-"):
@@ -103,9 +103,9 @@ class _Apart:
 
     def program(self, words: Sequence[str]) -> None:
         before = ""
-        for place, word in enumerate(words):
+        for index, word in enumerate(words):
             option, equals, value = word.partition("=")
-            if place == 0:
+            if index == 0:
                 self.argv.append(_escaped(_full(word) if "/" in word else word))
             elif equals and option.startswith("-") and _number(value):
                 self.argv.append(f"{_escaped(option)}={{{self._of_option(option, value)}}}")
@@ -138,8 +138,10 @@ class _Apart:
 
 
 def _rank_options(program: str) -> frozenset[str]:
-    """Return the options that take the number of ranks, empty for what is no MPI start command."""
-    return frozenset(word for one in start_commands() if program in one.commands for word in one.rank_options)
+    """Return the options that set the number of ranks; empty if the program is no MPI start command."""
+    return frozenset(
+        word for command in start_commands() if program in command.commands for word in command.rank_options
+    )
 
 
 def _number(text: str) -> bool:

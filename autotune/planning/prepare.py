@@ -33,7 +33,7 @@ class Prepared:
     workloads: tuple[Workload, ...] = ()
 
 
-def prepare(  # noqa: PLR0913, PLR0917  they are not of one kind
+def prepare(  # noqa: PLR0913, PLR0917  they have little in common
     study: StudyFile,
     machine: Machine,
     launcher: Launcher,
@@ -43,7 +43,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they are not of one kind
 ) -> Prepared:
     """Plan the objective in `folder` (a dry run may be made there), and build the space.
 
-    `session` is what else must not change between measurements that are compared (governor, MPI); `described` are the
+    `session` are further facts that compared measurements must share (governor, MPI); `described` are the
     facts of a machine that is not this one.
 
     Raises:
@@ -51,13 +51,13 @@ def prepare(  # noqa: PLR0913, PLR0917  they are not of one kind
         StudyFileError: the space has errors; all of them are listed.
     """
 
-    def planned(options: Mapping[str, Any], place: Path) -> tuple[Plan, Space]:
+    def planned(options: Mapping[str, Any], plan_folder: Path) -> tuple[Plan, Space]:
         plan = registry.plan(
             study.objective,
-            resolved(options, place) if registry.runs(study.objective) == "recorded" else options,
+            resolved(options, plan_folder) if registry.runs(study.objective) == "recorded" else options,
             machine=machine.facts,
             run_job=lambda job: run_job(job, launcher),
-            folder=place,
+            folder=plan_folder,
         )
         return plan, space_of(study, plan, machine.facts)
 
@@ -69,7 +69,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they are not of one kind
     for name, changed in study.workloads.items():
         options = {**study.options, **changed}
         if options == study.options:
-            continue  # it is the one that is tuned
+            continue  # the workload that is tuned
         try:
             workload = Workload(name, *planned(options, folder / name))
             workloads.append(workload)

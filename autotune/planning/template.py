@@ -25,14 +25,14 @@ _THREADS = Knob("threads", "1", "OMP_NUM_THREADS", "threads")
 
 def study_text(words: Sequence[str]) -> str:
     """Return a study file for a command line; it can be tuned as it is."""
-    found = propose_knobs(words)
-    active = [knob for knob in found.knobs if knob.kind]
-    if not active and found.knobs:
-        active = list(found.knobs)
+    proposal = propose_knobs(words)
+    active = [knob for knob in proposal.knobs if knob.kind]
+    if not active and proposal.knobs:
+        active = list(proposal.knobs)
     elif not active:
         active = [_THREADS]
-    left = [knob for knob in found.knobs if knob not in active]
-    return "\n".join([*_head(words), *_options(found, active, left), *_space(active, left), _BUDGET])
+    left = [knob for knob in proposal.knobs if knob not in active]
+    return "\n".join([*_head(words), *_options(proposal, active, left), *_space(active, left), _BUDGET])
 
 
 def _head(words: Sequence[str]) -> Iterator[str]:
@@ -47,14 +47,14 @@ def _head(words: Sequence[str]) -> Iterator[str]:
     yield 'description = ""                        # one line for people'
 
 
-def _options(found: CommandLineProposal, active: Sequence[Knob], left: Sequence[Knob]) -> Iterator[str]:
+def _options(proposal: CommandLineProposal, active: Sequence[Knob], left: Sequence[Knob]) -> Iterator[str]:
     values = {knob.name: int(knob.value) if knob.is_whole else knob.value for knob in left}
     yield ""
     yield "[options]"
     yield "# The command line, word by word, without a shell: {name} is the value of parameter name, {{ is a brace"
     yield "# Each run has an empty folder of its own, so files are given by their full path. A word that mentions a"
     yield "# parameter without a value is left out."
-    yield f"argv = [{', '.join(_text(_partly(word, values)) for word in found.argv)}]"
+    yield f"argv = [{', '.join(_text(_partly(word, values)) for word in proposal.argv)}]"
     kinds = {knob.kind: knob.name for knob in active}
     if "ranks" in kinds:
         yield "# mpirun (or what this machine has instead) starts that many ranks of it."
@@ -66,14 +66,14 @@ def _options(found: CommandLineProposal, active: Sequence[Knob], left: Sequence[
         yield f'threads = "{kinds["threads"]}"'
     else:
         yield '# threads = "threads"                  # the parameter that counts threads; OMP_NUM_THREADS is set to it'
-    yield from _environment(found, values)
+    yield from _environment(proposal, values)
     yield _MORE_OPTIONS
 
 
-def _environment(found: CommandLineProposal, values: dict[str, int | str]) -> Iterator[str]:
+def _environment(proposal: CommandLineProposal, values: dict[str, int | str]) -> Iterator[str]:
     yield "# Variables; a run sees few others of yours. With {name}, too."
-    if found.environment:
-        pairs = ", ".join(f"{name} = {_text(_partly(value, values))}" for name, value in found.environment)
+    if proposal.environment:
+        pairs = ", ".join(f"{name} = {_text(_partly(value, values))}" for name, value in proposal.environment)
         yield f"environment = {{ {pairs} }}"
     else:
         yield '# environment = { OMP_SCHEDULE = "{schedule}" }'

@@ -16,9 +16,9 @@ _TAIL_CHARACTERS = 200
 
 @dataclass(frozen=True)
 class TrialRun:
-    """One run: `failure` says why it is no good, None if it is; `tail` is the end of what it printed, if it is not.
+    """One run. `failure` is the reason why it is invalid, or None; `tail` is the end of an invalid run's output.
 
-    `steps` counts the signs of progress, `last_step` is the last one.
+    `steps` counts the signs of progress; `last_step` is the last step that was reported.
     """
 
     usage: Usage
@@ -44,9 +44,9 @@ def trial_run(
         seen: list[int] = []
 
         def follow(line: str) -> bool:
-            found = progress(line)
-            if found is not None:
-                seen.append(found.step)
+            sign = progress(line)
+            if sign is not None:
+                seen.append(sign.step)
             return False
 
         try:
