@@ -53,7 +53,7 @@ class Ablation(Stored):
     """The winner taken apart. `simplified` is the winner without the `dropped` options.
 
     `baseline` is the default's median value in the metric's unit, `combined` the winner's speed-up over it.
-    `over_default` and `over_winner` are the simplified configuration's speed-ups; None while nothing was dropped.
+    `over_default` and `over_winner` are the simplified configuration's speed-ups; None without dropped options.
     """
 
     winner: int
@@ -74,17 +74,17 @@ class Ablation(Stored):
 
 
 def ablate(store: StudyStore, manager: RunManager, space: Space, study: StudyFile, rounds: int) -> Ablation | None:
-    """Take the winner apart in that many rounds, those of an earlier call included; None if the default won."""
+    """Take the winner apart in `rounds` rounds, those of an earlier call included; None if the default won."""
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
     winner, default = _winner(store, standings), standings.baseline
     if winner is None or default is None or winner.number == default.number:
         return None
     comparison = _Comparison(store, manager, space, study, standings, default, winner)
-    found = comparison.taken_apart(rounds)
-    store.set_attribute(ABLATION, found.to_dict())
-    found = comparison.simplified(found)
-    store.set_attribute(ABLATION, found.to_dict())
-    return found
+    result = comparison.taken_apart(rounds)
+    store.set_attribute(ABLATION, result.to_dict())
+    result = comparison.simplified(result)
+    store.set_attribute(ABLATION, result.to_dict())
+    return result
 
 
 def _winner(store: StudyStore, standings: Standings) -> TrialRecord | None:
@@ -126,29 +126,29 @@ class _Comparison:
             combined=self._ratio(table, 0, 1),
         )
 
-    def simplified(self, found: Ablation) -> Ablation:
-        """Drop the options that do nothing, and compare what is left."""
-        nothing = [effect for effect in found.effects if effect.does_nothing]
-        # What matters least goes first, so that a constraint between two options keeps the one that matters more.
+    def simplified(self, result: Ablation) -> Ablation:
+        """Drop the options that do nothing, and compare the configuration without them."""
+        nothing = [effect for effect in result.effects if effect.does_nothing]
+        # The least important option goes first, so that a constraint between two options keeps the more important.
         nothing.sort(key=lambda effect: (effect.within or effect.alone or (1.0,))[0])
         dropped: list[str] = []
         for effect in nothing:
             if self.space.contains(self._without([*dropped, effect.parameter])):
                 dropped.append(effect.parameter)
         if not dropped:
-            return found
+            return result
         configuration = self._without(dropped)
         sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
         self._add(sides, Side("simplified", configuration))
         series = Series.simplify(self.winner.number, text_digest(",".join(dropped)))
-        table = self._rounds(series, tuple(sides)).until(found.rounds)
-        place = self._place(table, configuration)
+        table = self._rounds(series, tuple(sides)).until(result.rounds)
+        side = self._place(table, configuration)
         return replace(
-            found,
+            result,
             dropped=tuple(dropped),
             simplified=dict(configuration),
-            over_default=self._ratio(table, 0, place),
-            over_winner=self._ratio(table, 1, place),
+            over_default=self._ratio(table, 0, side),
+            over_winner=self._ratio(table, 1, side),
         )
 
     def _effect(self, option: str, table: BlockTable) -> OptionEffect:

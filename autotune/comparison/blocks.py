@@ -2,7 +2,7 @@
 
 A comparison within a round is free of the machine's slow drift, and random order keeps what one run leaves to the next
 (caches, heat) from favouring a side: a randomised complete block design (Box, Hunter & Hunter, Statistics for
-Experimenters, 2005, chapter 4). Every run is stored when it ends, so that interrupted rounds go on where they were.
+Experimenters, 2005, chapter 4). Every run is stored when it ends, so that interrupted rounds resume where they were.
 """
 
 import zlib
@@ -29,14 +29,14 @@ from objectives.base import Answer
 from spaces import Configuration
 
 FAILED_OFTEN = 3
-"""A configuration that failed that many times is not run again: it cannot be relied on."""
+"""A configuration with this many failures is not run again: it is unreliable."""
 
 _TICK_S = 0.25
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the configurations that are compared. `trial` is None for one that was no trial."""
+    """A configuration in the comparison. `trial` is None if it was no trial."""
 
     label: str
     configuration: Configuration
@@ -50,7 +50,7 @@ class Side:
 
 @dataclass(frozen=True)
 class BlockTable:
-    """What the rounds of one series showed so far: (round, side) -> run."""
+    """The runs of a series so far, by (round, side)."""
 
     sides: tuple[Side, ...]
     runs: Mapping[tuple[int, int], Run]
@@ -67,7 +67,7 @@ class BlockTable:
     def place(self, configuration: Configuration) -> int | None:
         """Return the side of a configuration; None if it is not compared here."""
         wanted = dict(configuration)
-        return next((place for place, side in enumerate(self.sides) if dict(side.configuration) == wanted), None)
+        return next((index for index, side in enumerate(self.sides) if dict(side.configuration) == wanted), None)
 
     def medians(self, side: int) -> dict[str, float]:
         """Return the medians of all metrics of one side."""
@@ -76,12 +76,12 @@ class BlockTable:
         return {name: median(metrics[name] for metrics in runs if name in metrics) for name in sorted(names)}
 
     def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
-        """Return the values of two sides in the rounds in which both gave one."""
-        one, other = self.values(first), self.values(second)
-        return [(one[number], other[number]) for number in one if number in other]
+        """Return the values of two sides, for the rounds where both have a value."""
+        first_values, second_values = self.values(first), self.values(second)
+        return [(first_values[number], second_values[number]) for number in first_values if number in second_values]
 
     def failures(self, side: int) -> list[str]:
-        """Return what the runs of one side said that gave no value: they failed, or only a bound is on record."""
+        """Return the messages of one side's runs without a value: failed runs, and runs with only a bound."""
         return [
             f"{run.outcome.failure or 'capped'}: {run.outcome.message}"
             for (_, other), run in sorted(self.runs.items())
@@ -110,12 +110,12 @@ class Blocks:
     other_workload: bool = False
 
     def table(self) -> BlockTable:
-        """Return what is in storage."""
-        places = {_key(side.configuration): place for place, side in enumerate(self.sides)}
+        """Return the stored runs of this series."""
+        sides = {_key(side.configuration): index for index, side in enumerate(self.sides)}
         runs = {
-            (run.round, places[_key(run.configuration)]): run
+            (run.round, sides[_key(run.configuration)]): run
             for run in self.store.runs()
-            if run.series == self.series and _key(run.configuration) in places
+            if run.series == self.series and _key(run.configuration) in sides
         }
         return BlockTable(self.sides, runs, self.standings.metric.name)
 
@@ -125,10 +125,10 @@ class Blocks:
         Raises:
             CannotRunHereError: runs fail for reasons that are not the configurations'.
             UnfinishedError: the time is over.
-            PausedError: a pause was asked for.
+            PausedError: the study is paused.
         """
         table = self.table()
-        todo = [place for place in self._places(count) if place not in table.runs]
+        todo = [slot for slot in self._slots(count) if slot not in table.runs]
         in_flight: dict[int, tuple[tuple[int, int], RunInFlight]] = {}
         while True:
             todo = [(number, side) for number, side in todo if table.is_reliable(side)]
@@ -140,24 +140,24 @@ class Blocks:
                     self.manager.check(idle=True)
                 return table
             for task, outcome in self._wait(lambda: self._status(in_flight.values(), count)):
-                place, ended = in_flight.pop(task.key)
+                slot, ended = in_flight.pop(task.key)
                 run = self.manager.ended(ended, continued(None, outcome, task.segment) if task.segment else outcome)
                 if run.outcome.retryable:
-                    in_flight[task.key] = place, self._again(ended, run.outcome)
+                    in_flight[task.key] = slot, self._again(ended, run.outcome)
                     continue
                 self.store.add_runs([run], [task.job.name])
-                table = BlockTable(self.sides, {**table.runs, place: run}, table.metric)
-                if not any(number == place[0] for number, _ in (*todo, *(other for other, _ in in_flight.values()))):
-                    self.manager.display.line(f"{self.phase}, round {place[0] + 1}: {self._said(place[0], table)}")
+                table = BlockTable(self.sides, {**table.runs, slot: run}, table.metric)
+                if not any(number == slot[0] for number, _ in (*todo, *(other for other, _ in in_flight.values()))):
+                    self.manager.display.line(f"{self.phase}, round {slot[0] + 1}: {self._said(slot[0], table)}")
 
-    def _places(self, count: int) -> list[tuple[int, int]]:
+    def _slots(self, count: int) -> list[tuple[int, int]]:
         return [(number, side) for number in range(count) for side in self._order(number)]
 
-    def _key(self, place: tuple[int, int]) -> int:
-        return place[0] * len(self.sides) + place[1]
+    def _key(self, slot: tuple[int, int]) -> int:
+        return slot[0] * len(self.sides) + slot[1]
 
     def _width(self, table: BlockTable) -> int:
-        """Return how many runs may go on at a time: one while the answer that others must agree with is not known."""
+        """Return how many runs may be in flight: 1 until the reference answer is known."""
         return self.manager.gate.width if self._reference(table) is not None or not self.other_workload else 1
 
     def _order(self, number: int) -> list[int]:
@@ -172,13 +172,13 @@ class Blocks:
         baseline = self.standings.baseline
         return baseline.answer if baseline else None
 
-    def _launch(self, place: tuple[int, int], table: BlockTable) -> RunInFlight:
-        number, side = place
+    def _launch(self, slot: tuple[int, int], table: BlockTable) -> RunInFlight:
+        number, side = slot
         chosen = self.sides[side]
         name = str(RunId(self.series, round=number, side=side))
         purpose = Purpose(chosen.configuration, chosen.trial, self.series, number)
         reference, seed = self._reference(table), self._seed(number)
-        return self._start(self.manager.prepare(self._key(place), purpose, name, reference=reference, seed=seed))
+        return self._start(self.manager.prepare(self._key(slot), purpose, name, reference=reference, seed=seed))
 
     def _again(self, run: RunInFlight, outcome: Outcome) -> RunInFlight:
         again = self.manager.again(run, outcome)
@@ -196,9 +196,9 @@ class Blocks:
         return run
 
     def _seed(self, number: int) -> int:
-        """Return the random numbers of a round: those of both sides are the same, those of other rounds others.
+        """Return the random numbers of a round: the same for both sides, different in every round.
 
-        What was chosen with some random numbers is compared with others; those of tuning are 0.
+        They differ from those of tuning, which are 0: the winner was chosen with these.
         """
         return 1 + zlib.crc32(f"{self.series} {number}".encode())
 
@@ -212,8 +212,8 @@ class Blocks:
     def _said(self, number: int, table: BlockTable) -> str:
         metric = self.standings.metric
         parts = []
-        for place, side in enumerate(self.sides):
-            run = table.runs.get((number, place))
+        for index, side in enumerate(self.sides):
+            run = table.runs.get((number, index))
             if run is None:
                 continue
             outcome = run.outcome

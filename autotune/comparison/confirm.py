@@ -1,4 +1,4 @@
-"""Confirming: the best few of a study are compared once more, and the one that is chosen with the baseline.
+"""Confirming: the best few of a study are compared once more, then the chosen trial with the baseline.
 
 First the candidates and the baseline run in interleaved rounds. Of those that are not significantly slower than the
 best of them, nor look slower by a gain that matters, the one with the fewest changes from the default wins. It then
@@ -50,27 +50,30 @@ def changes(configuration: Configuration, default: Configuration) -> list[str]:
 def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict | None:
     """Find the winner and compare it with the baseline; None when there is nothing to compare.
 
-    What was stored of an interrupted comparison, or of an earlier one of the same trials, counts.
+    Stored runs count, of an interrupted comparison or of an earlier comparison of the same trials.
     """
     settings, seed = study.verdict, study.sampler.seed
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
-    found = contest(standings, settings.candidates)
-    if found is None:
+    competition = contest(standings, settings.candidates)
+    if competition is None:
         return None
     stored = present_verdict(store, standings)
     if stored is not None:
         winner, numbers = standings.trials[stored.winner], stored.candidates
     else:
-        winner, numbers = _winner(store, manager, study, found), tuple(trial.number for trial in found.candidates)
-    differences = len(changes(winner.configuration, found.default.configuration))
+        winner, numbers = (
+            _winner(store, manager, study, competition),
+            tuple(trial.number for trial in competition.candidates),
+        )
+    differences = len(changes(winner.configuration, competition.default.configuration))
     verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
-    sides = (Side.of(found.default, "default"), Side.of(winner, f"trial {winner.number}"))
+    sides = (Side.of(competition.default, "default"), Side.of(winner, f"trial {winner.number}"))
     rounds = Blocks(store, manager, standings, Series.verdict(winner.number), sides, seed, "confirming")
     return compared(verdict, rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
 
 
 def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: Callable[[Verdict], None]) -> Verdict:
-    """Run pairs until there are enough; `keep` is given what can be said on the way, and in the end.
+    """Run pairs until there are enough; `keep` receives the verdict on the way, and in the end.
 
     The sides are the default and the winner.
     """
@@ -89,7 +92,7 @@ def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: C
 
 
 def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> int:
-    """Return how many pairs of runs there should be: the first ones tell how many more the asked precision needs."""
+    """Return the number of pairs needed for the precision that is set, estimated from the first pairs."""
     if len(verdict.pairs) < settings.pairs:
         return settings.pairs
     first = ratio_interval(verdict.pairs[: settings.pairs], metric, settings.confidence)
@@ -97,7 +100,7 @@ def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> 
 
 
 def stored_verdict(store: StudyStore) -> Verdict | None:
-    """Return the verdict that was stored, on whatever winner, with the confidence that is asked for now."""
+    """Return the stored verdict, on any winner, with the confidence of the newest session."""
     stored = store.attribute(VERDICT)
     return asked_now(Verdict.from_dict(stored), store.definition.study) if stored else None
 
@@ -105,13 +108,13 @@ def stored_verdict(store: StudyStore) -> Verdict | None:
 def asked_now(verdict: Verdict, study: Mapping[str, Any]) -> Verdict:
     """Return a stored verdict with the confidence and the precision of `study`, the newest session's study file.
 
-    Its pairs are values, and the same whatever is asked of them.
+    Its pairs are measured values: they depend on neither.
     """
-    asked = study.get("verdict", {})
+    section = study.get("verdict", {})
     return replace(
         verdict,
-        confidence=asked.get("confidence", verdict.confidence),
-        asked=asked.get("precision", verdict.asked),
+        confidence=section.get("confidence", verdict.confidence),
+        asked=section.get("precision", verdict.asked),
     )
 
 
@@ -133,43 +136,43 @@ def _with_pairs(verdict: Verdict, table: BlockTable) -> Verdict:
     return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures))
 
 
-def _winner(store: StudyStore, manager: RunManager, study: StudyFile, found: Contest) -> TrialRecord:
-    """Let the candidates compete; return the simplest of those that cannot be told from the best."""
-    if len(found.candidates) == 1:
-        return found.candidates[0]
+def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competition: Contest) -> TrialRecord:
+    """Let the candidates compete; return the simplest of those not distinguishable from the best."""
+    if len(competition.candidates) == 1:
+        return competition.candidates[0]
     sides = (
-        Side.of(found.default, "default"),
-        *(Side.of(trial, f"trial {trial.number}") for trial in found.candidates),
+        Side.of(competition.default, "default"),
+        *(Side.of(trial, f"trial {trial.number}") for trial in competition.candidates),
     )
-    series = Series.select([trial.number for trial in found.candidates])
-    rounds = Blocks(store, manager, found.standings, series, sides, study.sampler.seed, "choosing")
+    series = Series.select([trial.number for trial in competition.candidates])
+    rounds = Blocks(store, manager, competition.standings, series, sides, study.sampler.seed, "choosing")
     table = rounds.until(study.verdict.rounds)
     samples = [
-        MeasuredRun(place, number, found.standings.to_log(value))
-        for place in range(len(sides))
-        for number, value in table.values(place).items()
+        MeasuredRun(index, number, competition.standings.to_log(value))
+        for index in range(len(sides))
+        for number, value in table.values(index).items()
     ]
     effects = fit(samples, "mean")
-    reliable = [place for place in range(1, len(sides)) if table.is_reliable(place) and effects.count(place)]
+    reliable = [index for index in range(1, len(sides)) if table.is_reliable(index) and effects.count(index)]
     if not reliable:
-        return found.candidates[0]
+        return competition.candidates[0]
     best = min(reliable, key=effects.center)
     from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and reading a study needs none of it
 
     alike = [best]
-    for place in reliable:
-        contrast = effects.contrast(place, best)
+    for index in reliable:
+        contrast = effects.contrast(index, best)
         noise = contrast.standard_error * float(stdtrit(contrast.degrees, 0.5 + study.verdict.confidence / 2))
-        if place != best and contrast.difference < min(noise, log(1.0 + study.repeats.min_gain)):
-            alike.append(place)
+        if index != best and contrast.difference < min(noise, log(1.0 + study.repeats.min_gain)):
+            alike.append(index)
     simplest = min(
         alike,
-        key=lambda place: (
-            len(changes(sides[place].configuration, found.default.configuration)),
-            effects.center(place),
+        key=lambda index: (
+            len(changes(sides[index].configuration, competition.default.configuration)),
+            effects.center(index),
         ),
     )
     if len(alike) > 1:
-        names = ", ".join(sides[place].label for place in sorted(alike))
+        names = ", ".join(sides[index].label for index in sorted(alike))
         manager.display.line(f"{names} cannot be told apart: {sides[simplest].label} is the simplest")
-    return found.candidates[simplest - 1]
+    return competition.candidates[simplest - 1]

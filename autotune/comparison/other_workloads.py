@@ -35,32 +35,32 @@ class WorkloadComparison(Stored):
     why: str = ""
 
     def sentence(self, metric: Metric) -> str:
-        """Say it in one sentence."""
+        """Return the comparison as a sentence."""
         return f"cannot be compared: {self.why}" if self.why else self.verdict.sentence(metric)
 
 
 def stored_workload_comparisons(store: StudyStore) -> tuple[WorkloadComparison, ...]:
-    """Return what was stored, on whatever winner, with the confidence that is asked for now."""
+    """Return the stored comparisons, of any winner, with the confidence of the newest session."""
     stored = store.attribute(WORKLOADS) or {}
     if not stored:
         return ()
     study = store.definition.study
-    found = (WorkloadComparison.from_dict(one) for one in stored.values())
-    return tuple(replace(one, verdict=asked_now(one.verdict, study)) for one in found)
+    comparisons = (WorkloadComparison.from_dict(entry) for entry in stored.values())
+    return tuple(replace(comparison, verdict=asked_now(comparison.verdict, study)) for comparison in comparisons)
 
 
 def compare_on_workloads(
     store: StudyStore, manager: RunManager, study: StudyFile, workloads: Sequence[Workload]
 ) -> None:
-    """Compare the winner with the default on each of the workloads; nothing to do without a significant winner."""
+    """Compare the winner with the default on each of the workloads; do nothing without a significant winner."""
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
     verdict = present_verdict(store, standings)
     if verdict is None or standings.baseline is None or not verdict.significant(standings.metric):
         return
-    known = {one.workload: one for one in stored_workload_comparisons(store)}
+    known = {comparison.workload: comparison for comparison in stored_workload_comparisons(store)}
     for workload in workloads:
-        found = _Comparison(store, manager, study, standings, workload).carried(verdict, known)
-        _keep(store, known, found)
+        comparison = _Comparison(store, manager, study, standings, workload).carried(verdict, known)
+        _keep(store, known, comparison)
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class _Comparison:
         workload, settings = self.workload, self.study.verdict
         differences = len(changes(winner.configuration, default.configuration))
         empty = Verdict(winner.number, (winner.number,), differences, settings.confidence, settings.precision)
-        found = WorkloadComparison(workload.name, workload.digest, dict(workload.plan.facts), empty)
+        comparison = WorkloadComparison(workload.name, workload.digest, dict(workload.plan.facts), empty)
         for title, trial in (("the default", default), ("the winner", winner)):
             if broken := workload.space.violations(trial.configuration):
-                return replace(found, why=f"{title} is not valid there: {'; '.join(broken)}")
+                return replace(comparison, why=f"{title} is not valid there: {'; '.join(broken)}")
         sides = (
             Side("default", default.configuration),
             Side(f"trial {winner.number}", winner.configuration),
@@ -96,11 +96,11 @@ class _Comparison:
             other_workload=True,
         )
         verdict = compared(
-            empty, rounds, settings, lambda verdict: _keep(self.store, known, replace(found, verdict=verdict))
+            empty, rounds, settings, lambda verdict: _keep(self.store, known, replace(comparison, verdict=verdict))
         )
-        return replace(found, verdict=verdict)
+        return replace(comparison, verdict=verdict)
 
 
-def _keep(store: StudyStore, known: dict[str, WorkloadComparison], found: WorkloadComparison) -> None:
-    known[found.workload] = found
-    store.set_attribute(WORKLOADS, {name: one.to_dict() for name, one in known.items()})
+def _keep(store: StudyStore, known: dict[str, WorkloadComparison], comparison: WorkloadComparison) -> None:
+    known[comparison.workload] = comparison
+    store.set_attribute(WORKLOADS, {name: entry.to_dict() for name, entry in known.items()})

@@ -27,7 +27,7 @@ Kind = Literal["strong", "weak"]
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """So many processes: the median of the metric over so many runs, and of the others.
+    """A number of processes, with the medians of all metrics over `runs` runs.
 
     `speed_up` is against the fewest processes; `efficiency` is what each process is worth, 1 is ideal.
     """
@@ -62,18 +62,18 @@ def variants(base: Configuration, space: Space, section: ScalingSection) -> list
     if no_numbers:
         msg = f"{', '.join(no_numbers)} must be a whole number to be scaled"
         raise StudyFileError(Problem(msg, "scaling"))
-    found: list[tuple[Kind, int, Configuration]] = []
+    scaled: list[tuple[Kind, int, Configuration]] = []
     for count in sorted(map(int, known[section.processes].values)):
         strong = {**base, section.processes: count}
         if space.contains(strong):
-            found.append(("strong", count, strong))
+            scaled.append(("strong", count, strong))
         if section.work is None:
             continue
         work, rest = divmod(int(base[section.work]) * count, int(base[section.processes]))
         weak = {**strong, section.work: work}
         if not rest and space.contains(weak):
-            found.append(("weak", count, weak))
-    return found
+            scaled.append(("weak", count, weak))
+    return scaled
 
 
 def scale(  # noqa: PLR0913  by keyword
@@ -85,7 +85,7 @@ def scale(  # noqa: PLR0913  by keyword
     base: Configuration | None,
     rounds: int,
 ) -> list[ScalingPoint]:
-    """Scale the configuration to use, `base`, in that many rounds, those of an earlier call included.
+    """Scale the configuration to use, `base`, in `rounds` rounds, those of an earlier call included.
 
     Raises:
         StudyFileError: the study file does not say what counts processes.
@@ -106,14 +106,14 @@ def scale(  # noqa: PLR0913  by keyword
     series = Series.scaling(text_digest(repr(sorted(base.items()))))
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
     table = Blocks(store, manager, standings, series, sides, study.sampler.seed, series.kind.label).until(rounds)
-    for place, side in enumerate(sides):
-        for failure in table.failures(place)[:1]:
+    for index, side in enumerate(sides):
+        for failure in table.failures(index)[:1]:
             manager.display.line(f"not in the tables, {shown(side.configuration)}: {failure}")
     metrics = store.definition.metrics
     return [
         point
         for kind in ("strong", "weak")
-        for point in _points(kind, [one for one in wanted if one[0] == kind], table, metrics)
+        for point in _points(kind, [variant for variant in wanted if variant[0] == kind], table, metrics)
     ]
 
 
@@ -122,9 +122,9 @@ def _points(
 ) -> list[ScalingPoint]:
     measured = []
     for _, count, configuration in wanted:
-        place = table.place(configuration)
-        if place is not None and table.values(place):
-            measured.append((count, configuration, len(table.values(place)), table.medians(place)))
+        side = table.place(configuration)
+        if side is not None and table.values(side):
+            measured.append((count, configuration, len(table.values(side)), table.medians(side)))
     if not measured:
         return []
     target, (fewest, _, _, first) = metrics[0], measured[0]
