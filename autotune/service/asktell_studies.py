@@ -28,15 +28,16 @@ _ALLOWED: Mapping[str, frozenset[StateName]] = {
     "resume": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED}),
     "delete": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED, StateName.FINISHED}),
 }
-# Without a session they have one soon: a service that was restarted opens them one after the other.
+# Without a session, studies in these states get one soon: a restarted service opens them one after the other.
 _TO_BE_OPENED = frozenset({StateName.OPEN, StateName.PAUSED, StateName.FAILED})
 
 
 @dataclass
 class _Opened:
-    """A study, and its session while it has one; `failure` is why it has none, and is to have one.
+    """A study, and its session while it has one. `failure` says why a study that should have a session has none.
 
-    Then `away` tells that it may have one later without any change: the storage is away, or somebody has the study.
+    `away` tells that the session can be opened later without any change: the storage cannot be reached now, or another
+    process has the study.
     """
 
     order: Order
@@ -47,7 +48,7 @@ class _Opened:
 
 
 class AskTellStudies:
-    """The studies of a service that others ask for configurations. Their orders are files, and outlive the service."""
+    """The ask-and-tell studies of a service. Their orders are files, and outlive the service."""
 
     def __init__(self, folder: Path, url: str) -> None:
         """Find the orders in `folder`; `url` is the storage. Sessions begin with the first `tick`.
@@ -61,15 +62,15 @@ class AskTellStudies:
         self._known = {order.name: _Opened(order) for order in _orders(self._folder)}
 
     def close(self) -> None:
-        """Let all studies go. What was handed out can be told when they are open again."""
+        """Close all sessions. Results of runs that are out can be told when the studies are open again."""
         with self._lock:
-            for one in self._known.values():
-                self._leave(one)
+            for opened in self._known.values():
+                self._leave(opened)
 
     def states(self) -> dict[str, StudyState]:
         """Return how the studies stand, by name."""
         with self._lock:
-            return {name: _state(one) for name, one in sorted(self._known.items())}
+            return {name: _state(opened) for name, opened in sorted(self._known.items())}
 
     def submit(self, order: Order) -> StudyState:
         """Open a study for asking, or resume it.
@@ -93,59 +94,59 @@ class AskTellStudies:
             return _state(opened)
 
     def pause(self, name: str, by: str) -> StudyState:
-        """Hand nothing out any more; what is out can be told."""
+        """Hand out no more runs; the results of runs that are out are still accepted."""
         with self._lock:
             return _state(self._wish(name, DesiredState.PAUSE, "pause", by))
 
     def stop(self, name: str, by: str) -> StudyState:
-        """Close a study; what is out can be told when it is open again, or is measured again."""
+        """Close a study. Runs that are out can be told when it is open again, or are measured again."""
         with self._lock:
-            one = self._wish(name, DesiredState.STOP, "stop", by)
-            self._leave(one)
-            return _state(one)
+            opened = self._wish(name, DesiredState.STOP, "stop", by)
+            self._leave(opened)
+            return _state(opened)
 
     def resume(self, name: str, by: str) -> StudyState:
         """Resume a study."""
         with self._lock:
-            one = self._wish(name, DesiredState.RUN, "resume", by)
-            if one.session is not None and one.session.ended is not None:
-                self._leave(one)
-            if one.session is None:
-                self._enter(one)
-            return _state(one)
+            opened = self._wish(name, DesiredState.RUN, "resume", by)
+            if opened.session is not None and opened.session.ended is not None:
+                self._leave(opened)
+            if opened.session is None:
+                self._enter(opened)
+            return _state(opened)
 
     def release(self, name: str) -> None:
         """End the session of a study that is to be deleted; `tick` opens none for a while."""
         with self._lock:
-            one = self._checked(name, "delete")
-            self._leave(one)
-            one.again_at = monotonic() + _AGAIN_S
+            opened = self._checked(name, "delete")
+            self._leave(opened)
+            opened.again_at = monotonic() + _AGAIN_S
 
     def forget(self, name: str) -> None:
         """Remove what is known of a study here; storage keeps it."""
         with self._lock:
-            one = self._checked(name, "delete")
-            self._leave(one)
+            opened = self._checked(name, "delete")
+            self._leave(opened)
             (self._folder / f"{name}.json").unlink(missing_ok=True)
             del self._known[name]
 
     def session(self, name: str, *, asks: bool) -> AskTell:
         """Return the session of a study, for a client that `asks` or tells; a problem if it has none."""
         with self._lock:
-            one = self._known.get(name)
-            if one is None:
+            opened = self._known.get(name)
+            if opened is None:
                 raise ProblemError(404, f"no study {name!r} is open for asking; POST /studies opens one")
-            state = _state(one)
-            if one.session is None and state.state in _TO_BE_OPENED and (one.away or not one.failure):
-                said = one.failure or "it is being opened"
-                raise ProblemError(503, f"study {name!r}: {said}", retry_after_s=5 if one.failure else 1)
-            if one.session is None or (asks and state.state is StateName.PAUSED):
+            state = _state(opened)
+            if opened.session is None and state.state in _TO_BE_OPENED and (opened.away or not opened.failure):
+                said = opened.failure or "it is being opened"
+                raise ProblemError(503, f"study {name!r}: {said}", retry_after_s=5 if opened.failure else 1)
+            if opened.session is None or (asks and state.state is StateName.PAUSED):
                 said = f": {state.message}" if state.message else ""
                 raise ProblemError(409, f"study {name!r} is {state.state.value}{said}; POST /studies/{name}/resume")
-            return one.session
+            return opened.session
 
     def status(self, name: str) -> Mapping[str, Any]:
-        """Return what is out, and how much is left."""
+        """Return the phase of a study and its runs that are out; empty without a session."""
         with self._lock:
             session = self._known[name].session if name in self._known else None
         status = session.status if session is not None else None
@@ -154,44 +155,48 @@ class AskTellStudies:
         return {"phase": status.phase, "running": [running_row(run) for run in status.running], "left_s": None}
 
     def tick(self) -> None:
-        """Open what is to be open and is not: after a restart of the service, or when the storage is back."""
+        """Open studies that should be open and are not: after a restart, or when the storage is back."""
         with self._lock:
-            for one in self._known.values():
-                if one.session is not None and isinstance(one.session.ended, StorageError):
-                    one.failure, one.away = str(one.session.ended), True
-                    self._leave(one)
-                if one.order.wish is not DesiredState.STOP and one.session is None and monotonic() >= one.again_at:
+            for opened in self._known.values():
+                if opened.session is not None and isinstance(opened.session.ended, StorageError):
+                    opened.failure, opened.away = str(opened.session.ended), True
+                    self._leave(opened)
+                if (
+                    opened.order.wish is not DesiredState.STOP
+                    and opened.session is None
+                    and monotonic() >= opened.again_at
+                ):
                     with suppress(AutotuneError):
-                        self._enter(one)
+                        self._enter(opened)
 
-    def _enter(self, one: _Opened) -> None:
-        order = one.order
-        one.again_at = monotonic() + _AGAIN_S
+    def _enter(self, opened: _Opened) -> None:
+        order = opened.order
+        opened.again_at = monotonic() + _AGAIN_S
         try:
             study = studyfile.load(order.file, _changes(order))
-            one.session = AskTell.open(study, self._url, order.name, file=order.file, say=_said_of(order.name))
-            one.failure = ""
+            opened.session = AskTell.open(study, self._url, order.name, file=order.file, say=_said_of(order.name))
+            opened.failure = ""
         except AutotuneError as error:
-            one.failure, one.away = str(error), isinstance(error, BusyError | StorageError)
+            opened.failure, opened.away = str(error), isinstance(error, BusyError | StorageError)
             raise
 
-    def _leave(self, one: _Opened) -> None:
-        if one.session is not None:
-            one.session.close()
-            one.session = None
+    def _leave(self, opened: _Opened) -> None:
+        if opened.session is not None:
+            opened.session.close()
+            opened.session = None
 
     def _wish(self, name: str, wish: DesiredState, verb: str, by: str) -> _Opened:
-        one = self._checked(name, verb)
-        one.order = one.order.wishing(wish, by)
-        self._write(one.order)
-        return one
+        opened = self._checked(name, verb)
+        opened.order = opened.order.wishing(wish, by)
+        self._write(opened.order)
+        return opened
 
     def _checked(self, name: str, verb: str) -> _Opened:
-        one = self._known[name]
-        state = _state(one).state
+        opened = self._known[name]
+        state = _state(opened).state
         if state not in _ALLOWED[verb]:
             raise NotAllowedError(name, verb, state, _ALLOWED[verb])
-        return one
+        return opened
 
     def _write(self, order: Order) -> None:
         path = self._folder / f"{order.name}.json"
@@ -203,38 +208,38 @@ class AskTellStudies:
             raise StorageError(msg) from error
 
 
-def _state(one: _Opened) -> StudyState:
-    name, order = one.order.name, one.order
-    ended = one.session.ended if one.session is not None else None
+def _state(opened: _Opened) -> StudyState:
+    name, order = opened.order.name, opened.order
+    ended = opened.session.ended if opened.session is not None else None
     if order.wish is DesiredState.STOP:
         return StudyState(name, StateName.STOPPED, order=order)
     if isinstance(ended, FinishedError):
         return StudyState(name, StateName.FINISHED, order=order)
-    if ended is not None or one.failure:
-        return StudyState(name, StateName.FAILED, str(ended or one.failure), order)
+    if ended is not None or opened.failure:
+        return StudyState(name, StateName.FAILED, str(ended or opened.failure), order)
     return StudyState(name, StateName.PAUSED if order.wish is DesiredState.PAUSE else StateName.OPEN, order=order)
 
 
 def _orders(folder: Path) -> list[Order]:
-    found = []
+    orders = []
     for path in sorted(folder.glob("*.json")):
         try:
-            found.append(Order.model_validate_json(path.read_text(encoding="utf-8")))
+            orders.append(Order.model_validate_json(path.read_text(encoding="utf-8")))
         except (OSError, ValidationError) as error:
             msg = f"the order of a study cannot be read from {path}: mend or remove the file"
             raise StorageError(msg) from error
-    return found
+    return orders
 
 
 def _changes(order: Order) -> list[str]:
     """Return what an order changes in its study file."""
-    asked = {
+    overrides = {
         "budget.trials": order.trials,
         "budget.timeout_s": order.timeout_s,
         "budget.workers": order.workers,
         "sampler.seed": order.seed,
     }
-    return [f"{key}={value}" for key, value in asked.items() if value is not None]
+    return [f"{key}={value}" for key, value in overrides.items() if value is not None]
 
 
 def _said_of(name: str) -> Any:  # noqa: ANN401  a function of one text

@@ -1,4 +1,4 @@
-"""Catalogue: the studies that the operator lets others start. Nothing else can be."""
+"""Catalogue: the studies that the operator lets others start. No other study can be started."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class CatalogueStudy:
 
     @property
     def ask_tell(self) -> bool:
-        """Whether nothing is launched for it: an outside program asks for configurations, and makes the runs."""
+        """Whether the study launches nothing: an outside program asks for configurations, and makes the runs."""
         return registry.runs(self.study.objective) == "told"
 
 
@@ -31,7 +31,7 @@ class Catalogue:
     folder: Path | None = None
 
     def check(self) -> list[str]:
-        """Return what is wrong with its files, one text each.
+        """Return the errors of its files, a text for each file that has some.
 
         Raises:
             StudyFileError: the folder cannot be read.
@@ -46,13 +46,13 @@ class Catalogue:
 
     def entries(self) -> list[CatalogueStudy]:
         """Return the studies without errors, by name."""
-        found = []
+        studies = []
         for name, file in sorted(self._files().items()):
             try:
-                found.append(CatalogueStudy(name, file, studyfile.load(file)))
+                studies.append(CatalogueStudy(name, file, studyfile.load(file)))
             except StudyFileError:
                 continue  # `check` tells the operator
-        return found
+        return studies
 
     def find(self, name: str) -> CatalogueStudy | None:
         """Return the study of that name; None if there is none, or it has errors."""

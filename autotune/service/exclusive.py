@@ -1,4 +1,4 @@
-"""Held: a study is nobody else's while it is thrown away; one of this storage may run from a command line, too."""
+"""Exclusive use of a study while it is deleted: it may also be running from a command line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ from autotune.storage.study_store import StudyStore
 
 @contextmanager
 def held(url: str, name: str) -> Iterator[None]:
-    """Hold a study in the storage at `url`; where several coordinators may share one, see that there is none.
+    """Hold a study in the storage at `url`; where coordinators may share a study, check that it has none.
 
     Raises:
-        BusyError: somebody works on it; says who.
+        BusyError: another process works on it; the message names the process.
         StorageError: there is no such study, or the storage cannot be used.
     """
     if sqlite_path(url) is not None:
@@ -29,6 +29,6 @@ def held(url: str, name: str) -> Iterator[None]:
     coordinators = Coordinators(StudyStore.read(url, name, read_only=False).leases(holder), holder, alone=False)
     coordinators.look()
     if coordinators.others:
-        who = ", ".join(sorted(map(shown, coordinators.others)))
-        raise BusyError(f"study {name!r} is being worked on by {who}: stop that first")
+        holders = ", ".join(sorted(map(shown, coordinators.others)))
+        raise BusyError(f"study {name!r} is being worked on by {holders}: stop that first")
     yield

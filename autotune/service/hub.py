@@ -12,7 +12,7 @@ _TICK_S = 1.0
 _LEAST_S = 0.05
 _ALIVE_S = 15.0
 _ALIVE = b": alive\n\n"
-# A storage that takes long to read is looked at less often: no more than that share of the time.
+# A storage that takes long to read is read less often: for no more than this share of the time.
 _SHARE = 0.25
 
 LIST = ""
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class News:
-    """What is to be said on a topic; None: the study is gone. The same `stamp` is the same news."""
+    """An event on a topic, with its data. Equal stamps mean equal news."""
 
     stamp: str
     event: str
@@ -35,12 +35,12 @@ class News:
 
 
 Look = Callable[[Mapping[str, str]], Mapping[str, News]]
-"""Given topics with the stamps of the news that were last told of each, return the news of those that have some."""
+"""Maps topics, each with the stamp of its last news, to the newer news of those topics that have some."""
 
 
 @dataclass
 class _Topic:
-    """What was last said on a topic, and how many follow it."""
+    """The last news of a topic, and the number of its followers."""
 
     stamp: str = ""
     last: bytes = b""
@@ -58,7 +58,7 @@ class _Topic:
 
 
 class Hub:
-    """Followers by topic. A slow one misses news that newer ones replaced, never the newest."""
+    """Followers by topic. A slow follower misses replaced news, never the newest."""
 
     def __init__(self, look: Look) -> None:
         """Ask `look` for news, in a thread."""
@@ -69,7 +69,7 @@ class Hub:
 
     @property
     def followers(self) -> int:
-        """How many follow anything."""
+        """The number of followers of all topics together."""
         return sum(topic.followers for topic in self._topics.values())
 
     async def run(self) -> None:
@@ -85,7 +85,7 @@ class Hub:
                 await self._tell_all()
                 trouble = ""
             except Exception as error:  # noqa: BLE001  what it was is logged
-                # The storage may be away for a while: followers are told when it is back.
+                # The storage may be away for a while: followers get news when it is back.
                 if str(error) != trouble:  # once: it may be away for days
                     _log.exception("following the studies failed; trying again")
                 trouble = str(error)
@@ -105,28 +105,28 @@ class Hub:
         if topic not in self._topics:
             self._topics[topic] = _Topic()
             self._arrived.set()
-        found = self._topics[topic]
-        found.followers += 1
+        followed = self._topics[topic]
+        followed.followers += 1
         seen = 0
         try:
             while not self._closed:
-                if found.number > seen:
-                    seen = found.number
-                    yield found.last
+                if followed.number > seen:
+                    seen = followed.number
+                    yield followed.last
                     continue
-                changed = found.changed
+                changed = followed.changed
                 try:
                     await asyncio.wait_for(changed.wait(), _ALIVE_S)
                 except TimeoutError:
                     yield _ALIVE
         finally:
-            found.followers -= 1
-            if not found.followers and self._topics.get(topic) is found:
+            followed.followers -= 1
+            if not followed.followers and self._topics.get(topic) is followed:
                 del self._topics[topic]
 
     async def _tell_all(self) -> None:
         known = {name: topic.stamp for name, topic in self._topics.items()}
         news = await asyncio.to_thread(self._look, known)
-        for name, one in news.items():
+        for name, newest in news.items():
             if name in self._topics:
-                self._topics[name].tell(one)
+                self._topics[name].tell(newest)

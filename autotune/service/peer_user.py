@@ -35,7 +35,7 @@ def user_of(table: Path, local: str, remote: str) -> int | None:
     for line in lines[1:]:
         columns = line.split()
         if columns[1] == local and columns[2] == remote:
-            # A closed socket has no inode; many kernels then report user 0, whoever owned it.
+            # A closed socket has no inode; many kernels then report user 0 as its owner.
             return int(columns[7]) if columns[9] != "0" else None
     return None
 

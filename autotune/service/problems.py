@@ -29,7 +29,7 @@ class ProblemError(Exception):
     """A request that cannot be done."""
 
     def __init__(self, status: int, detail: str, retry_after_s: int | None = None) -> None:
-        """Answer `status` with `detail`; the client may come again after that many seconds."""
+        """Answer `status` with `detail`; the client may try again after `retry_after_s` seconds."""
         super().__init__(detail)
         self.status = status
         self.detail = detail
@@ -64,8 +64,8 @@ def answers(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
     """Return a problem as an answer."""
-    found = Problem(title=HTTPStatus(status).phrase, status=status, detail=without_paths(detail))
-    return JSONResponse(found.model_dump(), status, headers, MEDIA_TYPE)
+    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=without_paths(detail))
+    return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
 
 
 def handle_problems(app: FastAPI) -> None:

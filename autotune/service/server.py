@@ -1,4 +1,4 @@
-"""Server: uvicorn, which waits for answers to end; clients whose answers would never end are let go first."""
+"""Server: uvicorn, which waits for answers to end; answers that would never end are ended first."""
 
 import asyncio
 import socket
@@ -23,7 +23,7 @@ class Server(uvicorn.Server):
         self._let_go = let_go
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End, with all that is going on."""
+        """End the answers in progress, then the server."""
         going = asyncio.ensure_future(self._let_go())
         while not going.done() and not self.force_exit:
             await asyncio.wait({going}, timeout=_LOOK_S)

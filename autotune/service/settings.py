@@ -25,7 +25,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Settings:
-    """A service: where studies are kept (`url`), which may be started, and who may ask.
+    """A service: where studies are kept (`url`), which may be started, and which clients may ask.
 
     `catalogue` is the folder of the study files that may be started, None for those that ship with autotune; `folder`
     is for the service's own files.

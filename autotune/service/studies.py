@@ -1,4 +1,4 @@
-"""Studies: those in storage and those that were ordered here, and what may be done with each."""
+"""Studies: those in storage and those that were started here, and the actions that each allows."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
@@ -27,7 +27,7 @@ _RESUMABLE_IDLE = "it was not started from a study in the catalogue, so it canno
 
 @dataclass(frozen=True)
 class StudiesSnapshot:
-    """What is known of all studies at one moment.
+    """All studies at one moment.
 
     `versions` are those in storage, `ordered` those that run as processes of their own, `open` those whose runs an
     outside program makes.
@@ -43,7 +43,7 @@ class StudiesSnapshot:
         return sorted({*self.versions, *self.ordered, *self.open})
 
     def state(self, name: str) -> StudyState:
-        """Return the state of one; a study that is only in storage is idle."""
+        """Return the state of a study; a study that is only in storage is idle."""
         return self.ordered.get(name) or self.open.get(name) or StudyState(name, StateName.IDLE)
 
 
@@ -53,14 +53,14 @@ class Studies:
     def __init__(
         self, catalogue: Catalogue, reading: StudySummaries, supervisor: StudySupervisor, opened: AskTellStudies
     ) -> None:
-        """Put together what is kept where."""
+        """Combine the catalogue, the storage, the supervisor and the ask-and-tell studies."""
         self._catalogue = catalogue
         self._reading = reading
         self._supervisor = supervisor
         self._opened = opened
 
     def look(self) -> StudiesSnapshot:
-        """Return what is known of all studies now."""
+        """Return all studies as they stand now."""
         return StudiesSnapshot(self._reading.versions(), self._supervisor.states(), self._opened.states())
 
     def briefs(self) -> list[StudyBrief]:
@@ -88,7 +88,7 @@ class Studies:
         """Start a study of the catalogue."""
         entry = self._catalogue.find(new.study)
         if entry is None:
-            known = ", ".join(one.name for one in self._catalogue.entries()) or "nothing"
+            known = ", ".join(study.name for study in self._catalogue.entries()) or "nothing"
             raise ProblemError(404, f"the catalogue has no study {new.study!r}; it has: {known}")
         order = _order(entry, new, by)
         look = self.look()
@@ -152,26 +152,26 @@ class Studies:
             return ""
         return without_paths(self._supervisor.log(name, lines))
 
-    def news(self, told: Mapping[str, str]) -> Mapping[str, News]:
-        """Return what has changed since it was told: see `hub.Look`."""
+    def news(self, stamps: Mapping[str, str]) -> Mapping[str, News]:
+        """Return the news of topics whose stamps have changed: see `hub.Look`."""
         look = self.look()
-        found = {}
-        for topic, stamp in told.items():
+        changed = {}
+        for topic, stamp in stamps.items():
             newest = self._stamp(look, topic)
             if newest == stamp:
                 continue
             if topic == LIST:
                 data: Any = [self._brief(look, name).model_dump(mode="json") for name in look.names]
-                found[topic] = News(newest, "studies", data)
+                changed[topic] = News(newest, "studies", data)
             elif topic in look.names:
-                with suppress(StorageError):  # one that cannot be read has no news, and must not keep those of others
-                    found[topic] = News(newest, "study", self._detail(look, topic).model_dump(mode="json"))
+                with suppress(StorageError):  # an unreadable study has no news, and must not hold up the others
+                    changed[topic] = News(newest, "study", self._detail(look, topic).model_dump(mode="json"))
             else:
-                found[topic] = News(newest, "gone", {"name": topic})
-        return found
+                changed[topic] = News(newest, "gone", {"name": topic})
+        return changed
 
     def _stamp(self, look: StudiesSnapshot, topic: str) -> str:
-        """Return a word that is another when there is news on a topic."""
+        """Return a word that changes when there is news on a topic."""
         names = look.names if topic == LIST else [topic]
         parts = [
             f"{name} {look.versions.get(name)} {look.state(name).state} {look.state(name).message}" for name in names
@@ -193,7 +193,7 @@ class Studies:
         return manager
 
     def _manager_in(self, look: StudiesSnapshot, name: str) -> StudyManager | None:
-        """Return the manager that has a study; None for one that only storage knows."""
+        """Return the manager that has a study; None for a study that only storage knows."""
         if name in look.open:
             return self._opened
         return self._supervisor if name in look.ordered else None
@@ -203,7 +203,7 @@ class Studies:
         return self._opened if entry.ask_tell else self._supervisor
 
     def _origin(self, name: str) -> CatalogueStudy | None:
-        """Return the study of the catalogue that one in storage was made from."""
+        """Return the study of the catalogue from which a stored study was made."""
         summary = self._reading.get(name)
         own = summary.definition.study.get("name") if summary is not None else None
         return self._catalogue.find(own) if isinstance(own, str) else None
@@ -249,7 +249,7 @@ class Studies:
         }
 
     def _entry(self, order: Order | None) -> CatalogueStudy | None:
-        """Return what was ordered, if the catalogue still has it: it may be gone while the study goes on."""
+        """Return the study that was ordered; None if its file was removed from the catalogue meanwhile."""
         try:
             return self._catalogue.find(order.study) if order is not None else None
         except StudyFileError:

@@ -1,4 +1,4 @@
-"""Reading: what storage holds of a study, as the service answers it. What was worked out is kept until it changes."""
+"""Summaries of stored studies, as the service answers them. A summary is kept until its study changes."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection
 
 _KEPT = 64
-# A summary that took so long to work out serves for a while, though there is news: many may ask at once, and the
-# search needs the processor, too.
+# A summary that took longer than `_LONG_S` serves for a while, though there is news: many clients may ask at once,
+# and the search needs the processor, too.
 _LONG_S = 0.5
 _SERVES = 4.0
 _KEPT_BRIEFS = 4096
@@ -30,9 +30,9 @@ _KEPT_BRIEFS = 4096
 
 @dataclass
 class _Kept:
-    """A summary, of which version it is, and a lock so that it is worked out once.
+    """A summary, its version, and a lock so that it is worked out once.
 
-    The store is kept, too: it reads a trial that is settled once.
+    The store is kept, too: it reads each settled trial only once.
     """
 
     store: StudyStore
@@ -51,7 +51,7 @@ class StudySummaries:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
         self._charts = lru_cache(maxsize=_KEPT)(self._drawn)
-        # The list needs all studies: with no more of them than summaries, each look would read all anew.
+        # The list needs all studies: with a cache as small as that of summaries, each look would read them all again.
         self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._in_short)
 
     def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
@@ -62,11 +62,11 @@ class StudySummaries:
         return brief_of(self.summary(name, version))
 
     def brief(self, name: str, version: int) -> Mapping[str, Any]:
-        """Return what storage knows of a study in short, at that version or later; raises what `summary` does."""
+        """Return a stored study in short, at `version` or later; raises the errors of `summary`."""
         return self._briefs(name, version)
 
     def summary(self, name: str, version: int) -> Summary:
-        """Return how a study stands, at that version or later.
+        """Return how a study stands, at `version` or later.
 
         Raises:
             StorageError: there is none of that name, or the storage cannot be read.
@@ -167,15 +167,15 @@ def brief_of(summary: Summary) -> dict[str, Any]:
 
 def detail_of(summary: Summary) -> dict[str, Any]:
     """Return what storage knows of a study beyond the brief."""
-    found = summary.to_dict()
+    values = summary.to_dict()
     standings = summary.standings
     return {
         "incumbent": trial_model(summary, summary.best),
         "default": trial_model(summary, standings.baseline),
-        "simplified": scrubbed(found["simplified"]),
-        "verdict_detail": scrubbed(found["verdict"]),
-        "ledger": scrubbed(found["ledger"]),
-        "workload": scrubbed(found["facts"]),
+        "simplified": scrubbed(values["simplified"]),
+        "verdict_detail": scrubbed(values["verdict"]),
+        "ledger": scrubbed(values["ledger"]),
+        "workload": scrubbed(values["facts"]),
     }
 
 
@@ -198,7 +198,7 @@ def trial_model(summary: Summary, trial: Any) -> Trial | None:  # noqa: ANN401  
 
 
 def rows_of(summary: Summary, after: int, limit: int) -> tuple[list[TrialRow], int | None]:
-    """Return the trials with numbers beyond `after`, `limit` at most; and where to go on, None at the end."""
+    """Return at most `limit` trials with numbers beyond `after`, and the `after` of the next call; None at the end."""
     later = sorted((trial for trial in summary.trials if trial.number > after), key=lambda trial: trial.number)
     rows = []
     for trial in later[:limit]:

@@ -62,14 +62,14 @@ class TokenBook:
         self._write(known)
 
     def known(self) -> Mapping[str, Mapping[str, str]]:
-        """Return what is kept of each token, by its name; read again when the file has changed.
+        """Return the record of each token, by name; read again when the file has changed.
 
         Raises:
             StorageError: the file cannot be read.
         """
         try:
-            found = self._path.stat()
-            stamp = (found.st_mtime_ns, found.st_ino)
+            status = self._path.stat()
+            stamp = (status.st_mtime_ns, status.st_ino)
             if stamp != self._read_at:
                 self._known = _parsed(self._path.read_text(encoding="utf-8"))
                 self._read_at = stamp
@@ -81,11 +81,11 @@ class TokenBook:
         return self._known
 
     def owner(self, token: str) -> str | None:
-        """Return the name that a token belongs to, or None. The time that it takes reveals nothing of the tokens."""
+        """Return the name that a token belongs to, or None. The time of the look-up reveals nothing of the tokens."""
         digest = _digest(token)
-        # Every one is compared, whichever was found.
-        found = [name for name, kept in self.known().items() if hmac.compare_digest(kept["sha256"], digest)]
-        return found[0] if found else None
+        # Every token is compared, also after a match.
+        owners = [name for name, kept in self.known().items() if hmac.compare_digest(kept["sha256"], digest)]
+        return owners[0] if owners else None
 
     def _write(self, known: Mapping[str, Mapping[str, str]]) -> None:
         try:
@@ -100,15 +100,15 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _is_kept(found: object) -> bool:
-    words = [found.get("sha256"), found.get("made")] if isinstance(found, dict) else [None]
+def _is_kept(record: object) -> bool:
+    words = [record.get("sha256"), record.get("made")] if isinstance(record, dict) else [None]
     return all(isinstance(word, str) and word.isascii() for word in words)
 
 
 def _parsed(text: str) -> Mapping[str, Mapping[str, str]]:
-    found = json.loads(text)
-    rows = found.items() if isinstance(found, dict) else ()
-    if not isinstance(found, dict) or not all(_is_kept(kept) for _, kept in rows):
+    tokens = json.loads(text)
+    rows = tokens.items() if isinstance(tokens, dict) else ()
+    if not isinstance(tokens, dict) or not all(_is_kept(kept) for _, kept in rows):
         msg = "it is not a list of tokens"
         raise ValueError(msg)
-    return found
+    return tokens

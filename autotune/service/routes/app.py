@@ -111,8 +111,8 @@ class Described(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         """Return the description of the service."""
-        found = super().openapi()
-        found["components"]["schemas"]["Problem"] = Problem.model_json_schema()
-        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{}, {"token": []}]
-        return found
+        description = super().openapi()
+        description["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        description["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        description["security"] = [{}, {"token": []}]
+        return description

@@ -29,27 +29,27 @@ def routes(opened: AskTellStudies) -> APIRouter:
         """Ask for a configuration to measure, which is the caller's until its lease ends."""
         session = opened.session(name, asks=True)
         with _problems():
-            found = await wrap_future(session.asking(wanted.lease_s, wait_s=wanted.wait_s, who=by(request)))
-        if found is None:
+            leased = await wrap_future(session.asking(wanted.lease_s, wait_s=wanted.wait_s, who=by(request)))
+        if leased is None:
             return Response(status_code=204, headers={"Retry-After": "1"})
         return Asked(
-            lease=found.lease,
-            trial=found.trial,
-            run=found.run,
-            series=found.series,
-            configuration=dict(found.configuration),
-            cap=found.cap,
-            expires_s=found.lease_s,
+            lease=leased.lease,
+            trial=leased.trial,
+            run=leased.run,
+            series=leased.series,
+            configuration=dict(leased.configuration),
+            cap=leased.cap,
+            expires_s=leased.lease_s,
         )
 
     @router.post("/tell", responses=answers(404, 409, 410, 413, 415))
-    async def tell(name: StudyName, told: Tell) -> Told:
+    async def tell(name: StudyName, result: Tell) -> Told:
         """Tell what came of a run. It is stored when this is answered; the same once more changes nothing."""
         session = opened.session(name, asks=False)
-        words = told.model_dump(exclude={"lease"}, exclude_none=True)
+        words = result.model_dump(exclude={"lease"}, exclude_none=True)
         with _problems():
-            found = await wrap_future(session.telling(told.lease, asktell.RunReport(**words)))
-        return Told(trial=found.trial, state=found.state, best=found.best)
+            reply = await wrap_future(session.telling(result.lease, asktell.RunReport(**words)))
+        return Told(trial=reply.trial, state=reply.state, best=reply.best)
 
     @router.post("/renew", responses=answers(404, 409, 410, 413, 415))
     async def renew(name: StudyName, wanted: Renew) -> Renewed:

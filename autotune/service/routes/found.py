@@ -30,10 +30,10 @@ def routes(studies: Studies) -> APIRouter:
     def show_incumbent(name: StudyName) -> Trial:
         """Show the best valid configuration so far."""
         summary = studies.summary(name)
-        found = trial_model(summary, summary.best)
-        if found is None:
+        incumbent = trial_model(summary, summary.best)
+        if incumbent is None:
             raise ProblemError(404, f"study {name!r} has no valid measurement yet")
-        return found
+        return incumbent
 
     @router.get("/studies/{name}/verdict", responses=answers(404))
     def show_verdict(name: StudyName) -> Values:
@@ -55,8 +55,8 @@ def routes(studies: Studies) -> APIRouter:
     return router
 
 
-def _there(found: Any, name: str, what: str) -> Values:  # noqa: ANN401  JSON
-    if found is None:
+def _there(value: Any, name: str, what: str) -> Values:  # noqa: ANN401  JSON
+    if value is None:
         raise ProblemError(404, f"study {name!r} has no {what}")
-    values: Values = scrubbed(found)
+    values: Values = scrubbed(value)
     return values

@@ -28,8 +28,8 @@ def routes(studies: Studies) -> APIRouter:
     def list_pictures(name: StudyName) -> list[PictureBrief]:
         """List the pictures that a study has."""
         return [
-            PictureBrief(name=one.name, title=scrubbed(one.title), description=scrubbed(one.description))
-            for one in studies.charts(name).values()
+            PictureBrief(name=chart.name, title=scrubbed(chart.title), description=scrubbed(chart.description))
+            for chart in studies.charts(name).values()
         ]
 
     @router.get("/pictures/{picture}", responses=answers(404))
@@ -39,10 +39,10 @@ def routes(studies: Studies) -> APIRouter:
         columns: Annotated[int | None, Query(ge=1, le=12, description="Panels side by side, at most.")] = None,
     ) -> Picture:
         """Show a picture as a figure of plotly.js, and as a table."""
-        found = studies.charts(name)
-        if picture not in found:
-            raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {', '.join(found)}")
-        chart = found[picture]
+        charts = studies.charts(name)
+        if picture not in charts:
+            raise ProblemError(404, f"study {name!r} has no picture {picture!r}; it has: {', '.join(charts)}")
+        chart = charts[picture]
         return Picture(
             name=chart.name,
             title=scrubbed(chart.title),

@@ -30,7 +30,7 @@ _SHOWN = 100
 
 
 class Predictor:
-    """Predicts, one question at a time: fitting a model takes all there is of a core."""
+    """Predicts, one question at a time: fitting a model takes a whole core."""
 
     def __init__(self, catalogue: Catalogue, url: str, shelf: StoredStudies) -> None:
         """Learn from the measurements in storage, and from those that ship."""
@@ -41,7 +41,7 @@ class Predictor:
         self._answers: OrderedDict[str, models.Predicted] = OrderedDict()
 
     def answer(self, question: models.Question) -> models.Predicted:
-        """Return the best configurations as the model sees them."""
+        """Return the best configurations that the model predicts."""
         entry = self._catalogue.find(question.study)
         if entry is None:
             raise ProblemError(404, f"the catalogue has no study {question.study!r}")
@@ -63,16 +63,16 @@ class Predictor:
         target = _target(question)
         study = _with_workload(entry.study, question.workload)
         with tempfile.TemporaryDirectory(prefix="autotune-predict-") as scratch:
-            asked = restricted(made_ready(study, target, local_launcher(), Path(scratch)), question.where)
-            notes: tuple[str, ...] = asked.plan.notes
+            prepared = restricted(made_ready(study, target, local_launcher(), Path(scratch)), question.where)
+            notes: tuple[str, ...] = prepared.plan.notes
             if isinstance(question.workload, dict) and question.workload:
-                facts = {**asked.setting.workload_facts, **question.workload}
-                asked = replace(asked, setting=replace(asked.setting, workload_facts=facts))
+                facts = {**prepared.setting.workload_facts, **question.workload}
+                prepared = replace(prepared, setting=replace(prepared.setting, workload_facts=facts))
                 notes = (*notes, "the facts of the workload are the question's, the space is that of the study's own")
             known = measurements([self._url])
-            found = predict(asked, known, question.k)
-        here = [one for one in known if one.setting.key == asked.setting.key and one.value is not None]
-        return _answer(entry.name, target, found, here, notes)
+            prediction = predict(prepared, known, question.k)
+        here = [row for row in known if row.setting.key == prepared.setting.key and row.value is not None]
+        return _answer(entry.name, target, prediction, here, notes)
 
 
 def routes(oracle: Predictor) -> APIRouter:
@@ -82,11 +82,11 @@ def routes(oracle: Predictor) -> APIRouter:
     @router.get("/machines", responses=answers())
     def list_machines() -> list[models.MachineBrief]:
         """List the machines that are described."""
-        found = []
+        briefs = []
         for name, file in sorted(machine_files().items()):
             with suppress(MachineError):
-                found.append(models.MachineBrief(name=name, description=load(file).title))
-        return found
+                briefs.append(models.MachineBrief(name=name, description=load(file).title))
+        return briefs
 
     @router.post("/predict", responses=answers(404, 413, 415))
     def predict_best(question: models.Question) -> models.Predicted:
@@ -123,34 +123,36 @@ def _with_workload(study: StudyFile, workload: str | dict[str, float | str | boo
 
 
 def _answer(
-    name: str, target: "Target", found: "Prediction", here: "list[Measured]", notes: tuple[str, ...]
+    name: str, target: "Target", prediction: "Prediction", here: "list[Measured]", notes: tuple[str, ...]
 ) -> models.Predicted:
-    metric = found.setting.metric
-    values = sorted((one for one in here if one.value is not None), key=lambda one: metric.cost(one.value or 0.0))
+    metric = prediction.setting.metric
+    values = sorted((row for row in here if row.value is not None), key=lambda row: metric.cost(row.value or 0.0))
     return models.Predicted(
         study=name,
         machine=without_paths(target.machine),
         metric=models.MetricModel(name=metric.name, unit=metric.unit, direction=metric.direction),
         default=models.Proposal(
-            configuration=scrubbed(dict(found.default)), value=_ends(found.default_value), speed_up=None
+            configuration=scrubbed(dict(prediction.default)), value=_ends(prediction.default_value), speed_up=None
         ),
         proposals=[
             models.Proposal(
-                configuration=scrubbed(dict(one.configuration)), value=_ends(one.value), speed_up=_ends(one.speed_up)
+                configuration=scrubbed(dict(proposal.configuration)),
+                value=_ends(proposal.value),
+                speed_up=_ends(proposal.speed_up),
             )
-            for one in found.proposals
+            for proposal in prediction.proposals
         ],
-        promising=found.promising,
-        grounds=scrubbed(found.grounds),
-        doubts=scrubbed((*notes, *found.doubts)),
-        reasons=list(found.reasons),
+        promising=prediction.promising,
+        grounds=scrubbed(prediction.grounds),
+        doubts=scrubbed((*notes, *prediction.doubts)),
+        reasons=list(prediction.reasons),
         measured=[
-            models.MeasuredValue(configuration=scrubbed(dict(one.configuration)), value=one.value, runs=one.runs)
-            for one in values[:_SHOWN]
-            if one.value is not None
+            models.MeasuredValue(configuration=scrubbed(dict(row.configuration)), value=row.value, runs=row.runs)
+            for row in values[:_SHOWN]
+            if row.value is not None
         ],
     )
 
 
-def _ends(found: "Interval | None") -> tuple[float, float, float] | None:
-    return None if found is None else (found.value, found.low, found.high)
+def _ends(interval: "Interval | None") -> tuple[float, float, float] | None:
+    return None if interval is None else (interval.value, interval.low, interval.high)

@@ -45,9 +45,9 @@ def routes(studies: Studies, catalogue: Catalogue) -> APIRouter:
     @router.post("/studies", status_code=201, responses=answers(404, 409, 413, 415))
     def start_study(new: NewStudy, request: Request, response: Response) -> StudyBrief:
         """Start a study of the catalogue, or go on with it."""
-        found = studies.start(new, by(request))
-        response.headers["Location"] = f"/studies/{found.name}"
-        return found
+        brief = studies.start(new, by(request))
+        response.headers["Location"] = f"/studies/{brief.name}"
+        return brief
 
     @router.get("/studies/{name}", responses=answers(404))
     def show_study(name: StudyName) -> StudyDetail:
