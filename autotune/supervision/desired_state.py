@@ -1,4 +1,4 @@
-"""Orders: what is wanted of a study, as its users said last."""
+"""Orders: the desired state of a study, as its users last set it."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -21,9 +21,9 @@ class DesiredState(StrEnum):
 class Order(BaseModel):
     """A study of the catalogue, how much of it is wanted, and the newest wish.
 
-    `study` is its name in the catalogue, `file` its study file (an absolute path), `name` what it is called in storage.
-    What is None is as the study file says; `timeout_s` is for each session of it. `by` and `since` say who had the
-    wish, and when. Each wish to run that follows another wish has a new `serial`: it is the supervisor's.
+    `study` is its name in the catalogue, `file` its study file (an absolute path), `name` its name in storage.
+    Fields that are None are as in the study file; `timeout_s` is for each session. `by` is the author of the wish,
+    `since` its time. Each wish to run that follows another wish has a new `serial`: it is the supervisor's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,7 +49,7 @@ class Order(BaseModel):
         return file
 
     def wishing(self, wish: DesiredState, by: str) -> "Order":
-        """Return the order with another wish, of now."""
+        """Return the order with another wish, dated now."""
         return self.model_copy(update={"wish": wish, "by": by, "since": datetime.now(UTC)})
 
     def asks_the_same(self, other: "Order") -> bool:

@@ -19,7 +19,7 @@ _CODES = {
 
 
 def in_words(ended: Ended | None) -> str:
-    """Say how a process ended; None: nobody saw it."""
+    """Say how a process ended; None: its end was not recorded."""
     if ended is None:
         return "its process is gone, and nobody saw how that ended"
     if ended.error:

@@ -1,4 +1,4 @@
-"""A study as a supervisor finds it: what is wanted, what is the case, and what follows."""
+"""A study as a supervisor sees it: its desired state, its observed state, and what follows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ _LAST_WORDS = 5
 
 @dataclass
 class SupervisorMemory:
-    """What a supervisor remembers of a study: of the start `token`, what it was asked and when it was seen to be over.
+    """A supervisor's memory of a study: of the start `token`, the wish that it was sent, and when its end was seen.
 
-    `trouble` is why the last attempt to start it did not work, `later` when to try again.
+    `trouble` is why the last attempt to start it failed, `later` when to try again.
     """
 
     token: str = ""
@@ -50,7 +50,7 @@ class SupervisorMemory:
 
 @dataclass(frozen=True)
 class StudyView:
-    """What is wanted of a study, what is the case, and what follows."""
+    """The order of a study, its observed state, and the decision that follows."""
 
     order: Order
     process: Process | None
@@ -59,22 +59,22 @@ class StudyView:
     status: Mapping[str, Any] = field(default_factory=dict)
 
 
-def look(found: StudyFolder, memory: SupervisorMemory, now: float, pause_s: float) -> StudyView:
-    """Look at a study.
+def look(folder: StudyFolder, memory: SupervisorMemory, now: float, pause_s: float) -> StudyView:
+    """Read the files of a study, and decide what to do.
 
     Raises:
         BrokenOrderError: its order cannot be read.
     """
-    order, process = found.order(), found.process()
+    order, process = folder.order(), folder.process()
     if process is None:
         reality, status = ObservedState(), {}
     elif process.target is not None:
-        status = found.status()
+        status = folder.status()
         reality = _alive(order, process, memory, status)
     else:
-        # Only now: a process that ends writes these before.
-        status = found.status()
-        ended = found.end(process)
+        # Only now, since a process writes these before it ends.
+        status = folder.status()
+        ended = folder.end(process)
         current = process.serial >= order.serial
         died = current and (ended is None or ended.lets_go_on)
         deaths = _deaths(process, status) if died else 0
@@ -83,8 +83,8 @@ def look(found: StudyFolder, memory: SupervisorMemory, now: float, pause_s: floa
     return StudyView(order, process, reality, decide(order.wish, reality), status)
 
 
-def state_and_message(view: StudyView, memory: SupervisorMemory, found: StudyFolder) -> tuple[StateName, str]:
-    """Return how a study stands, and what is not plain from that."""
+def state_and_message(view: StudyView, memory: SupervisorMemory, folder: StudyFolder) -> tuple[StateName, str]:
+    """Return the state of a study, and a message where the state does not say enough."""
     state, reality = view.decision.state, view.reality
     if reality.alive:
         return state, str(view.status.get("message") or "") if state is StateName.WAITING else ""
@@ -95,7 +95,7 @@ def state_and_message(view: StudyView, memory: SupervisorMemory, found: StudyFol
     how = in_words(reality.ended)
     if state is StateName.FAILED:
         many = f", {reality.deaths} times in a row without a finished trial" if reality.deaths else ""
-        return state, "\n".join([f"{how}{many}", *found.last_words(_LAST_WORDS)])
+        return state, "\n".join([f"{how}{many}", *folder.last_words(_LAST_WORDS)])
     if view.order.wish is not DesiredState.RUN:
         return state, ""
     return state, how if state in {StateName.PAUSED, StateName.STOPPED} else f"{how}; it is started again"
@@ -113,7 +113,7 @@ def _alive(order: Order, process: Process, memory: SupervisorMemory, status: Map
 
 
 def _deaths(process: Process, status: Mapping[str, Any]) -> int:
-    """Return how many processes have died in a row without a finished trial, with this one."""
+    """Return how many processes, up to this one, have died in a row without a finished trial."""
     advanced = status.get("advanced")
     return 1 if _is_of(status, process) and isinstance(advanced, int) and advanced > 0 else process.deaths + 1
 

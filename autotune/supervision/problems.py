@@ -6,14 +6,14 @@ from autotune.errors import AutotuneError, BusyError, ExitCode, StorageError
 
 
 class UnknownStudyError(AutotuneError):
-    """Nobody has ordered a study of that name here."""
+    """No study of that name was ordered here."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no study called {name!r} was ordered here")
 
 
 class NotAllowedError(BusyError):
-    """The state of a study does not allow what was asked; `state` is that state, `allowed` those that would."""
+    """The state of a study does not allow the action; `state` is that state, `allowed` the states that would."""
 
     def __init__(self, name: str, verb: str, state: str, allowed: Iterable[str]) -> None:
         self.state = state
@@ -22,7 +22,7 @@ class NotAllowedError(BusyError):
 
 
 class BrokenOrderError(StorageError):
-    """The file of an order is half-written, somebody else's, or no order at all."""
+    """The file of an order is half-written, another user's, or no order at all."""
 
     exit_code = ExitCode.STORAGE
 

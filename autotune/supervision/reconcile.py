@@ -1,4 +1,4 @@
-"""What follows from a wish and from what is the case: a pure function of frozen values."""
+"""What follows from the desired and the observed state: a pure function of frozen values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from autotune.supervision.desired_state import DesiredState
 
 
 class StateName(StrEnum):
-    """How a study stands. `OPEN` and `IDLE` are those that no supervisor looks after."""
+    """How a study stands. No supervisor looks after studies that are `OPEN` or `IDLE`."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -45,7 +45,7 @@ class ExitClass(Enum):
 
 
 GIVEN_UP_AFTER: Mapping[ExitClass, int] = {ExitClass.DIED: 5, ExitClass.AWAY: 30}
-"""So many processes of a study in a row that ended so without a finished trial: another one would end as well.
+"""After this many such ends in a row without a finished trial, another process would end so as well.
 
 A database server that is brought to a newer version is back within half an hour.
 """
@@ -74,23 +74,23 @@ class Ended:
 
     @property
     def fate(self) -> ExitClass:
-        """What that means. A process that was interrupted, by nobody here, died: the host was shut down, say."""
+        """What the end means. A process that was interrupted, but not from here, died: the host was shut down, say."""
         return ExitClass.FAILED if self.error else _FATES.get(self.code, ExitClass.DIED)
 
     @property
     def lets_go_on(self) -> bool:
-        """Whether the study can go on, sooner or later, with another process."""
+        """Whether another process can resume the study, now or later."""
         return self.fate in GIVEN_UP_AFTER
 
 
 @dataclass(frozen=True)
 class ObservedState:
-    """What is the case of a study.
+    """What the processes of a study do.
 
-    A process of it is `alive`, and may be `waiting` for its turn; it was `asked` something, and may be `overdue` to
-    stop. The newest process is `current` if it was started for the newest wish to run; `ended` is how it did, None if
-    nobody wrote that down. `deaths` is how many processes died in a row, the newest included, none of which had
-    finished a trial. The next start may be `too_soon`.
+    A process is `alive`, and may be `waiting` for its turn; `asked` is the wish that it was sent last, and it may be
+    `overdue` to stop. The newest process is `current` if it was started for the newest wish to run; `ended` is how it
+    ended, None if that was not written down. `deaths` counts the processes, up to the newest, that died in a row
+    without a finished trial. The next start may be `too_soon`.
     """
 
     alive: bool = False

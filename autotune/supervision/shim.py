@@ -30,7 +30,7 @@ BUSY = "another warden looks after the study"
 _LOOK_S = 1.0
 _WRITE_PATIENCE_S = 60.0
 _READY = b"ready"
-# What becomes of a signal. A study knows nothing of hang-ups: it would die of one without a word.
+# What becomes of a signal. A study does not handle hang-ups: it would die of one without a word.
 _HANDED_ON = {
     signal.SIGTERM: signal.SIGTERM,
     signal.SIGINT: signal.SIGINT,
@@ -40,9 +40,10 @@ _HANDED_ON = {
 
 
 def identity(pid: int) -> dict[str, Any] | None:
-    """Return what tells a process from others that have had, or will have, its number; None if it does not live.
+    """Return what distinguishes a process from earlier and later ones with its number; None if it does not live.
 
-    A number is used again; when its process `started`, in clock ticks since the machine did, is not, but after a boot.
+    Numbers are used again. The time at which a process `started`, in clock ticks since the boot, is not, before the
+    next boot.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -85,14 +86,14 @@ def write_private(path: str, value: object) -> None:
 
 
 def bound_log(folder: str, most_bytes: int) -> None:
-    """Begin the log anew when it is long; its content is then the older part, in place of what that was."""
+    """Begin a new log when this one is long; its content replaces the older part."""
     log = os.path.join(folder, LOG)
     with contextlib.suppress(OSError):
         if os.stat(log).st_size <= most_bytes:
             return
         with contextlib.suppress(OSError):  # on a full disk there is no older part
             _copy(log, os.path.join(folder, OLDER_LOG))
-        # Whoever writes appends: the next line is the first. What is written just now, after the copy, is lost.
+        # Writers append: the next line is the first. Lines written between the copy and this are lost.
         os.truncate(log, 0)
 
 
@@ -121,7 +122,7 @@ class Shim:
         }
 
     def claim(self) -> None:
-        """Become the only warden of the study, and say so.
+        """Become the only warden of the study, and write that down.
 
         Raises:
             OSError: the folder cannot be written; or, a BlockingIOError, there is another one, or its study.
@@ -140,14 +141,14 @@ class Shim:
         os.dup2(nothing, 0)
 
     def _child_before(self) -> object:
-        """Return who the newest study was, which may go on after its warden was killed."""
+        """Return the identity of the newest study process, which may have outlived its warden."""
         with contextlib.suppress(OSError, ValueError), open(self._path(PROCESS), encoding="utf-8") as file:
             note = json.load(file)
             return note.get("child") if isinstance(note, dict) else None
         return None
 
     def start(self) -> bool:
-        """Start the study; False if that fails, which is then its end."""
+        """Start the study; False if that fails: the failure is then recorded as its end."""
         command = self._spec["command"]
         again = f", the start after {self._spec['deaths']} without a result" if self._spec["deaths"] else ""
         self._say(f"--- {self._note['when']} started{again}")
@@ -207,7 +208,7 @@ def _now() -> str:
 
 
 def _watch(folder: str, spec: dict[str, Any], tell: int) -> NoReturn:
-    """Be the warden, in the background; what keeps it from beginning is told, or that nothing does."""
+    """Be the warden, in the background; write whether it could begin, and if not, why."""
     warden = Shim(folder, spec)
     try:
         warden.claim()
@@ -224,7 +225,7 @@ def _watch(folder: str, spec: dict[str, Any], tell: int) -> NoReturn:
 
 
 def main() -> int:
-    """Go into the background, and return when the study was started there, or why not."""
+    """Start the study in the background; return 0 once it was started, 1 with the reason on stderr if not."""
     folder, spec = sys.argv[1], json.load(sys.stdin)
     listen, tell = os.pipe()
     if os.fork() == 0:

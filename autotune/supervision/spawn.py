@@ -33,7 +33,7 @@ class Starter:
     log_bytes: int
 
     def start(self, folder: Path, order: Order, deaths: int) -> None:
-        """Start what is ordered, under a warden in `folder`, after so many starts without a result.
+        """Start the ordered study under a warden in `folder`, after `deaths` starts without a result.
 
         Raises:
             StartError: that does not work now.
@@ -52,7 +52,7 @@ class Starter:
                 input=json.dumps(spec).encode(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                # On the command line everybody on this host could read a password in it.
+                # On the command line, every user of this host could read a password in it.
                 env={**os.environ, "AUTOTUNE_STORAGE": self.url},
                 timeout=_PATIENCE_S,
                 check=False,
@@ -92,7 +92,7 @@ def send(action: Action, process: Process) -> None:
                 os.kill(target["pid"], _SIGNALS[action])
             return
         try:
-            # As long as it is open, the number is not used again.
+            # As long as this descriptor is open, the number is not used again.
             if shim.lives(target):
                 signal.pidfd_send_signal(descriptor, _SIGNALS[action])
         finally:

@@ -51,8 +51,8 @@ class Process(_Note):
 
     @property
     def target(self) -> dict[str, Any] | None:
-        """The one to be signalled: the shim, which hands signals on, or else the study; None if neither lives."""
-        return next((one for one in (self.warden, self.child) if shim.lives(one)), None)
+        """The process to signal: the shim, which hands signals on, or else the study; None if neither lives."""
+        return next((member for member in (self.warden, self.child) if shim.lives(member)), None)
 
 
 class End(_Note):
@@ -65,12 +65,12 @@ class End(_Note):
 
     @property
     def how(self) -> Ended:
-        """What a decision needs of it."""
+        """The part of this end that a decision needs."""
         return Ended(self.code, self.signal, self.error)
 
 
 class StudyFolder:
-    """The files of one study. What cannot be read but the order is as if it was not there."""
+    """The files of one study. An unreadable file counts as missing, except the order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -81,7 +81,7 @@ class StudyFolder:
         return os.path.lexists(self.path / ORDER)
 
     def order(self) -> Order:
-        """Return what is wanted of the study.
+        """Return the order of the study.
 
         Raises:
             BrokenOrderError: the file is no order for this study; says why, and what to do.
@@ -93,8 +93,8 @@ class StudyFolder:
             why = error.strerror or str(error)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            why = str(Problem(first["msg"], place))
+            location = ".".join(map(str, first["loc"]))
+            why = str(Problem(first["msg"], location))
         else:
             if order.name == self.path.name:
                 return order
@@ -103,10 +103,10 @@ class StudyFolder:
         raise BrokenOrderError(msg)
 
     def write_order(self, order: Order) -> None:
-        """Store what is wanted.
+        """Store an order.
 
         Raises:
-            StorageError: it cannot be stored; what was wanted before still is.
+            StorageError: it cannot be stored; the order before it still holds.
         """
         try:
             self.path.mkdir(mode=0o700, exist_ok=True)
@@ -120,24 +120,24 @@ class StudyFolder:
         return Process.read(self.path / shim.PROCESS)
 
     def end(self, process: Process) -> Ended | None:
-        """Return how a start ended; None if nobody has written that."""
+        """Return how a start ended; None if no end was written."""
         end = End.read(self.path / shim.END)
         return end.how if end is not None and end.token == process.token else None
 
     def status(self) -> dict[str, Any]:
-        """Return what the study wrote last; empty if it has written nothing."""
+        """Return the status that the study wrote last; empty if it has written none."""
         try:
-            found = json.loads(_content(self.path / STATUS))
+            status = json.loads(_content(self.path / STATUS))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return status if isinstance(status, dict) else {}
 
     def log(self, lines: int) -> list[str]:
         """Return the last lines of the log."""
-        found = _tail(self.path / shim.LOG, lines)
-        if len(found) < lines:
-            found = [*_tail(self.path / shim.OLDER_LOG, lines - len(found)), *found]
-        return found
+        tail = _tail(self.path / shim.LOG, lines)
+        if len(tail) < lines:
+            tail = [*_tail(self.path / shim.OLDER_LOG, lines - len(tail)), *tail]
+        return tail
 
     def last_words(self, lines: int) -> list[str]:
         """Return the last lines that the newest process wrote."""
@@ -159,12 +159,12 @@ def _content(path: Path) -> bytes:
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:  # noqa: PTH123  a descriptor
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(0, "it is not a regular file")
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise OSError(0, "it belongs to somebody else")
-        if found.st_size > _MOST_BYTES:
+        if status.st_size > _MOST_BYTES:
             raise OSError(0, "it is too long")
         return file.read(_MOST_BYTES)
 
@@ -180,5 +180,5 @@ def _tail(path: Path, lines: int) -> list[str]:
             text = file.read(_MOST_BYTES).decode("utf-8", errors="replace")
     except OSError:
         return []
-    found = text.splitlines()
-    return (found[1:] if first else found)[-lines:]
+    tail = text.splitlines()
+    return (tail[1:] if first else tail)[-lines:]

@@ -1,4 +1,4 @@
-"""The supervisor: it carries out orders, whatever happened to it and to the studies meanwhile."""
+"""The supervisor: it carries out orders, also after it or the studies were killed."""
 
 import os
 import re
@@ -31,14 +31,14 @@ ALLOWED: Mapping[str, frozenset[StateName]] = {
     "resume": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED}),
     "delete": frozenset({StateName.PAUSED, StateName.STOPPED, StateName.FAILED, StateName.FINISHED}),
 }
-"""The states that allow a verb."""
+"""The states that allow an action, by its verb."""
 
 _ACTIVE = frozenset({StateName.RUNNING, StateName.WAITING, StateName.PAUSING, StateName.STOPPING})
 
 
 @dataclass(frozen=True)
 class StudyState:
-    """How a study stands. `message` says in words what is not plain from the state: why it failed, what it waits for.
+    """How a study stands. `message` adds in words what the state leaves out: why it failed, what it waits for.
 
     `order` is None where the file of the order cannot be read; then the state is failed, and the message says why.
     """
@@ -51,10 +51,10 @@ class StudyState:
 
 @dataclass(frozen=True)
 class SupervisorSettings:
-    """How a supervisor goes about it.
+    """The limits and the clock of a supervisor.
 
-    A study that died is started again after `pause_s`, doubled with every death, a minute at most, by a `clock` that
-    never goes back. Its log has two parts of `log_bytes` at most.
+    A study that died is started again after `pause_s`, doubled with every death up to a minute. The `clock` never goes
+    back. A log has two parts of at most `log_bytes` each.
     """
 
     pause_s: float = 1.0
@@ -63,9 +63,9 @@ class SupervisorSettings:
 
 
 class StudySupervisor:
-    """Looks after the studies of one service folder. Safe to be used by several threads.
+    """Looks after the studies of one service folder. Several threads may use it.
 
-    The methods that change something also act at once; `tick` finds what is left to do.
+    The methods that change something also act at once; `tick` does the rest.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class StudySupervisor:
     ) -> None:
         """Take the folder, which is made if it is not there; `url` is the storage of its studies.
 
-        Studies run in the folder `cwd`, by default the present one: that is where the state of those is kept whose
-        storage is no file. Nothing is started before the first `tick`.
+        Studies run in the folder `cwd`, by default the present one. Studies whose storage is no file keep their state
+        there. Nothing is started before the first `tick`.
 
         Raises:
-            BusyError: another supervisor has the folder; says which.
+            BusyError: another supervisor has the folder; the message names it.
             StorageError: the folder cannot be used.
         """
         self._habits = habits or SupervisorSettings()
@@ -105,7 +105,7 @@ class StudySupervisor:
     def submit(self, order: Order) -> StudyState:
         """Start a study, or resume a stopped one with the new order.
 
-        The very order that is being carried out may be given again: nothing changes.
+        Submitting the order that is being carried out again changes nothing.
 
         Raises:
             NotAllowedError: the study runs, as another order says.
@@ -113,8 +113,8 @@ class StudySupervisor:
             StorageError: the order cannot be stored.
         """
         with self._lock:
-            found = StudyFolder(self._folder / "studies" / order.name)
-            known = _readable(found)
+            folder = StudyFolder(self._folder / "studies" / order.name)
+            known = _readable(folder)
             if known is not None and known.study != order.study:
                 raise NameTakenError(order.name, known.study)
             if known is not None:
@@ -123,25 +123,25 @@ class StudySupervisor:
                     if known.asks_the_same(order):
                         return now
                     raise NotAllowedError(order.name, "another order", now.state, ALLOWED["delete"])
-            return self._order(found, order, known)
+            return self._order(folder, order, known)
 
     def pause(self, name: str, by: str = "") -> StudyState:
         """Let the runs in flight end, and start no other.
 
         Raises:
             UnknownStudyError: nobody ordered it here.
-            BrokenOrderError: what was ordered cannot be read.
+            BrokenOrderError: the order cannot be read.
             NotAllowedError: its state does not allow that.
             StorageError: the wish cannot be stored.
         """
         return self._wish(name, "pause", DesiredState.PAUSE, by)
 
     def resume(self, name: str, by: str = "") -> StudyState:
-        """Go on with a study that was paused or stopped, or has failed. Raises what `pause` does."""
+        """Resume a study that was paused or stopped, or has failed. Raises the errors of `pause`."""
         return self._wish(name, "resume", DesiredState.RUN, by)
 
     def stop(self, name: str, by: str = "") -> StudyState:
-        """End a study, and its runs in flight at once. Raises what `pause` does."""
+        """End a study, and its runs in flight at once. Raises the errors of `pause`."""
         return self._wish(name, "stop", DesiredState.STOP, by)
 
     def release(self, name: str) -> None:
@@ -165,11 +165,11 @@ class StudySupervisor:
         """
         with self._lock:
             self.release(name)
-            found = self._find(name)
+            folder = self._find(name)
             # In one step: half of a folder would be another study, or the same one without its order.
-            aside = found.path.with_name(f".{name}-{secrets.token_hex(4)}")
+            aside = folder.path.with_name(f".{name}-{secrets.token_hex(4)}")
             try:
-                found.path.rename(aside)
+                folder.path.rename(aside)
             except OSError as error:
                 msg = f"cannot remove study {name!r} from the service folder: {error.strerror}"
                 raise StorageError(msg) from error
@@ -182,19 +182,19 @@ class StudySupervisor:
         Raises:
             UnknownStudyError: nobody ordered it here.
         """
-        found, memory = self._find(name), self._memories.get(name) or SupervisorMemory()
+        folder, memory = self._find(name), self._memories.get(name) or SupervisorMemory()
         try:
-            view = look(found, memory, self._habits.clock(), self._habits.pause_s)
+            view = look(folder, memory, self._habits.clock(), self._habits.pause_s)
         except BrokenOrderError as error:
-            process = found.process()
+            process = folder.process()
             active = process is not None and process.target is not None
             return StudyState(name, StateName.RUNNING if active else StateName.FAILED, str(error))
-        return StudyState(name, *state_and_message(view, memory, found), view.order)
+        return StudyState(name, *state_and_message(view, memory, folder), view.order)
 
     def states(self) -> dict[str, StudyState]:
-        """Return how the studies stand that were ordered here, by name in alphabetical order.
+        """Return how the studies that were ordered here stand, by name in alphabetical order.
 
-        One whose order is broken says so; what is no study's folder is passed over.
+        The message of a study with a broken order says so; folders that hold no study are passed over.
         """
         known: dict[str, StudyState] = {}
         for name in self._names():
@@ -203,7 +203,7 @@ class StudySupervisor:
         return known
 
     def log(self, name: str, lines: int = 200) -> str:
-        """Return the last lines that a study's processes wrote.
+        """Return the last lines of a study's log.
 
         Raises:
             UnknownStudyError: nobody ordered it here.
@@ -211,10 +211,10 @@ class StudySupervisor:
         return "".join(f"{line}\n" for line in self._find(name).log(lines))
 
     def status(self, name: str) -> dict[str, Any]:
-        """Return what a study's process last wrote about how things stand; empty while it has written nothing.
+        """Return the status that a study's process wrote last; empty while it has written none.
 
-        `phase`, `message`, `running` (a list of `trial`, `configuration`, `elapsed_s`, `step`, `metrics`), `more` (so
-        many run beside those), `left_s`, `finished`, `budget`, `open_ended`, `written` (seconds since 1970), `pid`.
+        `phase`, `message`, `running` (a list of `trial`, `configuration`, `elapsed_s`, `step`, `metrics`), `more` (the
+        number of other runs), `left_s`, `finished`, `budget`, `open_ended`, `written` (seconds since 1970), `pid`.
 
         Raises:
             UnknownStudyError: nobody ordered it here.
@@ -222,9 +222,9 @@ class StudySupervisor:
         return self._find(name).status()
 
     def tick(self) -> list[str]:
-        """Carry out what is wanted and not yet the case; return what was done, in words.
+        """Bring studies from their observed to their desired state; return what was done, in words.
 
-        To be called once at the start, and about once a second.
+        Call it once at the start, and then about once a second.
         """
         done = []
         for name in self._names():
@@ -234,7 +234,7 @@ class StudySupervisor:
 
     def _names(self) -> list[str]:
         folders: list[str] = []
-        # Where somebody removed the folder there is none; orders then say that they cannot be stored.
+        # If somebody removed the folder, there are no studies; `submit` then says that it cannot store orders.
         with suppress(OSError), os.scandir(self._folder / "studies") as entries:
             folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         return sorted(name for name in folders if self._holds_order(name))
@@ -249,44 +249,44 @@ class StudySupervisor:
 
     def _wish(self, name: str, verb: str, wish: DesiredState, by: str) -> StudyState:
         with self._lock:
-            found = self._find(name)
-            order, now = found.order(), self.state(name)
+            folder = self._find(name)
+            order, now = folder.order(), self.state(name)
             if now.state not in ALLOWED[verb]:
                 raise NotAllowedError(name, verb, now.state, ALLOWED[verb])
             if order.wish is wish is not DesiredState.RUN:
                 return now
-            return self._order(found, order.wishing(wish, by), order)
+            return self._order(folder, order.wishing(wish, by), order)
 
-    def _order(self, found: StudyFolder, order: Order, before: Order | None) -> StudyState:
+    def _order(self, folder: StudyFolder, order: Order, before: Order | None) -> StudyState:
         if order.wish is DesiredState.RUN:
-            process = found.process()
+            process = folder.process()
             newest = max(before.serial if before else 0, process.serial if process else 0)
             order = order.model_copy(update={"serial": newest + 1})
-        found.write_order(order)
-        self._reconcile(found)
+        folder.write_order(order)
+        self._reconcile(folder)
         return self.state(order.name)
 
-    def _reconcile(self, found: StudyFolder) -> list[str]:
-        """Do what follows for one study; return what was done, in words."""
-        name, now = found.path.name, self._habits.clock()
+    def _reconcile(self, folder: StudyFolder) -> list[str]:
+        """Bring one study to its desired state; return what was done, in words."""
+        name, now = folder.path.name, self._habits.clock()
         memory = self._memories.setdefault(name, SupervisorMemory())
-        memory.note(found.process(), now)
-        view = look(found, memory, now, self._habits.pause_s)
+        memory.note(folder.process(), now)
+        view = look(folder, memory, now, self._habits.pause_s)
         action, process = view.decision.action, view.process
         if process is not None and not lives(process.warden):
-            bound_log(os.fspath(found.path), self._habits.log_bytes)
+            bound_log(os.fspath(folder.path), self._habits.log_bytes)
         if action is Action.START:
-            return self._start(found, view, memory) if now >= memory.later else []
+            return self._start(folder, view, memory) if now >= memory.later else []
         if action is Action.NOTHING or process is None:
             return []
         send(action, process)
         memory.asked = view.order.wish
         return [f"study {name!r}: {action.value}"]
 
-    def _start(self, found: StudyFolder, view: StudyView, memory: SupervisorMemory) -> list[str]:
-        name = found.path.name
+    def _start(self, folder: StudyFolder, view: StudyView, memory: SupervisorMemory) -> list[str]:
+        name = folder.path.name
         try:
-            self._starter.start(found.path, view.order, view.reality.deaths)
+            self._starter.start(folder.path, view.order, view.reality.deaths)
         except StartError as error:
             memory.trouble, memory.later = str(error), self._habits.clock() + self._habits.pause_s
             return [f"study {name!r} cannot be started: {error}"]
@@ -294,8 +294,8 @@ class StudySupervisor:
         return [f"study {name!r}: {Action.START.value}"]
 
 
-def _readable(found: StudyFolder) -> Order | None:
+def _readable(folder: StudyFolder) -> Order | None:
     try:
-        return found.order() if found.known else None
+        return folder.order() if folder.known else None
     except BrokenOrderError:
         return None
