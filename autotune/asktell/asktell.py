@@ -1,4 +1,4 @@
-"""AskTell: one open study whose runs are made by the programs that ask for them."""
+"""AskTell: one open study; other programs ask for its runs and make them."""
 
 import tempfile
 import threading
@@ -33,10 +33,10 @@ LEASE_S = 600.0
 _LONGEST_S = 30 * 24 * 3600.0
 _LONGEST_WAIT_S = 3600.0
 _LONGEST_WHO = 200
-# So long a tell waits for a session that has just begun to come to its run.
+# How long a result waits for a session that has just begun and is not yet at its run.
 _PATIENCE_S = 20.0
 
-# A session that ends by one of these has stored what was told.
+# A session that ends by one of these has stored all results.
 _AFTER_STORING = (FinishedError, ClosedError, NothingWorkedError, CannotRunHereError)
 
 
@@ -50,7 +50,7 @@ class AskTell:
 
     def __init__(self, study: StudyFile, settings: SessionSettings, queue: WorkQueue, window: "_Window") -> None:
         """Start the session in a thread of its own; use `open`."""
-        self._study, self._place, self._queue, self._window = study, settings, queue, window
+        self._study, self._settings, self._queue, self._window = study, settings, queue, window
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._over = False
@@ -95,7 +95,7 @@ class AskTell:
     def ask(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "") -> LeasedRun | None:
         """Return a run to be made; None if there is nothing to do now, and was nothing for `wait_s` seconds.
 
-        It is to be told within `lease_s` seconds, else it may be given to somebody else; `who` is kept with the run.
+        Report on it within `lease_s` seconds, else another client may get it. `who` is stored with the run.
 
         Raises:
             FinishedError: there is nothing more to do.
@@ -114,7 +114,7 @@ class AskTell:
         return request.future
 
     def tell(self, lease: str, told: RunReport) -> Reply:
-        """Take note of what came of a run; it is stored when this returns. The same once more is answered the same.
+        """Store the result of a run before returning. Telling the same result again returns the same reply.
 
         Raises:
             ToldError: it is not valid; the lease goes on.
@@ -199,18 +199,18 @@ class AskTell:
 
     def _session(self) -> Exception:
         """Run the session to its end; return why it ended."""
-        # Optuna takes a second to import: what is wrong before is said at once.
+        # Optuna takes a second to import: errors before it are reported at once.
         from autotune.tuning.session import run_study  # noqa: PLC0415
 
         try:
-            # Nobody runs in the folders of runs; the executor of every study has some.
+            # No run uses the folders of runs; the executor of every study has some.
             with tempfile.TemporaryDirectory(prefix="autotune-asktell-") as runs:
-                run_study(self._study, replace(self._place, runs=Path(runs)), self._window)
+                run_study(self._study, replace(self._settings, runs=Path(runs)), self._window)
         except AutotuneError as error:
             return error
-        except Exception as error:  # noqa: BLE001  whatever it is, those who ask must not wait for ever
+        except Exception as error:  # noqa: BLE001  clients must not wait for ever, whatever the error
             return RuntimeError(f"the study stopped by an error of its own: {type(error).__name__}: {error}")
-        return FinishedError(f"study {self._place.name!r} is finished: there is nothing more to ask for")
+        return FinishedError(f"study {self._settings.name!r} is finished: there is nothing more to ask for")
 
 
 class _Window:
@@ -230,7 +230,7 @@ class _Window:
         self.status = status
 
     def waits(self, text: str) -> None:
-        """Tell for whom the session waits."""
+        """Pass on what the session waits for."""
         self.line(text)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Asked: a run that somebody is to make; its ticket is what storage keeps of that, in the lease of the run."""
+"""Leased runs: runs that clients make. Storage keeps the ticket of such a run in the lease of the run."""
 
 import secrets
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ _TOKEN_BYTES = 18
 
 @dataclass(frozen=True)
 class LeasedRun:
-    """A run to be made by who asked for it, and to be told before `expires_at`, in seconds since 1970.
+    """A run for the client to make, and to report on before `expires_at`, in seconds since 1970.
 
     `run` is its number within the `trial`, from 0; `series` says what it is for: "" is tuning, others are the
     comparisons of the best with the default. With a `cap` it may be stopped as soon as the target metric is sure to be
-    worse than that: then the cap is told as a bound.
+    worse than the cap; the client then reports the cap as a bound.
     """
 
     lease: str
@@ -34,7 +34,7 @@ class LeasedRun:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is known of a trial once a run of it was told.
+    """How a trial stands after a report on a run of it.
 
     `state` is that of the trial: `complete`, `capped`, `failed`, or `running` where the run has to be made again.
     `best` tells whether it is the best so far.
@@ -47,9 +47,9 @@ class Reply:
 
 @dataclass(frozen=True)
 class Ticket:
-    """Who has a run, from when until when, in seconds since 1970.
+    """The client that has a run, and from when until when, in seconds since 1970.
 
-    `lapsed` is how many had it before and did not come back in time.
+    `lapsed` counts the earlier clients whose leases of the run ran out.
     """
 
     lease: str
@@ -60,21 +60,21 @@ class Ticket:
 
     @classmethod
     def new(cls, who: str, now: float, lease_s: float, lapsed: int) -> Self:
-        """Return a ticket with a lease that nobody can guess."""
+        """Return a ticket whose lease cannot be guessed."""
         return cls(secrets.token_urlsafe(_TOKEN_BYTES), who, now, now + lease_s, lapsed)
 
     def on(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what storage keeps of a run in flight with this ticket."""
+        """Return the record of a run in flight with this ticket in it."""
         return {**record, "job": {**record["job"], _TICKET: asdict(self)}}
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self | None:
-        """Return the ticket of a run in flight; None if nobody has asked for it."""
-        found = record["job"].get(_TICKET)
-        return cls(**found) if found else None
+        """Return the ticket of a run in flight; None if no client has asked for it."""
+        ticket = record["job"].get(_TICKET)
+        return cls(**ticket) if ticket else None
 
     def asked(self, record: Mapping[str, Any], lease_s: float) -> LeasedRun:
-        """Return what who asked gets."""
+        """Return the run as its client gets it."""
         run = LeaseRecord.from_dict(record)
         purpose = run.purpose
         return LeasedRun(

@@ -10,12 +10,12 @@ from autotune.records.study import Run, State
 from autotune.statistics.standings import Standings
 
 LEASE, DIGEST = "lease", "digest"
-"""The details of a run's outcome that say by which lease it was told, and what."""
+"""The details of a run's outcome that hold its lease, and the digest of its report."""
 
 
 @dataclass
 class Replies:
-    """What was told; the same once more is answered alike. `standings` returns how the trials stand, if known."""
+    """The reports so far; a repeated report gets the same reply. `standings` returns how the trials stand, if known."""
 
     standings: Callable[[], Standings | None]
     _before: Standings | None = None
@@ -24,7 +24,7 @@ class Replies:
     _waiting: list[TellRequest] = field(default_factory=list)
 
     def __contains__(self, lease: str) -> bool:
-        """Whether a lease was told."""
+        """Whether the result of a lease was told."""
         return lease in self._told
 
     @property
@@ -33,7 +33,7 @@ class Replies:
         return self.standings() or self._before
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
-        """Take note of what is stored."""
+        """Take note of the stored runs, and of how the trials stand."""
         self._before = standings
         for run in runs:
             details = run.outcome.details
@@ -41,13 +41,13 @@ class Replies:
                 self._told[details[LEASE]] = details[DIGEST], -1 if run.trial is None else run.trial
 
     def note(self, request: TellRequest, trial: int) -> None:
-        """Take note of what is told of a run of a trial; it is answered when it is stored."""
+        """Take note of a report on a run of `trial`; it is answered once it is stored."""
         self._told[request.lease] = request.told.digest, trial
         self._storing.add(request.lease)
         self._waiting.append(request)
 
     def repeat(self, request: TellRequest) -> None:
-        """Answer what was told before; another word does not count."""
+        """Answer a report that was told before; refuse a different one for the same lease."""
         digest, trial = self._told[request.lease]
         if digest != request.told.digest:
             msg = f"lease {request.lease} has another result already: the first result counts"
@@ -58,14 +58,14 @@ class Replies:
             request.resolve(self._answer(trial))
 
     def stored(self) -> None:
-        """Answer what was told: it is stored by now."""
+        """Answer the waiting reports: they are stored by now."""
         waiting, self._waiting = self._waiting, []
         self._storing.clear()
         for request in waiting:
             request.resolve(self._answer(self._told[request.lease][1]))
 
     def lost(self, error: Exception) -> None:
-        """Answer what was told with an error: nobody knows whether it is stored."""
+        """Refuse the waiting reports with an error: whether they are stored is unknown."""
         for lease in self._storing:
             del self._told[lease]
         self._storing.clear()

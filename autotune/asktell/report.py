@@ -1,4 +1,4 @@
-"""Told: the result of a run, as the client that made it reports it."""
+"""Run reports: the result of a run, as its client reports it."""
 
 import json
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class RunReport:
 
     @property
     def digest(self) -> str:
-        """Changes with whatever is told."""
+        """A digest of all fields."""
         return text_digest(json.dumps(asdict(self) | {"metrics": dict(self.metrics)}, sort_keys=True, default=repr))
 
     def outcome(self, objective: ExternalObjective, held_s: float, *, cappable: bool) -> Outcome:
@@ -61,8 +61,8 @@ class RunReport:
                 better = "above" if objective.metrics[0].direction == "maximize" else "below"
                 said = words or f"was stopped, {objective.metrics[0].name} not {better} {self.bound:g}"
                 return Outcome(bound=float(self.bound), code="capped", message=said, usage=usage)
-            told: Mapping[str, Any] = self.metrics or {objective.metrics[0].name: self.value}
-            return Outcome(metrics=objective.measured(told).metrics, message=words, usage=usage)
+            values: Mapping[str, Any] = self.metrics or {objective.metrics[0].name: self.value}
+            return Outcome(metrics=objective.measured(values).metrics, message=words, usage=usage)
         except InvalidResult as error:
             raise ToldError(str(error)) from None
 
@@ -88,7 +88,7 @@ class RunReport:
             raise ToldError(msg)
 
     def _elapsed_s(self, objective: ExternalObjective, held_s: float) -> float:
-        """Return how long the run took, as far as that is known."""
+        """Return the time and the cores that the run used, as far as they are known."""
         if self.elapsed_s is not None:
             return float(self.elapsed_s)
         target = objective.metrics[0]

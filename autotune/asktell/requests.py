@@ -1,4 +1,4 @@
-"""Requests: what others want of an open study, each with the place where its answer comes to lie."""
+"""Requests of clients to an open study, each with the future of its answer."""
 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ _Result = TypeVar("_Result")
 
 @dataclass(kw_only=True)
 class _Answered(Generic[_Result]):
-    """Gets an answer, unless the client that waits for it has gone."""
+    """A request that is answered, unless its client has gone."""
 
     future: Future[_Result] = field(default_factory=Future)
 
     def resolve(self, answer: _Result) -> bool:
-        """Answer; False if nobody waits any more."""
+        """Answer; False if the client no longer waits."""
         waited_for = self.future.set_running_or_notify_cancel()
         if waited_for:
             self.future.set_result(answer)
@@ -31,7 +31,7 @@ class _Answered(Generic[_Result]):
 
 @dataclass
 class AskRequest(_Answered[LeasedRun | None]):
-    """Somebody asks for a run, and waits for one until `wait_until`, by the monotonic clock.
+    """A client asks for a run, and waits until `wait_until`, by the monotonic clock.
 
     It is `tried` when all that could be started for it was.
     """
@@ -44,7 +44,10 @@ class AskRequest(_Answered[LeasedRun | None]):
 
 @dataclass
 class TellRequest(_Answered[Reply]):
-    """Somebody tells what came of a run; it is answered once that is stored, and refused `until` then."""
+    """A client reports on a run, and is answered once the result is stored.
+
+    A report on a run that the session has not come to yet waits `until` then, by the monotonic clock.
+    """
 
     lease: str
     told: RunReport
@@ -53,7 +56,7 @@ class TellRequest(_Answered[Reply]):
 
 @dataclass
 class RenewRequest(_Answered[float]):
-    """Somebody needs longer; answered is when the lease then runs out, in seconds since 1970."""
+    """A client needs more time; the answer is the new end of its lease, in seconds since 1970."""
 
     lease: str
     lease_s: float

@@ -1,9 +1,9 @@
 """The work queue: an executor whose runs other programs ask for and make.
 
-The tuner starts a run when somebody asks for one, and it ends when that is told. All of it happens in the thread of
-the session; others put their requests into a queue and wait for the answers, so that no two ever disagree about a
-lease, and what several tell at a time is stored in one transaction. A lease that ran out is given to the next who asks,
-and until then it can be told.
+The tuner starts a run when a client asks for one; the run ends when its result is told. All of this happens in the
+thread of the session. Other threads put their requests into a queue and wait for the answers. So no two threads ever
+disagree about a lease, and results that several clients tell at a time are stored in one transaction. A run whose lease
+ran out is given to the next client that asks; until then its result is still accepted.
 """
 
 import time
@@ -32,9 +32,9 @@ from autotune.storage.leases import Lease, LeaseBook
 from objectives.base import FailureKind
 
 MOST_LAPSED = 5
-"""So many who had a run and did not come back, one after the other: its configuration is taken to end them."""
+"""After this many lapsed leases in a row, the configuration of a run is taken to crash its clients."""
 
-# After so long requests are looked at again, however many proposals are yet to be made.
+# After this time requests are looked at again, even if proposals are still to be made.
 _SLICE_S = 0.05
 _WHO, _CORES = "who", "cores"
 _ELSEWHERE = "elsewhere"
@@ -42,7 +42,7 @@ _ELSEWHERE = "elsewhere"
 
 @dataclass
 class HandedOut:
-    """A run that was handed out, or waits for somebody who asks: then there is no `ticket`."""
+    """A run that was handed out, or waits for a client: then it has no `ticket`."""
 
     task: Task
     record: Mapping[str, Any]
@@ -51,11 +51,11 @@ class HandedOut:
 
 @dataclass
 class WorkQueue(Executor):
-    """Hands out the runs of one study. `post` is for any thread, all else for that of the session.
+    """Hands out the runs of one study. Any thread may call `post`; only the session's thread calls the rest.
 
-    `shared` tells that other coordinators may work on the study: then nothing is started before somebody asks, since
-    they would wait for it. `answers` are what was told. `ready` is called when requests are answered, and `clock` tells
-    the seconds since 1970.
+    `shared` says that other coordinators may work on the study: then no run starts before a client asks, since they
+    would wait for it. `answers` holds the results that were told. `ready` is called when requests are answered, and
+    `clock` returns the seconds since 1970.
     """
 
     shared: bool
@@ -82,45 +82,45 @@ class WorkQueue(Executor):
         self._requests.put(request)
 
     def coordinators(self, book: LeaseBook, holder: str, *, alone: bool) -> Coordinators:
-        """Return the coordinators of the study, to whom leases have tickets."""
+        """Return the coordinators of the study, whose leases hold tickets."""
         self._write = book.take
         back, come = self.give_back, self.leave_to_come
         return WorkQueueCoordinators(book, holder, alone, take_run=self.take, give_run_back=back, left=come)
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
-        """Take note of what was told before this session, and how the trials stand by it."""
+        """Take note of the runs told before this session, and of how the trials stand."""
         self.answers.recall(runs, standings)
 
     def leave_to_come(self, leases: Iterable[Lease]) -> None:
-        """Take note of runs of dead coordinators, to which the session will come."""
+        """Take note of runs of dead coordinators; the session will resume them."""
         for lease in leases:
             if lease.job_id is not None:
                 self._left[lease.job_id] = lease.record
 
     def end_jobs(self, job_ids: Sequence[str]) -> None:
-        """Give leases up, to whose runs the session will not come."""
+        """Give up leases whose runs the session will not resume."""
         for lease in job_ids:
             self._left.pop(lease, None)
 
     def waiting(self) -> int:
-        """Return how many wait for a run."""
+        """Return the number of clients that wait for a run."""
         return len(self._askers)
 
     def allowed(self, most: int, in_flight: int) -> int:
-        """Return how many runs may be in flight, when `in_flight` are: one more for each request."""
+        """Return how many runs may be in flight: one for each request, beside the `in_flight` ones."""
         del most
         self.answers.stored()
         now = time.monotonic()
         self._look_at = self._look_at or now + _SLICE_S
         if self._askers and now >= self._look_at:
-            # Proposals take their time: who has something to tell is not to wait for those of all who ask.
+            # Proposals take time: a client with a result must not wait for the proposals of all clients that ask.
             for asker in self._askers:
                 asker.tried = False
             return in_flight
         return max(0 if self.shared else 1, in_flight + len(self._askers))
 
     def take(self, place: str, record: Mapping[str, Any]) -> bool:
-        """Store the lease of a run before it starts, for the first who asks; False if another coordinator has it."""
+        """Store the lease of a run before it starts, for the first client; False if another coordinator has it."""
         asker = self._next_asker()
         if asker is not None:
             record = self._ticket(place, asker).on(record)
@@ -132,12 +132,12 @@ class WorkQueue(Executor):
         return True
 
     def give_back(self, place: str) -> None:
-        """Let who would have got a run ask on: somebody else has made it."""
+        """Let the client that would have got a run wait on: another coordinator has made it."""
         if place in self._started and (asker := self._started.pop(place)[1]) is not None:
             self._askers.appendleft(asker)
 
     def made_with(self, job: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Any]:
-        """Return what a run was made with, as far as it was told."""
+        """Return the resources and the host of a run, as far as they were told."""
         details = outcome.details
         resources = job["resources"] | {"cores": details.get(_CORES, 1)}
         return {"resources": resources | {"hosts": [details.get(_WHO) or _ELSEWHERE]}}
@@ -145,7 +145,7 @@ class WorkQueue(Executor):
     # The executor.
 
     def submit(self, task: Task) -> None:
-        """Hand a run out to who asked for it, or to the first who will; one that somebody has already stays theirs."""
+        """Hand a run out to the client that asked for it, or to the next one; a client that has the run keeps it."""
         with suppress(OSError):
             task.job.folder.rmdir()  # nobody runs in it
         if task.job_id is not None:
@@ -159,7 +159,7 @@ class WorkQueue(Executor):
             self._hand_out(HandedOut(task, record, Ticket.of(record)), asker)
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
-        """Answer requests for at most `timeout_s`; return the runs that were told, or whose leases ran out.
+        """Answer requests for at most `timeout_s`; return runs that were told or whose leases ran out.
 
         Raises:
             ClosedError: the study was closed.
@@ -189,14 +189,14 @@ class WorkQueue(Executor):
         self.leave()
 
     def leave(self) -> None:
-        """Forget all runs; those that are out can be told to the next session."""
+        """Forget all runs; runs that are out can be told to the next session."""
         for known in (self._out, self._offered, self._started, self._left):
             known.clear()
 
     # After the session.
 
     def end(self, error: Exception, *, stored: bool) -> None:
-        """Answer whoever waits with the end of the session; what was told last is `stored`, or nobody knows."""
+        """Refuse all waiting requests with `error`; if not `stored`, the fate of the last results is unknown."""
         if stored:
             self.answers.stored()
         else:
@@ -244,7 +244,7 @@ class WorkQueue(Executor):
                 try:
                     ended += self._handle(request)
                 except Exception as error:
-                    # The session ends by it; who asked must not wait for ever.
+                    # The error ends the session; the client must not wait for ever.
                     if not isinstance(request, CloseRequest) and not request.future.done():
                         request.refuse(error if isinstance(error, AutotuneError) else RuntimeError(repr(error)))
                     raise
@@ -264,7 +264,7 @@ class WorkQueue(Executor):
         return []
 
     def _tell(self, request: TellRequest) -> list[tuple[Task, Outcome]]:
-        """Take note of what is told; return the run if it ended by that."""
+        """Take note of a result; return the run if the result ends it."""
         lease = request.lease
         if lease in self.answers:
             self.answers.repeat(request)
@@ -290,15 +290,15 @@ class WorkQueue(Executor):
         purpose, standings = LeaseRecord.from_dict(out.record).purpose, self.answers.now
         default = standings.default if standings is not None else None
         cappable = purpose.series.is_tuning and purpose.trial != (default.number if default is not None else 0)
-        told = request.told
-        outcome = told.outcome(out.task.objective, self.clock() - ticket.asked_at, cappable=cappable)  # type: ignore[arg-type]
-        facts = {LEASE: ticket.lease, DIGEST: told.digest, _WHO: ticket.who, _CORES: told.cores}
+        report = request.told
+        outcome = report.outcome(out.task.objective, self.clock() - ticket.asked_at, cappable=cappable)  # type: ignore[arg-type]
+        facts = {LEASE: ticket.lease, DIGEST: report.digest, _WHO: ticket.who, _CORES: report.cores}
         return replace(outcome, details=facts, attempts=out.task.attempt)
 
     def _early_told(self) -> list[tuple[Task, Outcome]]:
-        """Return the runs that were told before the session came to them, and are there now."""
+        """Return runs whose results were told before the session resumed them, and which it has resumed now."""
         early, self._early = self._early, []
-        ended = [one for request in early for one in self._tell(request)]
+        ended = [run for request in early for run in self._tell(request)]
         now = time.monotonic()
         for request in [request for request in self._early if now >= request.until]:
             self._early.remove(request)
@@ -323,10 +323,10 @@ class WorkQueue(Executor):
             self._left[request.lease] = record
         request.resolve(ticket.expires_at)
 
-    # Those who ask.
+    # The clients that ask.
 
     def _next_asker(self) -> AskRequest | None:
-        """Return the first who asks and has not gone meanwhile; it stays the first until it has a lease."""
+        """Return the first waiting request whose client is still there; it stays the first until it has a lease."""
         while self._askers and self._askers[0].future.cancelled():
             self._askers.popleft()
         return self._askers[0] if self._askers else None
@@ -337,12 +337,12 @@ class WorkQueue(Executor):
     def _hand_out(self, out: HandedOut, asker: AskRequest) -> None:
         assert out.ticket is not None
         if not asker.resolve(out.ticket.asked(out.record, asker.lease_s)):
-            # Who asked has gone meanwhile: it is for the next.
+            # The client has gone meanwhile: the run is for the next one.
             out.ticket = replace(out.ticket, expires_at=-inf)
         self._out[out.ticket.lease] = out
 
     def _serve_offered(self) -> None:
-        """Hand out what waits for somebody who asks."""
+        """Hand the offered runs to waiting clients."""
         for place, out in list(self._offered.items()):
             asker = self._next_asker()
             if asker is None:
@@ -355,7 +355,7 @@ class WorkQueue(Executor):
                 self._hand_out(HandedOut(out.task, record, ticket), asker)
 
     def _run_out(self) -> list[tuple[Task, Outcome]]:
-        """Return runs whose leases ran out, as many as somebody asks for."""
+        """Return runs whose leases ran out, at most one for each waiting client."""
         if not self._askers:
             return []
         now = self.clock()
@@ -377,7 +377,7 @@ class WorkQueue(Executor):
         return out.task, Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code=PREEMPTED, message=words)
 
     def _send_away(self) -> None:
-        """Tell those who have waited long enough that there is nothing to do now."""
+        """Answer clients that have waited long enough: there is nothing to do now."""
         now = time.monotonic()
         for asker in [asker for asker in self._askers if asker.wait_until <= now]:
             self._askers.remove(asker)
