@@ -41,23 +41,23 @@ def check(
 
     path = studyfile.find(name)
     machine, launcher = restrict(this_machine(), cores), local_launcher()
-    found = examined(path, changes or (), machine, launcher)
+    report = examined(path, changes or (), machine, launcher)
     tried = None
-    if run and found.plan is not None and found.space is not None and found.job is not None and not found.missing:
+    if run and report.plan is not None and report.space is not None and report.job is not None and not report.missing:
         from autotune.execution.core_pool import CoreClaim
         from autotune.planning.trial_run import trial_run
 
         claim = CoreClaim.claim(machine.cpus)
         try:
-            limit_s = found.study.budget.run_time_limit_s if found.study else None
-            tried = trial_run(found.plan, found.space.default(), machine, launcher, limit_s)
+            limit_s = report.study.budget.run_time_limit_s if report.study else None
+            tried = trial_run(report.plan, report.space.default(), machine, launcher, limit_s)
         finally:
             claim.release()
-    code = _exit_code(found, tried)
+    code = _exit_code(report, tried)
     if as_json:
-        print_json(_to_dict(path, found, tried) | {"exit_code": int(code)})
+        print_json(_to_dict(path, report, tried) | {"exit_code": int(code)})
     else:
-        _print(path, found)
+        _print(path, report)
         if tried is not None:
             _print_run(tried)
         if code is ExitCode.OK:
@@ -65,10 +65,10 @@ def check(
     raise typer.Exit(code)
 
 
-def _exit_code(found: "CheckReport", tried: "TrialRun | None") -> ExitCode:
-    if found.mistakes:
+def _exit_code(report: "CheckReport", tried: "TrialRun | None") -> ExitCode:
+    if report.mistakes:
         return ExitCode.USAGE
-    if found.missing:
+    if report.missing:
         return ExitCode.CANNOT_RUN_HERE
     return ExitCode.NOTHING_WORKED if tried is not None and tried.failure is not None else ExitCode.OK
 
@@ -77,43 +77,43 @@ def _quoted(name: str) -> str:
     return f"'{name}'" if " " in name else name
 
 
-def _print(path: Path, found: "CheckReport") -> None:
-    if found.mistakes:
-        plural = "mistake" if len(found.mistakes) == 1 else "mistakes"
-        errors().print(f"{path}: {len(found.mistakes)} {plural}", markup=False)
-    for problem in found.mistakes:
+def _print(path: Path, report: "CheckReport") -> None:
+    if report.mistakes:
+        plural = "mistake" if len(report.mistakes) == 1 else "mistakes"
+        errors().print(f"{path}: {len(report.mistakes)} {plural}", markup=False)
+    for problem in report.mistakes:
         errors().print(_indented(str(problem)), markup=False)
-    for problem in found.missing:
+    for problem in report.missing:
         errors().print(f"missing here: {_indented(str(problem)).lstrip()}", markup=False)
-    for note in found.notes:
+    for note in report.notes:
         errors().print(note, markup=False)
-    if found.plan is not None and found.space is not None:
-        _print_plan(found)
-    for warning in found.warnings:
+    if report.plan is not None and report.space is not None:
+        _print_plan(report)
+    for warning in report.warnings:
         output().print(f"warning: {warning}", markup=False)
 
 
-def _print_plan(found: "CheckReport") -> None:
-    assert found.space is not None
-    size = found.space.size
+def _print_plan(report: "CheckReport") -> None:
+    assert report.space is not None
+    size = report.space.size
     about = "" if size.exact else "about "
     output().print(
-        f"space: {about}{size.value} valid configurations of {found.space.raw_size} combinations", markup=False
+        f"space: {about}{size.value} valid configurations of {report.space.raw_size} combinations", markup=False
     )
-    target, *others = found.metrics
+    target, *others = report.metrics
     aim = "as large as possible" if target.direction == "maximize" else "as small as possible"
     also = f"; also recorded: {', '.join(metric.name for metric in others)}" if others else ""
     unit = f" in {target.unit}" if target.unit else ""
     output().print(f"optimised: {target.name}{unit}, {aim}{also}", markup=False)
-    output().print(f"default: {shown(found.space.default()) or 'nothing is set'}", markup=False)
-    if found.command:
-        output().print(f"command: {found.command}", markup=False)
+    output().print(f"default: {shown(report.space.default()) or 'nothing is set'}", markup=False)
+    if report.command:
+        output().print(f"command: {report.command}", markup=False)
 
 
 def _print_run(tried: "TrialRun") -> None:
     output().print(f"run: exit code {tried.exit_code}, {tried.usage.elapsed_s:.3g} s", markup=False)
-    for one in (*tried.metrics, *([tried.answer] if tried.answer else [])):
-        output().print(f"  {_told(one)}", markup=False)
+    for reading in (*tried.metrics, *([tried.answer] if tried.answer else [])):
+        output().print(f"  {_told(reading)}", markup=False)
     if tried.steps:
         output().print(f"  progress: {tried.steps} steps, the last {tried.last_step}", markup=False)
     if tried.failure is not None:
@@ -122,27 +122,27 @@ def _print_run(tried: "TrialRun") -> None:
             errors().print(f"  {line}", markup=False)
 
 
-def _told(one: "Reading") -> str:
-    if one.value is None:
-        return one.why or f"{one.name}: not read"
-    return f"{one.name}: {one.value:.10g} {one.unit}".rstrip()
+def _told(reading: "Reading") -> str:
+    if reading.value is None:
+        return reading.why or f"{reading.name}: not read"
+    return f"{reading.name}: {reading.value:.10g} {reading.unit}".rstrip()
 
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _to_dict(path: Path, found: "CheckReport", tried: "TrialRun | None") -> dict[str, Any]:
-    size = found.space.size if found.space is not None else None
+def _to_dict(path: Path, report: "CheckReport", tried: "TrialRun | None") -> dict[str, Any]:
+    size = report.space.size if report.space is not None else None
     return {
         "file": str(path),
-        "mistakes": [asdict(problem) for problem in found.mistakes],
-        "missing": [asdict(problem) for problem in found.missing],
-        "warnings": found.warnings,
+        "mistakes": [asdict(problem) for problem in report.mistakes],
+        "missing": [asdict(problem) for problem in report.missing],
+        "warnings": report.warnings,
         "size": None if size is None else size.value,
         "exact": None if size is None else size.exact,
-        "default": None if found.default is None else dict(found.default),
-        "command": found.command or None,
-        "metrics": [asdict(metric) for metric in found.metrics],
+        "default": None if report.default is None else dict(report.default),
+        "command": report.command or None,
+        "metrics": [asdict(metric) for metric in report.metrics],
         "run": None if tried is None else asdict(tried),
     }

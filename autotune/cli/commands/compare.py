@@ -46,8 +46,8 @@ def confirm(
     """
     from autotune.tuning.session import confirm_study
 
-    asked = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
-    given = {key: value for key, value in asked.items() if value is not None}
+    overrides = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
+    given = {key: value for key, value in overrides.items() if value is not None}
     study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), given)
     with pausable() as pause, displayed(_when_stopped(settings)) as display:
         summary = confirm_study(study, replace(settings, pause=pause), display)
@@ -85,20 +85,20 @@ def ablate(
 
     study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
     with pausable() as pause, displayed(_when_stopped(settings)) as display:
-        found = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
+        ablation = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
     if as_json:
-        print_json(found.to_dict() | {"accepted": found.accepted} if found else None)
+        print_json(ablation.to_dict() | {"accepted": ablation.accepted} if ablation else None)
         return
-    if found is None:
+    if ablation is None:
         output().print("no configuration of this study is better than the default: there is nothing to take apart")
         return
     metric = StudyStore.read(settings.url, name).definition.target
-    drawn = bars(found, metric)
-    output().print(_table(found))
-    reasons = [f"{effect.parameter}: {effect.why}" for effect in found.effects if effect.why]
+    drawn = bars(ablation, metric)
+    output().print(_table(ablation))
+    reasons = [f"{effect.parameter}: {effect.why}" for effect in ablation.effects if effect.why]
     for line in (*reasons, *lines(drawn, metric)):
         output().print(line, markup=False)
-    output().print(conclusion(found), markup=False)
+    output().print(conclusion(ablation), markup=False)
     if not drawn:
         return
     path = picture or settings.runs / "ablation.png"
@@ -124,12 +124,12 @@ def scaling(
 
     study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), {})
     with pausable() as pause, displayed(_when_stopped(settings)) as display:
-        found = scale_study(study, replace(settings, pause=pause), display, rounds)
+        measured = scale_study(study, replace(settings, pause=pause), display, rounds)
     if as_json:
-        print_json([point.to_dict() for point in found])
+        print_json([point.to_dict() for point in measured])
         return
     for kind in ("strong", "weak"):
-        points = [point for point in found if point.kind == kind]
+        points = [point for point in measured if point.kind == kind]
         if points:
             output().print(_scaling_table(points, f"{kind} scaling"))
 
@@ -179,12 +179,12 @@ def _stored(
     return as_wide_as(study, cluster), SessionSettings(url, name, folder, machine, launcher, if_held=held, facts=facts)
 
 
-def _table(found: "Ablation") -> "Table":
+def _table(ablation: "Ablation") -> "Table":
     from rich.table import Column, Table
 
     option = Column("option", no_wrap=True, overflow="fold")
     table = Table(option, "default", "winner", "alone on the default", "in the winner", "")
-    for effect in found.effects:
+    for effect in ablation.effects:
         table.add_row(
             effect.parameter,
             _shown(effect.default),
@@ -210,17 +210,20 @@ def _note(effect: "OptionEffect") -> str:
     return "does nothing" if effect.does_nothing else ""
 
 
-def conclusion(found: "Ablation") -> str:
-    """Say what taking the winner apart comes to."""
-    said = f"{found.confidence:.0%} intervals, {found.rounds} interleaved rounds; above 1: the option makes it faster"
-    if not found.dropped or found.simplified is None:
-        return f"{said}\nevery option of the winner, trial {found.winner}, matters"
-    dropped = ", ".join(found.dropped)
-    if not found.accepted:
-        return f"{said}\n{_kept(found.dropped)}"
-    gain = f", {_interval(found.over_default)} over the default" if found.over_default else ""
-    why = "it does" if len(found.dropped) == 1 else "they do"
-    return f"{said}\ndropped, since {why} nothing: {dropped}\nsimplified: {shown(found.simplified)}{gain}"
+def conclusion(ablation: "Ablation") -> str:
+    """Return the conclusion of an ablation in words."""
+    said = (
+        f"{ablation.confidence:.0%} intervals, {ablation.rounds} interleaved rounds; "
+        "above 1: the option makes it faster"
+    )
+    if not ablation.dropped or ablation.simplified is None:
+        return f"{said}\nevery option of the winner, trial {ablation.winner}, matters"
+    dropped = ", ".join(ablation.dropped)
+    if not ablation.accepted:
+        return f"{said}\n{_kept(ablation.dropped)}"
+    gain = f", {_interval(ablation.over_default)} over the default" if ablation.over_default else ""
+    why = "it does" if len(ablation.dropped) == 1 else "they do"
+    return f"{said}\ndropped, since {why} nothing: {dropped}\nsimplified: {shown(ablation.simplified)}{gain}"
 
 
 def _kept(options: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ PROGRAMS = sorted(
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of a program: where it is, and what it says it is."""
+    """A program as found on this host: its path, and the version that it reports."""
 
     program: Program
     path: str | None
@@ -66,10 +66,10 @@ def look(program: Program, which: Callable[[str], str | None] = shutil.which) ->
     if path is None or not program.version_argv:
         return Finding(program, path)
     try:
-        asked = subprocess.run(program.version_argv, capture_output=True, text=True, timeout=20, check=False)
+        completed = subprocess.run(program.version_argv, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return Finding(program, path, "does not answer")
-    return Finding(program, path, next(iter(asked.stdout.splitlines()), ""))
+    return Finding(program, path, next(iter(completed.stdout.splitlines()), ""))
 
 
 def _blas_names() -> list[str]:
@@ -113,7 +113,7 @@ def _table(findings: list[Finding]) -> "Table":
 
     table = Table("program", "for", "found", "if it is missing")
     for finding in findings:
-        found = f"{finding.path} {finding.version}".strip() if finding.path else "missing"
+        location = f"{finding.path} {finding.version}".strip() if finding.path else "missing"
         style = "red" if finding.path is None and finding.program.needed else ""
-        table.add_row(finding.program.name, finding.program.purpose, found, finding.advice, style=style)
+        table.add_row(finding.program.name, finding.program.purpose, location, finding.advice, style=style)
     return table

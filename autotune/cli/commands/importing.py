@@ -85,20 +85,20 @@ def _import(
     from autotune.performance.measurements.machine_names import described, place
     from autotune.storage.measurement_store import Added, MeasurementStore
 
-    found = read_any(path, mapping, given, place)
-    machines = dict.fromkeys(one.setting.machine for one in found.measured)
+    imported = read_any(path, mapping, given, place)
+    machines = dict.fromkeys(row.setting.machine for row in imported.measured)
     unknown = [machine for machine in machines if described(given["machine"] or machine) is None]
-    if not found.measured:
-        reasons = "".join(f"\n  left out: {words}" for words in found.left_out)
-        msg = f"there is no measurement in {path} ({found.kind}){reasons}"
+    if not imported.measured:
+        reasons = "".join(f"\n  left out: {words}" for words in imported.left_out)
+        msg = f"there is no measurement in {path} ({imported.kind}){reasons}"
         raise ImportFileError(msg)
     url = storage_url(storage)
-    added = Added() if dry_run else MeasurementStore.create(url).add(found.measured)
+    added = Added() if dry_run else MeasurementStore.create(url).add(imported.measured)
     if as_json:
         machines_of = {"unknown_machines": unknown, "dry_run": dry_run}
-        print_json(found.to_dict() | machines_of | asdict(added))
+        print_json(imported.to_dict() | machines_of | asdict(added))
         return
-    output().print(found.text(), markup=False)
+    output().print(imported.text(), markup=False)
     for name in unknown:
         words = "nothing is known of this machine but its name: the model can learn from it only what needs no facts"
         errors().print(f"{name}: {words}; `autotune machine` describes one", markup=False)
@@ -120,8 +120,8 @@ def _list(storage: str, *, as_json: bool) -> None:
     kept = [] if path is not None and not path.is_file() else MeasurementStore.read(url).sources()
     rows = [asdict(row) | {"shipped": False} for row in kept]
     of: dict[tuple[str, str], int] = {}
-    for one in shipped():
-        key = (one.setting.source, one.setting.program)
+    for measurement in shipped():
+        key = (measurement.setting.source, measurement.setting.program)
         of[key] = of.get(key, 0) + 1
     rows += [{"source": key[0], "program": key[1], "rows": count, "shipped": True} for key, count in of.items()]
     if as_json:

@@ -20,9 +20,9 @@ class WithCommand(TyperCommand):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Keep what comes after `--`, and read the rest."""
         if "--" in args:
-            place = args.index("--")
-            ctx.meta[_COMMAND] = args[place + 1 :]
-            args = args[:place]
+            separator = args.index("--")
+            ctx.meta[_COMMAND] = args[separator + 1 :]
+            args = args[:separator]
         return super().parse_args(ctx, args)
 
 

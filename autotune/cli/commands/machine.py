@@ -104,19 +104,25 @@ def _list(as_json: bool) -> None:
 
     from autotune.machines.catalogue import machine_files
 
-    found = {name: _readable(file) for name, file in sorted(machine_files().items())}
+    machines = {name: _readable(file) for name, file in sorted(machine_files().items())}
     if as_json:
-        print_json([{"name": name, "title": one.title} for name, one in found.items()])
+        print_json([{"name": name, "title": described.title} for name, described in machines.items()])
         return
     table = Table("machine", "nodes", "cores", "accelerators", "what it is")
-    for name, one in found.items():
-        accelerators = f"{one.gpu.count or ''} {one.gpu.model or ''}".strip()
-        table.add_row(name, str(one.nodes.count or ""), str(one.cpu.cores_per_node or ""), accelerators, one.title)
+    for name, described in machines.items():
+        accelerators = f"{described.gpu.count or ''} {described.gpu.model or ''}".strip()
+        table.add_row(
+            name,
+            str(described.nodes.count or ""),
+            str(described.cpu.cores_per_node or ""),
+            accelerators,
+            described.title,
+        )
     output().print(table)
 
 
 def _readable(file: Path) -> "MachineDescription":
-    """Read a description; one with errors must not hide the others."""
+    """Read a description; a description with errors must not hide the others."""
     from autotune.machines.description import MachineDescription, MachineError, load
 
     try:

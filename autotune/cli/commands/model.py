@@ -50,35 +50,35 @@ def model(
             raise typer.BadParameter(msg, param_hint="--picture")
         _list(known, as_json=as_json)
         return
-    own = [one for one in known if one.setting.program == program]
+    own = [row for row in known if row.setting.program == program]
     if not own:
-        names = sorted({one.setting.program for one in known})
+        names = sorted({row.setting.program for row in known})
         there = ", ".join(names) or "nothing"
         msg = f"nothing was measured of {program!r}{did_you_mean(program, names)}; there is: {there}"
         raise CannotRunHereError(msg)
     from autotune.performance.accuracy import left_out
     from autotune.pictures import draw_calibration
 
-    found: dict[By, list[HeldOutSetting]] = {}
+    held_out: dict[By, list[HeldOutSetting]] = {}
     for by in _BY:
-        found[by] = []
+        held_out[by] = []
         for held in left_out(own, by):
             errors().print(f"predicted without its {by}: {held.setting.place}, {held.setting.workload}", markup=False)
-            found[by].append(held)
+            held_out[by].append(held)
     if picture is not None:
-        draw_calibration({f"without its {by}": _points(rows) for by, rows in found.items()}, picture)
+        draw_calibration({f"without its {by}": _points(rows) for by, rows in held_out.items()}, picture)
     if as_json:
-        print_json({by: [_row(held) for held in rows] for by, rows in found.items()})
+        print_json({by: [_row(held) for held in rows] for by, rows in held_out.items()})
         return
     _fitted_on(own)
-    for by, rows in found.items():
+    for by, rows in held_out.items():
         _report(by, rows)
 
 
 def _list(known: "Sequence[Measured]", *, as_json: bool) -> None:
     from rich.table import Table
 
-    by_program = {name: [one for one in known if one.setting.program == name] for name in _programs(known)}
+    by_program = {name: [row for row in known if row.setting.program == name] for name in _programs(known)}
     if as_json:
         print_json({name: _counts(rows) for name, rows in by_program.items()})
         return
@@ -90,30 +90,30 @@ def _list(known: "Sequence[Measured]", *, as_json: bool) -> None:
 
 
 def _programs(known: "Sequence[Measured]") -> list[str]:
-    return sorted({one.setting.program for one in known})
+    return sorted({row.setting.program for row in known})
 
 
 def _counts(rows: "Sequence[Measured]") -> dict[str, int]:
     return {
-        "machines": len({one.setting.place for one in rows}),
-        "workloads": len({one.setting.workload for one in rows}),
-        "values": sum(one.value is not None for one in rows),
-        "bounds": sum(one.bound is not None for one in rows),
-        "failures": sum(one.failed for one in rows),
+        "machines": len({row.setting.place for row in rows}),
+        "workloads": len({row.setting.workload for row in rows}),
+        "values": sum(row.value is not None for row in rows),
+        "bounds": sum(row.bound is not None for row in rows),
+        "failures": sum(row.failed for row in rows),
     }
 
 
 def _fitted_on(own: "Sequence[Measured]") -> None:
     from rich.table import Table
 
-    sources = list(dict.fromkeys(one.setting.source for one in own))
+    sources = list(dict.fromkeys(row.setting.source for row in own))
     table = Table("machine", "metric", "workloads", "values", "source", title="what it is fitted on")
-    rows = list(dict.fromkeys((one.setting.place, one.setting.metric.name, one.setting.source) for one in own))
-    for place, metric, source in rows:
-        mine = [one for one in own if (one.setting.place, one.setting.metric.name) == (place, metric)]
-        mine = [one for one in mine if one.setting.source == source]
-        workloads, values = {one.setting.workload for one in mine}, sum(one.value is not None for one in mine)
-        table.add_row(place, metric, str(len(workloads)), str(values), f"({sources.index(source) + 1})")
+    groups = list(dict.fromkeys((row.setting.place, row.setting.metric.name, row.setting.source) for row in own))
+    for machine, metric, source in groups:
+        mine = [row for row in own if (row.setting.place, row.setting.metric.name) == (machine, metric)]
+        mine = [row for row in mine if row.setting.source == source]
+        workloads, values = {row.setting.workload for row in mine}, sum(row.value is not None for row in mine)
+        table.add_row(machine, metric, str(len(workloads)), str(values), f"({sources.index(source) + 1})")
     output().print(table)
     for number, source in enumerate(sources, start=1):
         output().print(f"({number}) {source}", markup=False)
@@ -138,11 +138,11 @@ def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
     for held in rows:
         groups[held.setting.machine if by == "machine" else held.setting.workload].append(held)
     for name, group in groups.items():
-        told = [_choices([held.choice for held in group])]
-        told += [_choices([held.baselines.get(one) for held in group]) for one in names]
+        cells = [_choices([held.choice for held in group])]
+        cells += [_choices([held.baselines.get(baseline) for held in group]) for baseline in names]
         defaults = [held.default for held in group if held.default is not None]
         default = f"{median(defaults):.2f}" if defaults else ""
-        table.add_row(name, str(len(group)), str(sum(held.values for held in group)), default, *told)
+        table.add_row(name, str(len(group)), str(sum(held.values for held in group)), default, *cells)
         times.add_row(name, *_times([held.times for held in group]))
     output().print(table)
     output().print(times)
@@ -151,24 +151,24 @@ def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
             output().print(f"{name}: {doubt}", markup=False)
 
 
-def _choices(found: "Sequence[Choice | None]") -> str:
-    there = [one for one in found if one is not None]
+def _choices(choices: "Sequence[Choice | None]") -> str:
+    there = [choice for choice in choices if choice is not None]
     if not there:
         return "-"
-    return f"{median(one.first for one in there):.2f} {median(one.best for one in there):.2f}"
+    return f"{median(choice.first for choice in there):.2f} {median(choice.best for choice in there):.2f}"
 
 
-def _times(found: "Sequence[Times | None]") -> list[str]:
-    there = [one for one in found if one is not None]
-    refused = str(len(found) - len(there) or "")
+def _times(times: "Sequence[Times | None]") -> list[str]:
+    there = [entry for entry in times if entry is not None]
+    refused = str(len(times) - len(there) or "")
     if not there:
         return ["", "", "", "", refused]
-    ranks = [one.correlation for one in there if not isnan(one.correlation)]
+    ranks = [entry.correlation for entry in there if not isnan(entry.correlation)]
     return [
-        f"{median(one.error for one in there):.0%}",
+        f"{median(entry.error for entry in there):.0%}",
         f"{median(ranks):.2f}" if ranks else "",
-        f"{fmean(one.covered for one in there):.0%}",
-        f"x {median(one.width for one in there):.2f}",
+        f"{fmean(entry.covered for entry in there):.0%}",
+        f"x {median(entry.width for entry in there):.2f}",
         refused,
     ]
 

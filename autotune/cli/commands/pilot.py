@@ -88,7 +88,7 @@ class _Site:
 
     @classmethod
     def of(cls, name: str | None, system: str | None, nodes: int) -> Self:
-        """Return what the site says, if one is given.
+        """Return the directives and the setup of a site, or the defaults without one.
 
         Raises:
             SiteError: there is no such site, or it has another batch system.
@@ -98,23 +98,21 @@ class _Site:
             return cls(system or _USUAL)
         from autotune.batch.site_file import find_cluster
 
-        found = find_cluster(name, system).site
-        if found.scheduler not in pilot_forms():
-            msg = (
-                f"site {found.name!r} has {found.scheduler}: pilot jobs are written for {', '.join(pilot_forms())} only"
-            )
+        site = find_cluster(name, system).site
+        if site.scheduler not in pilot_forms():
+            msg = f"site {site.name!r} has {site.scheduler}: pilot jobs are written for {', '.join(pilot_forms())} only"
             raise CannotRunHereError(msg)
-        directives = pilot_form(found.scheduler).directives(found, nodes)
-        setup = (*(f"module load {shlex.quote(module)}" for module in found.modules), *found.setup)
-        return cls(found.scheduler, tuple(directives), setup, found.cores_per_node)
+        directives = pilot_form(site.scheduler).directives(site, nodes)
+        setup = (*(f"module load {shlex.quote(module)}" for module in site.modules), *site.setup)
+        return cls(site.scheduler, tuple(directives), setup, site.cores_per_node)
 
 
 def _checked(name: str, options: list[str], nodes: int) -> list[str]:
-    """Read the options of `study` now, and not after hours in a queue; return those that the script needs.
+    """Check the options of `study` now, not after hours in a queue; return the options that the script needs.
 
     Raises:
         click.UsageError: they are wrong.
-        StudyFileError: so is the study file, or an option is the job script's own.
+        StudyFileError: the study file is wrong, or the job script sets an option itself.
     """
     own = {"--ray-address", "--ray-nodes", "--launcher"}
     named = sorted(own.intersection(option.partition("=")[0] for option in options))
@@ -127,8 +125,8 @@ def _checked(name: str, options: list[str], nodes: int) -> list[str]:
     command = typer.main.get_command(probe)
     read = command.make_context("study", [name, *options])
     command.invoke(read)
-    (asked,) = given
-    launcher = requested(asked).study.launcher
+    (parsed,) = given
+    launcher = requested(parsed).study.launcher
     if launcher.site is not None or launcher.kind not in {None, "local"}:
         msg = (
             f"the study makes each run a job of its own (its [launcher] names {launcher.kind or launcher.site}), but a "
@@ -136,15 +134,15 @@ def _checked(name: str, options: list[str], nodes: int) -> list[str]:
             "launcher... out"
         )
         raise StudyFileError(msg)
-    if asked.cores is not None:
-        cores_of(asked.cores)
+    if parsed.cores is not None:
+        cores_of(parsed.cores)
         if nodes > 1:
             msg = f"--cores names cores of one host, but the job gets {nodes} whole nodes: leave --cores out"
             raise StudyFileError(msg)
     source = read.get_parameter_source("storage")
     # A batch system may start the job without this shell's environment.
     unsaid = source is not None and source.name == "ENVIRONMENT"
-    storage = _storage(asked.storage)
+    storage = _storage(parsed.storage)
     return [*options, *(["--storage", storage] if unsaid else [])]
 
 

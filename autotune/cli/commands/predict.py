@@ -64,43 +64,43 @@ def predict(
     from launchers.local import local_launcher
 
     chosen = choose(name, changes, input_file)
-    place = target_of(machine, nodes)
+    target_machine = target_of(machine, nodes)
     with tempfile.TemporaryDirectory(prefix="autotune-predict-") as scratch:
-        asked = restricted(question(chosen, place, local_launcher(), Path(scratch)), where or ())
-        for note in asked.plan.notes:
+        prepared = restricted(question(chosen, target_machine, local_launcher(), Path(scratch)), where or ())
+        for note in prepared.plan.notes:
             errors().print(note, markup=False)
-        found = predicted(asked, measurements(known_storages(storage, also or ())), top)
+        prediction = predicted(prepared, measurements(known_storages(storage, also or ())), top)
         if script is not None:
-            write_script(_script(asked, place, found, script, Path(scratch)), target)
+            write_script(_script(prepared, target_machine, prediction, script, Path(scratch)), target)
             return
     if as_json:
-        print_json(found.to_dict())
+        print_json(prediction.to_dict())
         return
-    _print(found, str(asked.space.size))
+    _print(prediction, str(prepared.space.size))
 
 
-def _print(found: "Prediction", size: str) -> None:
+def _print(prediction: "Prediction", size: str) -> None:
     from rich.table import Table
 
-    metric = found.setting.metric
-    for line in found.grounds:
+    metric = prediction.setting.metric
+    for line in prediction.grounds:
         output().print(line, markup=False)
-    for line in found.doubts:
+    for line in prediction.doubts:
         output().print(f"doubt: {line}", markup=False)
     value = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
     table = Table("", "configuration", value.replace("[", r"\["), "speed-up")
-    for number, proposal in enumerate(found.proposals, start=1):
+    for number, proposal in enumerate(prediction.proposals, start=1):
         cells = (_cell(proposal.value), _cell(proposal.speed_up))
         table.add_row(str(number), shown(proposal.configuration).replace("[", r"\["), *cells)
-    table.add_row("default", shown(found.default).replace("[", r"\["), _cell(found.default_value), "")
+    table.add_row("default", shown(prediction.default).replace("[", r"\["), _cell(prediction.default_value), "")
     output().print(table)
-    if found.reasons:
-        told = ", ".join(f"{name} {factor:.2f}x" for name, factor in found.reasons)
-        output().print(f"what makes the first faster than the default, or slower: {told}", markup=False)
-    about = "predicted, not measured" if found.proposals else "nothing can be proposed"
+    if prediction.reasons:
+        reasons = ", ".join(f"{name} {factor:.2f}x" for name, factor in prediction.reasons)
+        output().print(f"what makes the first faster than the default, or slower: {reasons}", markup=False)
+    about = "predicted, not measured" if prediction.proposals else "nothing can be proposed"
     output().print(
-        f"{about}: {size} valid configurations on {found.setting.machine}; intervals are to hold as often as they say, "
-        "as far as the past tells (autotune model)",
+        f"{about}: {size} valid configurations on {prediction.setting.machine}; intervals are to hold as often as they "
+        "say, as far as the past tells (autotune model)",
         markup=False,
     )
 
@@ -109,7 +109,7 @@ def _cell(interval: "Interval | None") -> str:
     return "unknown" if interval is None else str(interval)
 
 
-def _script(asked: "Question", place: "Target", found: "Prediction", form: str, scratch: Path) -> str:
+def _script(question: "Question", target_machine: "Target", prediction: "Prediction", form: str, scratch: Path) -> str:
     from autotune.batch.job_script import JobScript, job_script
     from autotune.execution.task import describe_job
     from launchers import Usage
@@ -117,17 +117,19 @@ def _script(asked: "Question", place: "Target", found: "Prediction", form: str, 
     from launchers.mpi import script_flavour
     from objectives.base import Context
 
-    if not found.proposals:
-        raise CannotRunHereError("\n".join(("nothing can be proposed, so there is no job script", *found.doubts)))
-    first = found.proposals[0]
+    if not prediction.proposals:
+        raise CannotRunHereError("\n".join(("nothing can be proposed, so there is no job script", *prediction.doubts)))
+    first = prediction.proposals[0]
     folder = scratch / "job"
     folder.mkdir()
-    job = describe_job(asked.plan.objective.job(first.configuration, Context(folder)), detect() if place.here else None)
+    job = describe_job(
+        question.plan.objective.job(first.configuration, Context(folder)), detect() if target_machine.here else None
+    )
     gain = first.speed_up or "an unknown number of"
     remarks = [
-        f"predicted for {place.machine}, not measured: {gain} times the speed of the default configuration",
+        f"predicted for {target_machine.machine}, not measured: {gain} times the speed of the default configuration",
         "the time and the memory asked for are guesses; set them, the project and the queue",
     ]
-    needs = Usage(elapsed_s=first.value.high if first.value and found.setting.metric.kind == "time" else 0.0)
-    name, flavour = f"autotune-{asked.setting.workload}", script_flavour(job)
+    needs = Usage(elapsed_s=first.value.high if first.value and prediction.setting.metric.kind == "time" else 0.0)
+    name, flavour = f"autotune-{question.setting.workload}", script_flavour(job)
     return job_script(form, JobScript(name, first.configuration, job, needs, flavour, remarks))

@@ -78,8 +78,8 @@ def replay(
         return
     output().print(_table(rows))
     best = table_of(prepared).best
-    told = "none" if best is None else f"{best:.4g} {metric.unit}"
-    output().print(f"best recorded: {told}; what was found is judged by the median of its recorded runs", markup=False)
+    value = "none" if best is None else f"{best:.4g} {metric.unit}"
+    output().print(f"best recorded: {value}; what was found is judged by the median of its recorded runs", markup=False)
 
 
 def _numbers(text: str) -> list[int]:
@@ -102,11 +102,11 @@ def _chosen(source: str, study_name: str | None, storage: str, changes: list[str
     path = Path(source)
     known = studyfile.catalogue()
     if path.suffix == ".toml" or (source in known and study_name is None and _is_replay(known[source])):
-        found = studyfile.load(studyfile.find(source), changes)
-        if registry.runs(found.objective) != "recorded":
-            msg = f"{source} is no replay: its objective is {found.objective!r}; a replay has objective = 'replay'"
+        study = studyfile.load(studyfile.find(source), changes)
+        if registry.runs(study.objective) != "recorded":
+            msg = f"{source} is no replay: its objective is {study.objective!r}; a replay has objective = 'replay'"
             raise StudyFileError(msg)
-        return found
+        return study
     options: dict[str, Any] = {"table": source}
     if path.is_file() or "://" in source:
         is_storage = "://" in source or path.suffix in _STORAGES

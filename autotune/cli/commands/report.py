@@ -51,11 +51,11 @@ def report(
     from autotune.report import report_of
     from autotune.storage.study_store import StudyStore
 
-    found = report_of(StudyStore.read(storage_url(storage), name))
-    drawn = _draw(found, png) if png is not None else {}
+    document = report_of(StudyStore.read(storage_url(storage), name))
+    drawn = _draw(document, png) if png is not None else {}
     if target is None and form is ReportFormat.HTML:
         target = Path(f"{name.replace(os.sep, '-')}.html")
-    text = _text(found, form, drawn, target)
+    text = _text(document, form, drawn, target)
     if target is None or str(target) == "-":
         typer.echo(text, nl=False)
     else:
@@ -65,24 +65,24 @@ def report(
         errors().print(f"pictures: {len(drawn)} in {png}", markup=False)
 
 
-def _text(found: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> str:
+def _text(document: "Report", form: ReportFormat, drawn: dict[str, Path], target: Path | None) -> str:
     match form:
         case ReportFormat.JSON:
-            return json.dumps(found.to_dict(), indent=2, default=str) + "\n"
+            return json.dumps(document.to_dict(), indent=2, default=str) + "\n"
         case ReportFormat.MD:
             from autotune.report.markdown import to_markdown
 
             # Beside a report in a file its pictures are found wherever both are moved to.
             start = Path.cwd() if target is None or str(target) == "-" else target.absolute().parent
             beside = {key: Path(os.path.relpath(path.absolute(), start)).as_posix() for key, path in drawn.items()}
-            return to_markdown(found, beside)
+            return to_markdown(document, beside)
         case ReportFormat.HTML:
             from autotune.report.page import to_html
 
-            return to_html(found)
+            return to_html(document)
 
 
-def _draw(found: "Report", folder: Path) -> dict[str, Path]:
+def _draw(document: "Report", folder: Path) -> dict[str, Path]:
     """Draw the pictures of a report; return their files by the charts' names.
 
     Raises:
@@ -90,14 +90,14 @@ def _draw(found: "Report", folder: Path) -> dict[str, Path]:
     """
     from autotune.pictures.files import save
 
-    files = {chart.name: folder / f"{chart.name}.png" for chart in found.charts}
-    for chart in found.charts:
+    files = {chart.name: folder / f"{chart.name}.png" for chart in document.charts}
+    for chart in document.charts:
         save(chart, files[chart.name], named_by="--png")
     return files
 
 
 def _write(text: str, target: Path) -> None:
-    """Write a file whole or not at all; what was there before stays if that fails.
+    """Write a file whole or not at all; if that fails, the older file stays.
 
     Raises:
         typer.BadParameter: it cannot be written.

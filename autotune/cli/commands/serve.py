@@ -84,7 +84,7 @@ def token(
         if remove:
             msg = "--remove needs the name of the token: autotune token NAME --remove"
             raise AutotuneError(msg)
-        _list({who: kept["made"] for who, kept in book.known().items()}, as_json=as_json)
+        _list({owner: kept["made"] for owner, kept in book.known().items()}, as_json=as_json)
         return
     if remove:
         book.remove(name)
@@ -121,15 +121,15 @@ def _listening(host: str, port: int) -> socket.socket:
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        found = socket.socket(family, kind, protocol)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen(_BACKLOG)
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
     except (OSError, UnicodeError) as error:  # a name that cannot be one, too
         why = getattr(error, "strerror", None) or error
         msg = f"cannot listen at {host} port {port}: {why}; --host and --port choose another"
         raise CannotRunHereError(msg) from error
-    return found
+    return listener
 
 
 def _address(host: str, port: int) -> str:
@@ -139,20 +139,22 @@ def _address(host: str, port: int) -> str:
 def _say(address: str, settings: "Settings") -> None:
     output().print(f"autotune serves {shown(settings.url)} at {address}", markup=False)
     if settings.loopback:
-        who = "only you, from this host; other users of it need a token (autotune token NAME)"
+        clients = "only you, from this host; other users of it need a token (autotune token NAME)"
     else:
-        who = "everybody who can reach this host and has a token; the connection is not encrypted: put TLS before it"
-    output().print(f"open to: {who}", markup=False)
+        clients = (
+            "everybody who can reach this host and has a token; the connection is not encrypted: put TLS before it"
+        )
+    output().print(f"open to: {clients}", markup=False)
     output().print("Ctrl-C ends the service; the studies that it started go on", markup=False)
 
 
 def _list(known: dict[str, str], *, as_json: bool) -> None:
     if as_json:
-        print_json([{"name": who, "made": made} for who, made in known.items()])
+        print_json([{"name": owner, "made": made} for owner, made in known.items()])
         return
     from rich.table import Table
 
     table = Table("token of", "made")
-    for who, made in known.items():
-        table.add_row(who, made)
+    for owner, made in known.items():
+        table.add_row(owner, made)
     output().print(table)

@@ -35,11 +35,11 @@ def storage(
 
     url = storage_url(storage)
     if action is None:
-        found = contents(url)
+        stored = contents(url)
         if as_json:
-            print_json({"storage": shown(url), "known_version": VERSION, **asdict(found)})
+            print_json({"storage": shown(url), "known_version": VERSION, **asdict(stored)})
         else:
-            output().print(_text(url, found, VERSION), markup=False)
+            output().print(_text(url, stored, VERSION), markup=False)
         return
     done = upgrade(url)
     if as_json:
@@ -49,16 +49,18 @@ def storage(
         output().print(said, markup=False)
 
 
-def _text(url: str, found: "Contents", known: int) -> str:
-    others = f", and {found.others} of other programs" if found.others else ""
-    version = "nothing was stored yet" if found.version is None else f"{found.version} (this autotune writes {known})"
+def _text(url: str, contents: "Contents", known: int) -> str:
+    others = f", and {contents.others} of other programs" if contents.others else ""
+    version = (
+        "nothing was stored yet" if contents.version is None else f"{contents.version} (this autotune writes {known})"
+    )
     lines = [
         f"storage {shown(url)}",
-        f"kind: {found.kind}, {found.size_bytes / 1e6:.1f} MB",
-        f"version: {version}" + (f", Optuna's tables: {found.optuna}" if found.optuna else ""),
-        f"studies: {found.studies}{others}",
-        f"trials: {found.trials}, runs: {found.runs}, imported measurements: {found.imported}",
+        f"kind: {contents.kind}, {contents.size_bytes / 1e6:.1f} MB",
+        f"version: {version}" + (f", Optuna's tables: {contents.optuna}" if contents.optuna else ""),
+        f"studies: {contents.studies}{others}",
+        f"trials: {contents.trials}, runs: {contents.runs}, imported measurements: {contents.imported}",
     ]
-    if found.outdated:
-        lines.append(f"older: {'; '.join(found.outdated)}: `autotune storage upgrade` brings that up to date")
+    if contents.outdated:
+        lines.append(f"older: {'; '.join(contents.outdated)}: `autotune storage upgrade` brings that up to date")
     return "\n".join(lines)

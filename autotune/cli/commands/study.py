@@ -46,7 +46,7 @@ def study(options: StudyOptions) -> None:
         _dry_run(chosen, machine, starter)
         return
     check_commands(cluster)
-    # Ray and Optuna take a second to import: what is wrong above is said before.
+    # Ray and Optuna take a second to import: the errors above are reported before.
     from autotune.coordination.session_settings import SessionSettings, default_runs
     from autotune.execution.signals import pausable
     from autotune.storage.address import shown as without_password
@@ -80,25 +80,25 @@ def study(options: StudyOptions) -> None:
     output().print(f"job script: autotune best {stored_name}{again} --script {SCRIPT_FORM['metavar']}", markup=False)
 
 
-def _deadline(asked: float | None, display: "Display") -> "Deadline | None":
-    """Return when the study must have stopped: as asked, or before the end of the job that this is; None: never."""
+def _deadline(until: float | None, display: "Display") -> "Deadline | None":
+    """Return the deadline of the study: `until`, or the end of the job that this process is in; None without either."""
     from autotune.batch import allocation
     from autotune.coordination.deadline import Deadline
 
-    if asked is not None:
-        return Deadline(asked)
-    found = allocation.read(os.environ)
-    if found is None:
+    if until is not None:
+        return Deadline(until)
+    job = allocation.read(os.environ)
+    if job is None:
         return None
     now = time.time()
-    ends_at = allocation.find_end(found, now)
+    ends_at = allocation.find_end(job, now)
     if ends_at is None:
-        past = found.ends_at is not None and found.ends_at <= now
+        past = job.ends_at is not None and job.ends_at <= now
         known = "is past, if its environment is right, and so not known" if past else "is not known"
-        display.line(f"inside {found.system} job {found.id}, whose end {known}: --until TIME says it")
+        display.line(f"inside {job.system} job {job.id}, whose end {known}: --until TIME says it")
         return None
     deadline = Deadline(ends_at)
-    display.line(f"inside {found.system} job {found.id}: runs end within the next {deadline.left_s / 60:.0f} minutes")
+    display.line(f"inside {job.system} job {job.id}: runs end within the next {deadline.left_s / 60:.0f} minutes")
     return deadline
 
 
