@@ -64,7 +64,7 @@ class Weighed:
 def model_of(
     space: Space, seen: Rows, evidence: TrainingData, guide: PriorMean = UNGUIDED, *, believing: bool = True
 ) -> Posterior | None:
-    """Return what `evidence` of the configurations `seen`, (n, p), makes one believe; None while that is nothing.
+    """Return what `evidence` of the configurations `seen`, (n, p), implies; None while it implies nothing.
 
     `believing`: running trials are taken to be worth what the model expects of them.
     """
@@ -82,15 +82,15 @@ def model_of(
     best = float((leant[places] + surrogate.predict(x[places])[0]).min())
     if believing and evidence.pending.any():
         surrogate = surrogate.believing(x[evidence.pending])
-    told = ~evidence.pending
-    return Posterior(space, leaning, surrogate, x[told], evidence.measured[told].astype(float), best)
+    measured = ~evidence.pending
+    return Posterior(space, leaning, surrogate, x[measured], evidence.measured[measured].astype(float), best)
 
 
 def remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the places of `values`, (n,), that a process is made of: all that are known, or the best and newest."""
-    told = np.flatnonzero(~np.isnan(values))
-    if len(told) <= _REMEMBERED:
-        return told
+    """Return the indexes of the `values`, (n,), that make a process: all known ones, or the best and the newest."""
+    known = np.flatnonzero(~np.isnan(values))
+    if len(known) <= _REMEMBERED:
+        return known
     half = _REMEMBERED // 2
-    best = told[np.argsort(values[told], kind="stable")[:half]]
-    return np.union1d(best, told[-half:])
+    best = known[np.argsort(values[known], kind="stable")[:half]]
+    return np.union1d(best, known[-half:])

@@ -36,7 +36,7 @@ class Asker:
         """Propose a new trial and store it; None when every valid configuration has been proposed.
 
         `seen` is what is known of the trials by now, by number: more than what was stored when each was settled;
-        `shows_nothing` tells which configurations are the same in effect as a measured one.
+        `shows_nothing` tells which configurations have the same effect as a measured one.
         """
         if seen is not None:
             self.sampler.learn(seen, shows_nothing)

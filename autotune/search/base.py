@@ -49,7 +49,7 @@ class SpaceExhaustedError(Exception):
 class History:
     """The other trials in the order of their numbers: value indexes `rows`, (n, p), and n `observations`.
 
-    `nameless` trials are there, too, of which no parameters are known yet.
+    The parameters of `nameless` more trials are not known yet.
     """
 
     rows: Rows
@@ -96,7 +96,7 @@ class Proposer(BaseSampler):
     ) -> None:
         """Believe these observations, by the trials' numbers, rather than what storage tells of those trials.
 
-        `shows_nothing` tells which configurations are the same in effect as a measured one.
+        `shows_nothing` tells which configurations have the same effect as a measured one.
         """
         self._seen = seen
         self._shows_nothing = shows_nothing
@@ -146,7 +146,7 @@ class Proposer(BaseSampler):
             return dict(self.space.default())
         # One thread: the cores belong to the trials that run, and small matrices gain nothing by more.
         with self._lock, self._threads.limit(limits=1):
-            # Not the trial's number: one that nobody can run has one, too.
+            # Not the trial's number: a trial that nobody can run has a number, too.
             rng = np.random.default_rng([self.seed, history.trials])
             predicted = self._trusted(history)
             return self._first_new(predicted if len(predicted) else self.ranked(history, rng))
@@ -173,12 +173,12 @@ class Proposer(BaseSampler):
         if self.space.listable and self.space.size.value <= _SHUFFLED:
             return unseen(rng.permutation(self.space.all_indices()), seen)
         most = len(seen) + PASSED_OVER
-        # That many always hold a new one. Of many trials a few draws mostly do.
+        # `most` draws always hold a new one. After many trials a few draws mostly do.
         count = most if len(seen) <= _DRAWN else 2 * PASSED_OVER
         while count < most:
-            found = fresh(self.space.sample_indices(rng, count), seen)
-            if len(found):
-                return found
+            rows = fresh(self.space.sample_indices(rng, count), seen)
+            if len(rows):
+                return rows
             count *= 8
         return unseen(self.space.sample_indices(rng, most), seen)
 
@@ -187,11 +187,11 @@ class Proposer(BaseSampler):
         left = fresh(self._predicted, history.rows) if len(self._predicted) else self._predicted
         if not len(left):
             return left
-        told = [observation for observation in history.observations if not observation.pending]
-        tried = min(len(told) - 1, len(self._predicted) - len(left))
+        ended = [observation for observation in history.observations if not observation.pending]
+        tried = min(len(ended) - 1, len(self._predicted) - len(left))
         if self._shows_nothing is not None:
             left = left[[not self._shows_nothing(self._decode(row)) for row in left]]
-        return left if tried < _PATIENCE or _improved(told, history.direction) else left[:0]
+        return left if tried < _PATIENCE or _improved(ended, history.direction) else left[:0]
 
     def _counts(self, other: FrozenTrial, trial: FrozenTrial) -> bool:
         return other.number != trial.number and self._tells(other)
@@ -199,7 +199,7 @@ class Proposer(BaseSampler):
     def _tells(self, other: FrozenTrial) -> bool:
         if ABANDONED in other.user_attrs:
             return False
-        # One that ended before it had parameters tells nothing.
+        # A trial that ended before it had parameters tells nothing.
         return bool(other.params) or not other.state.is_finished() or self._empty_is_valid
 
     @cached_property
@@ -231,25 +231,27 @@ class Proposer(BaseSampler):
         if self._shows_nothing is None:
             return first
         others = (self._decode(row) for row in candidates[1:PASSED_OVER])
-        return next((found for found in chain([first], others) if not self._shows_nothing(found)), first)
+        return next(
+            (configuration for configuration in chain([first], others) if not self._shows_nothing(configuration)), first
+        )
 
     def _decode(self, row: Rows) -> dict[str, Any]:
         return dict(self.space.decode(row[None, :])[0])
 
 
-def _improved(told: Sequence[Observation], direction: StudyDirection) -> bool:
+def _improved(ended: Sequence[Observation], direction: StudyDirection) -> bool:
     """Whether any observation is better than the first, that of the default configuration; a failure is worst."""
     sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
-    values = [np.inf if one.value is None else sign * one.value for one in told]
+    values = [np.inf if observation.value is None else sign * observation.value for observation in ended]
     return bool(min(values[1:], default=np.inf) < values[0])
 
 
 def fresh(rows: Rows, seen: Rows) -> Rows:
     """Return each of `rows`, (m, p), that is not in `seen`, (n, p), once, in their order."""
     known = set(keys(seen))
-    first = {key: place for place, key in enumerate(keys(rows))}
-    found: Rows = rows[[place for key, place in first.items() if key not in known]]
-    return found
+    first = {key: position for position, key in enumerate(keys(rows))}
+    new: Rows = rows[[position for key, position in first.items() if key not in known]]
+    return new
 
 
 def keys(rows: Rows) -> list[bytes]:
@@ -266,8 +268,8 @@ def unseen(candidates: Rows, seen: Rows) -> Rows:
     Raises:
         SpaceExhaustedError: all of them are.
     """
-    found = fresh(candidates, seen)
-    if not len(found):
+    rows = fresh(candidates, seen)
+    if not len(rows):
         msg = "all valid configurations have been proposed"
         raise SpaceExhaustedError(msg)
-    return found
+    return rows

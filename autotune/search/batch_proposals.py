@@ -13,7 +13,7 @@ from autotune.search.base import Rows, keys
 from autotune.search.gaussian_process import Array, log_expected_improvement
 
 CROWD = 20
-"""From so many runs in flight on a plan is made; with fewer of them every proposal has a model of its own."""
+"""The least number of runs in flight for a plan; with fewer, every proposal has a model of its own."""
 
 # A plan is good until that share of the runs in flight has ended, or of those that it was made from.
 _OF_FLIGHTS = 10
@@ -39,7 +39,7 @@ class BatchProposals:
         order = weighed.order
         chosen = np.concatenate([order[:_PROMISING], rng.permutation(order[_PROMISING:])[:_OTHERS]])
         self._candidates: Rows = weighed.candidates[chosen]
-        self._places = {key: place for place, key in enumerate(keys(self._candidates))}
+        self._places = {key: position for position, key in enumerate(keys(self._candidates))}
         self._known = len(rows)
         self._ended = int((~evidence.pending).sum())
         flights = int(evidence.pending.sum()) + waiting
@@ -63,30 +63,32 @@ class BatchProposals:
         return self._count == len(self._roots)
 
     def serves(self, rows: Rows, ended: int) -> bool:
-        """Whether it is still good when the trials are `rows`, (n, p), of which so many have `ended`."""
+        """Whether it is still good when the trials are `rows`, (n, p), and `ended` of them have ended."""
         return len(rows) >= self._known and ended - self._ended < self._good_for and not self._full
 
     def best(self, rows: Rows, count: int) -> Rows:
         """Return the most promising that are not in `rows`, (n, p), which has all that it had before; none at last."""
         for key in keys(rows[self._known :]):
-            place = self._places.get(key)
-            if place is not None and not self._full:
-                self._believe(place)
+            position = self._places.get(key)
+            if position is not None and not self._full:
+                self._believe(position)
         self._known = len(rows)
         deviation = self._scale * np.sqrt(np.maximum(self._variance, _LEAST_VARIANCE))
         promise = log_expected_improvement(self._mean, deviation, self._best) + self._chances
         order = np.argsort(-promise, kind="stable")
-        found: Rows = self._candidates[order[np.isfinite(promise[order])][:count]]
-        return found
+        promising: Rows = self._candidates[order[np.isfinite(promise[order])][:count]]
+        return promising
 
-    def _believe(self, place: int) -> None:
+    def _believe(self, position: int) -> None:
         roots = self._roots[: self._count]
-        shared = self._kernel.between(self._traits[place : place + 1], self._traits)[0] - roots[:, place] @ roots
-        root = shared / np.sqrt(max(self._variance[place], _LEAST_VARIANCE) + self._noise)
+        shared = (
+            self._kernel.between(self._traits[position : position + 1], self._traits)[0] - roots[:, position] @ roots
+        )
+        root = shared / np.sqrt(max(self._variance[position], _LEAST_VARIANCE) + self._noise)
         self._roots[self._count] = root
         self._count += 1
         self._variance -= root**2
-        self._chances[place] = -np.inf
+        self._chances[position] = -np.inf
 
 
 def _conditioned(weighed: Weighed, pending: Array, traits: Array) -> Array:

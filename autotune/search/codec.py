@@ -64,8 +64,8 @@ class _Ordered:
         return {self._name: IntDistribution(0, self._size - 1), **switch}
 
     def encode(self, index: int) -> dict[str, Any]:
-        place = (self._size - 1) // 2 if index == NO_VALUE else index
-        return {self._name: place, self._switch: int(index != NO_VALUE)}
+        position = (self._size - 1) // 2 if index == NO_VALUE else index
+        return {self._name: position, self._switch: int(index != NO_VALUE)}
 
     def decode(self, values: Mapping[str, Any]) -> int:
         return int(values.get(self._name, 0)) if values.get(self._switch, 1) else NO_VALUE

@@ -1,4 +1,4 @@
-"""Every valid configuration once, in an order of which every beginning is spread over the space.
+"""Every valid configuration once, in an order whose every beginning is spread over the space.
 
 The valid set is a list in lexicographic order. From the default configuration on, each step goes forward by about the
 golden section of its length, round and round: by a number of places that has no divisor in common with the length, so

@@ -70,18 +70,18 @@ class Beliefs:
         for step in range(trials):
             deviation = np.sqrt(np.maximum(variance, _LEAST_VARIANCE))
             chosen = (log_expected_improvement(mean - best[:, None], deviation, 0.0) + chances).argmax(1)
-            told = truth[each, chosen]
+            value = truth[each, chosen]
             known = learnt[:, :step]
             shared = self.covariance[chosen] - np.einsum("st,stm->sm", known[each, :, chosen], known)
             spread = np.sqrt(np.maximum(variance[each, chosen] + self.noise, _LEAST_VARIANCE))
             learnt[:, step] = shared / spread[:, None]
-            mean += learnt[:, step] * ((told - mean[each, chosen]) / spread)[:, None]
+            mean += learnt[:, step] * ((value - mean[each, chosen]) / spread)[:, None]
             variance -= learnt[:, step] ** 2
             chances[each, chosen] = -np.inf
             best = np.minimum(best, smooth[each, chosen])
-            reached = np.minimum(reached, told)
-        found: Array = self.best - reached
-        return found
+            reached = np.minimum(reached, value)
+        gain: Array = self.best - reached
+        return gain
 
 
 def expected_gain_of(
@@ -94,8 +94,8 @@ def expected_gain_of(
     Raises:
         SpaceExhaustedError: no configuration is left.
     """
-    values = [one.value for one in history.observations if one.value is not None]
-    bounds = [one.bound for one in history.observations if one.bound is not None]
+    values = [observation.value for observation in history.observations if observation.value is not None]
+    bounds = [observation.bound for observation in history.observations if observation.bound is not None]
     known = len(values) + len(bounds) / _BOUNDS_A_VALUE
     if sampler.blind is None or known < _LEAST_VALUES or min(*values, *bounds) <= 0.0:
         return None
@@ -126,7 +126,7 @@ def _process(rows: Rows, weighed: Weighed) -> _Process | None:
     None if among the trials that a process remembers there are hardly any values, only bounds.
 
     `rows`, (n, p), are the value indexes of all trials. To propose, the mean above the bound is good enough a value;
-    who takes it for measured believes in a plain where it knows of nothing but walls.
+    a process that takes it for measured sees a plain where it knows of nothing but walls.
     """
     evidence, model = weighed.evidence, weighed.model
     chosen = remembered(evidence.filled)

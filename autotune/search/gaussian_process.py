@@ -26,9 +26,9 @@ _SIGNAL_SPREAD = 1.0
 _BOUNDS = {"scale": (-4.0, 5.0), "noise": (-14.0, 0.0), "signal": (-3.0, 3.0)}
 _STEPS = 40
 _JITTER = 1e-6
-# Length scales are learnt from the best and the newest of so many; the process itself knows more.
+# Length scales are learnt from at most this number of the best and newest values; the process knows more.
 _LEARNT_FROM = 100
-# Beyond that many standard deviations the mean above a bound is the bound itself, in double precision.
+# Beyond this number of standard deviations the mean above a bound is the bound itself, in double precision.
 _FARTHEST = 8.0
 # From there on an asymptotic series of the improvement is used: the difference of its terms is lost in rounding.
 _TAIL = -5.0
@@ -104,7 +104,7 @@ def fit(x: Array, y: Array, runs: Array | None = None) -> GaussianProcess:
 
 
 def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_]) -> GaussianProcess:
-    """Fit to values of which the `censored` ones, (n,), are lower bounds.
+    """Fit to values; the `censored` ones, (n,), are lower bounds.
 
     Those enter as the mean of the normal distribution above the bound that the process predicts without them (Hutter,
     Hoos & Leyton-Brown, "Bayesian optimization with censored response data", 2011).
@@ -132,15 +132,15 @@ def log_expected_improvement(mean: Array, deviation: Array, best: float) -> Arra
 def correlation(a: Array, b: Array, scales: Array) -> Array:
     """Return the correlations, (n, m), of traits `a`, (n, d), and `b`, (m, d), with length scales (d,)."""
     s = np.sqrt(5.0 * squared_distances(a / scales, b / scales))
-    found: Array = (1.0 + s + s * s / 3.0) * np.exp(-s)
-    return found
+    correlations: Array = (1.0 + s + s * s / 3.0) * np.exp(-s)
+    return correlations
 
 
 def squared_distances(a: Array, b: Array) -> Array:
     """Return the squared distances, (n, m), between the rows of `a`, (n, d), and of `b`, (m, d)."""
     squared = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2.0 * (a @ b.T)
-    found: Array = np.maximum(squared, 0.0)
-    return found
+    distances: Array = np.maximum(squared, 0.0)
+    return distances
 
 
 def above_bound(mean: Array, deviation: Array, bound: Array) -> tuple[Array, Array]:
@@ -169,8 +169,8 @@ def _learnt(x: Array, y: Array, runs: Array) -> Kernel:
     posterior = _Posterior(((x[:, None, :] - x[None, :, :]) ** 2).reshape(n * n, d), (y - mean) / scale, runs)
     start = np.r_[np.full(d, log(0.5 * sqrt(d))), -4.0, 0.0]
     bounds = [*[_BOUNDS["scale"]] * d, _BOUNDS["noise"], _BOUNDS["signal"]]
-    found = minimize(posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _STEPS}).x
-    return Kernel(np.exp(found[:d]), float(np.exp(found[d + 1])), float(np.exp(found[d])))
+    optimum = minimize(posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _STEPS}).x
+    return Kernel(np.exp(optimum[:d]), float(np.exp(optimum[d + 1])), float(np.exp(optimum[d])))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _SIMULATED = 1_000
 # latter so often: the search can refine where the sample is thin.
 _REFINED = 5
 _CLIMBS = 3
-# A design is chosen from so many.
+# A design is chosen from this number of draws.
 _DESIGNED = 500
 _IS_PENDING = attrgetter("pending")
 
@@ -113,7 +113,7 @@ class ValidSetSampler(Proposer):
 
     def _is_led(self, history: History) -> bool:
         """Whether predictions and the guide make up for a design: they were tried, and the model has values."""
-        values = sum(one.value is not None for one in history.observations)
+        values = sum(observation.value is not None for observation in history.observations)
         return len(self._predicted) > 0 and self._guide_of(history) is not UNGUIDED and values >= LEAST_VALUES
 
     def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
@@ -138,11 +138,11 @@ class ValidSetSampler(Proposer):
         promise = model.promise(candidates)
         for _ in range(_CLIMBS):
             top = np.argsort(-promise, kind="stable")[:_REFINED]
-            found = fresh(self._near(candidates[top]), np.concatenate([seen, candidates]))
-            if not len(found):
+            climbers = fresh(self._near(candidates[top]), np.concatenate([seen, candidates]))
+            if not len(climbers):
                 break
-            candidates = np.concatenate([candidates, found])
-            reached = model.promise(found)
+            candidates = np.concatenate([candidates, climbers])
+            reached = model.promise(climbers)
             climbed = reached.max() > promise[top[0]]
             promise = np.concatenate([promise, reached])
             if not climbed:
@@ -150,5 +150,7 @@ class ValidSetSampler(Proposer):
         return candidates, promise
 
     def _near(self, rows: Rows) -> Rows:
-        near = [found for one in self.space.decode(rows) for found in self.space.neighbours(one)]
+        near = [
+            neighbour for configuration in self.space.decode(rows) for neighbour in self.space.neighbours(configuration)
+        ]
         return self.space.indices(near)

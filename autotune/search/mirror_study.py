@@ -2,7 +2,7 @@
 
 It is always what one gets by going through the real trials in their order, so that it can be lost at any time. Most
 samplers need no more than the trials. Some keep notes of their own proposals in the study (CMA-ES: which generation a
-trial belongs to): those are asked again for each trial, in its turn, before they are told what was tried instead. Where
+trial belongs to): those are asked again for each trial, in its turn, before they learn what was tried instead. Where
 nothing changed but that the newest trial ended, nothing is done again.
 """
 
@@ -54,7 +54,7 @@ class _Entry:
 
 
 class MirrorStudy:
-    """Asks an inner sampler; its n-th proposal depends on the seed and what is told of n trials alone."""
+    """Asks an inner sampler; its n-th proposal depends on the seed and the values of n trials alone."""
 
     def __init__(self, codec: Codec, inner: InnerSampler, seed: int) -> None:
         self._codec = codec
@@ -132,7 +132,7 @@ class MirrorStudy:
         return self._open
 
     def _correct(self, number: int, values: dict[str, float]) -> None:
-        """Put what is tried in the place of what was proposed."""
+        """Replace the proposed values by the tried ones."""
         study = self._storage.get_study_id_from_name(_NAME)
         trial = self._storage.get_trial_id_from_study_id_trial_number(study, number)
         for name, distribution in self._codec.distributions.items():

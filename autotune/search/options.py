@@ -39,7 +39,11 @@ def argument_errors(made: type[BaseSampler], options: Mapping[str, Any]) -> list
             wrong = f"must be {known[name].annotation}, got {value!r}"
         if wrong:
             errors.append(Problem(wrong, f"sampler.options.{name}"))
-    needed = [name for name, one in known.items() if one.default is inspect.Parameter.empty and name not in options]
+    needed = [
+        name
+        for name, parameter in known.items()
+        if parameter.default is inspect.Parameter.empty and name not in options
+    ]
     errors += [Problem(f"{made.__name__} needs an option {name!r}", "sampler.options") for name in needed]
     return errors
 
@@ -61,12 +65,18 @@ def arguments_of(made: type[BaseSampler], options: Mapping[str, Any]) -> dict[st
 
 def _parameters(made: type[BaseSampler]) -> dict[str, inspect.Parameter]:
     variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    found = inspect.signature(made).parameters
-    return {name: one for name, one in found.items() if name not in _OURS and one.kind not in variadic}
+    parameters = inspect.signature(made).parameters
+    return {
+        name: parameter
+        for name, parameter in parameters.items()
+        if name not in _OURS and parameter.kind not in variadic
+    }
 
 
 def _takes_any(made: type[BaseSampler]) -> bool:
-    return any(one.kind is inspect.Parameter.VAR_KEYWORD for one in inspect.signature(made).parameters.values())
+    return any(
+        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in inspect.signature(made).parameters.values()
+    )
 
 
 def _listed(known: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The adapter: any Optuna sampler over the valid set of a space.
 
 The inner sampler searches the product of the domains in a study of its own (`shadow`, `codec`), and what it proposes
-becomes the nearest valid configuration that no trial has. It is told what was tried instead: the values of complete
+becomes the nearest valid configuration that no trial has. It learns what was tried instead: the values of complete
 trials (their logarithm where all are positive), the bounds of capped ones, for failures more than the worst, since
 Optuna's samplers pass over trials that failed, and which trials are running.
 """
@@ -52,7 +52,7 @@ class AdaptedSampler(Proposer):
         distances = ((features - self.space.encode_indices(wanted[None, :])) ** 2).sum(1)
         # On a grid many are equally near: chance decides among them, not the order of the parameters.
         nearest = np.lexsort((rng.permutation(len(distances)), np.round(distances, 9)))
-        # Only so many have been proposed, and a few are wanted beyond them.
+        # At most `len(history.rows)` of them have been proposed; a few are wanted beyond these.
         return unseen(candidates[nearest[: len(history.rows) + PASSED_OVER]], history.rows)
 
     def _around(self, wanted: Rows, seen: Rows, rng: np.random.Generator) -> tuple[Rows, FloatArray]:
@@ -71,7 +71,7 @@ class AdaptedSampler(Proposer):
 
 
 def told(evidence: TrainingData) -> NDArray[np.float64]:
-    """Return what an inner sampler is told to minimise, (n,): a number for each trial that ended, NaN for others."""
+    """Return the values that an inner sampler minimises, (n,): a number for each trial that ended, NaN for others."""
     measured = evidence.measured
     if not measured.any():
         return np.where(np.isposinf(evidence.values), 0.0, evidence.values)

@@ -20,7 +20,7 @@ class Preview:
 
 
 def preview(space: Space, settings: SamplerSection, trials: int) -> Preview:
-    """Return the proposals of a study with that many trials that do not depend on measurements.
+    """Return the proposals of a study with `trials` trials that do not depend on measurements.
 
     Raises:
         StudyFileError: the sampler cannot be had, or not for this space.

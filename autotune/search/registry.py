@@ -84,14 +84,14 @@ def check_sampler(settings: SamplerSection) -> InnerSampler | None:
 
 def _optuna_class(name: str) -> type[BaseSampler]:
     classes = [getattr(optuna.samplers, known) for known in optuna.samplers.__all__]
-    found = {one.__name__: one for one in classes if _is_sampler(one) and one.__name__ not in _USELESS}
+    samplers = {made.__name__: made for made in classes if _is_sampler(made) and made.__name__ not in _USELESS}
     if name in _USELESS:
         msg = f"{name} cannot be used over a valid set: {_USELESS[name]}"
         raise StudyFileError(Problem(msg, "sampler.name"))
-    if name not in found:
-        msg = f"Optuna has no sampler {name!r}{did_you_mean(name, found)}; it has {', '.join(found)}"
+    if name not in samplers:
+        msg = f"Optuna has no sampler {name!r}{did_you_mean(name, samplers)}; it has {', '.join(samplers)}"
         raise StudyFileError(Problem(msg, "sampler.name"))
-    return found[name]
+    return samplers[name]
 
 
 def _check_installed(name: str, packages: tuple[str, ...]) -> None:
@@ -125,14 +125,14 @@ def _class_of_user(name: str) -> type[BaseSampler]:
         StudyFileError: the module has no such sampler.
         CannotRunHereError: the module is not there, or cannot be imported.
     """
-    place, _, wanted = name.partition(":")
+    module_name, _, wanted = name.partition(":")
     try:
-        module = importlib.import_module(place)
+        module = importlib.import_module(module_name)
     except Exception as error:  # users' code: whatever it raises, they have to see what it says
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        close = did_you_mean(place, (_OPTUNA_CLASS.removesuffix(":"), _HUB.removesuffix(":")))
+        close = did_you_mean(module_name, (_OPTUNA_CLASS.removesuffix(":"), _HUB.removesuffix(":")))
         msg = (
-            f"sampler {name!r}: module {place!r} cannot be imported{close}: {reason}; install its package in the "
+            f"sampler {name!r}: module {module_name!r} cannot be imported{close}: {reason}; install its package in the "
             "environment of autotune, or name its folder in PYTHONPATH"
         )
         raise CannotRunHereError(Problem(msg, "sampler.name")) from error
@@ -143,17 +143,17 @@ def _class_of_user(name: str) -> type[BaseSampler]:
     there = ", ".join(known) or "none"
     if made is not None:
         rule = "is no sampler: it must be a class derived from optuna.samplers.BaseSampler, with all abstract methods"
-        msg = f"{wanted!r} in module {place!r} {rule}; the module has these samplers: {there}"
+        msg = f"{wanted!r} in module {module_name!r} {rule}; the module has these samplers: {there}"
     else:
         close = did_you_mean(wanted, known)
-        msg = f"module {place!r} has no sampler {wanted!r}{close}; it has these: {there}"
+        msg = f"module {module_name!r} has no sampler {wanted!r}{close}; it has these: {there}"
     raise StudyFileError(Problem(msg, "sampler.name"))
 
 
 def _samplers_in(module: ModuleType) -> dict[str, type[BaseSampler]]:
     """Return the samplers that a module offers; what it imports from Optuna is not among them."""
-    found = ((name, one) for name, one in vars(module).items() if _is_sampler(one))
-    return {name: one for name, one in found if not one.__module__.startswith("optuna.")}
+    samplers = ((name, value) for name, value in vars(module).items() if _is_sampler(value))
+    return {name: value for name, value in samplers if not value.__module__.startswith("optuna.")}
 
 
 def _is_sampler(value: object) -> TypeGuard[type[BaseSampler]]:

@@ -62,7 +62,7 @@ def evidence_of(
     both = measured & np.isfinite(second)
     if both.any():
         values[both] = _weighted(values[both], second[both], float(rng.uniform()))
-        # Who has one of the two values only cannot be weighed: it is no candidate, as one that failed.
+        # A trial with only one of the two values cannot be weighed: like a failed one, it is no candidate.
         values[measured & ~both] = np.inf
     return TrainingData(
         values,

@@ -38,10 +38,10 @@ class TrialIndex:
         cls, space: Space, direction: StudyDirection, trials: Sequence[FrozenTrial], counted: Iterable[FrozenTrial]
     ) -> Self:
         """Read all trials, and those that are `counted` in the search."""
-        found = cls(space, direction, len(trials))
+        index = cls(space, direction, len(trials))
         counted = list(counted)
-        found._append([trial.number for trial in counted], [trial.params for trial in counted])
-        return found
+        index._append([trial.number for trial in counted], [trial.params for trial in counted])
+        return index
 
     @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:
