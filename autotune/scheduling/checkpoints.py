@@ -39,30 +39,30 @@ class Checkpoints:
         """Remove the checkpoints of a trial that will not go on."""
         shutil.rmtree(self.folder(trial), ignore_errors=True)
 
-    def started(self, trial: int, place: str, objective: Objective, metric: Metric) -> Curve:
-        """Take note that a leg is started in the folder `place`; return the curve of its runs that were killed.
+    def started(self, trial: int, run_name: str, objective: Objective, metric: Metric) -> Curve:
+        """Take note that a leg is started in the folder `run_name`; return the curve of its runs that were killed.
 
         To be called before that folder is emptied.
         """
         path = self.folder(trial) / _NOTE
-        known = self._noted(trial, place)
+        known = self._noted(trial, run_name)
         lost: Curve = ()
         if known is not None:
-            lost = (*known, *salvaged(self.runs / place / STDOUT, objective.progress_reader(), metric))
+            lost = (*known, *salvaged(self.runs / run_name / STDOUT, objective.progress_reader(), metric))
         # Without the note a killed run's curve is lost, and nothing else.
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({"leg": place, "curve": lost}), encoding="utf-8")
+            path.write_text(json.dumps({"leg": run_name, "curve": lost}), encoding="utf-8")
         return lost
 
-    def lost(self, trial: int, place: str) -> Curve:
-        """Return the curve of the runs of a leg that were killed before the one that is in the folder `place` now."""
-        return self._noted(trial, place) or ()
+    def lost(self, trial: int, run_name: str) -> Curve:
+        """Return the curve of the runs of a leg that were killed before the one that is in that folder now."""
+        return self._noted(trial, run_name) or ()
 
-    def _noted(self, trial: int, place: str) -> Curve | None:
+    def _noted(self, trial: int, run_name: str) -> Curve | None:
         """Return what was noted at the start of a leg; None if another was started last, or none."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             note = json.loads((self.folder(trial) / _NOTE).read_text(encoding="utf-8"))
-            if note["leg"] == place:
+            if note["leg"] == run_name:
                 return tuple((int(step), float(value)) for step, value in note["curve"])
         return None

@@ -1,4 +1,4 @@
-"""Sameness: configurations that would do what a measured one did, by the program's own words, need not be run."""
+"""Sameness: a configuration that by the program's own words does what a measured one did need not be run."""
 
 from bisect import bisect_left, insort
 from collections import Counter
@@ -15,7 +15,7 @@ _INERT_AFTER = 2
 
 
 class Equivalence:
-    """What is known of configurations that are the same in effect; `alike` is the objective's word, if it has one."""
+    """Which configurations have the same effect; `alike` is the objective's word, if it has one."""
 
     def __init__(self, alike: Alike | None) -> None:
         """Start without any trial."""
@@ -31,14 +31,14 @@ class Equivalence:
     @classmethod
     def of(cls, trials: Iterable[TrialRecord], alike: Alike | None) -> "Equivalence":
         """Learn from what ran."""
-        found = cls(alike)
+        equivalence = cls(alike)
         for trial in trials:
-            found.learn(trial)
-        return found
+            equivalence.learn(trial)
+        return equivalence
 
     @property
     def inert(self) -> frozenset[str]:
-        """The parameters of which the program said, in every trial that set them, that they had no effect."""
+        """The parameters that had no effect, by the program's own words, in every trial that set them."""
         return self._inert
 
     def learn(self, trial: TrialRecord) -> None:
@@ -62,11 +62,11 @@ class Equivalence:
             return
         self._inert = inert
         self._places, self._numbers = {}, []
-        for one in self._trials.values():
-            self._place(one)
+        for other in self._trials.values():
+            self._place(other)
 
     def twin(self, configuration: Configuration) -> TrialRecord | None:
-        """Return a measured trial that a configuration is the same as in effect; None if it may show something new."""
+        """Return a measured trial with the same effect as a configuration; None if it may show something new."""
         reduced = self._reduced(configuration)
         same = self._places.get(frozenset(reduced.items()))
         first = same[0] if same else None

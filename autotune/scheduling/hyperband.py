@@ -53,15 +53,15 @@ def brackets(max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
 
 
 def planned(trials: int, max_steps: int, min_steps: int, eta: int) -> tuple[Bracket, ...]:
-    """Return brackets for so many trials: whole iterations, then one in the same proportions for what is left."""
+    """Return brackets for `trials` trials: whole iterations, then one in the same proportions for the rest."""
     iteration = brackets(max_steps, min_steps, eta)
     whole = sum(bracket.sizes[0] for bracket in iteration)
     left = trials % whole
     shares = [left * bracket.sizes[0] / whole for bracket in iteration]
     sizes = [int(share) for share in shares]
-    by_rest = sorted(range(len(shares)), key=lambda place: (sizes[place] - shares[place], place))
-    for place in by_rest[: left - sum(sizes)]:
-        sizes[place] += 1
+    by_rest = sorted(range(len(shares)), key=lambda position: (sizes[position] - shares[position], position))
+    for position in by_rest[: left - sum(sizes)]:
+        sizes[position] += 1
     rest = (
         _bracket(size, len(bracket.steps) - 1, max_steps, eta)
         for size, bracket in zip(sizes, iteration, strict=True)
@@ -143,13 +143,13 @@ class Race:
 
     @cached_property
     def _closed(self) -> tuple[bool, ...]:
-        """Whether, rung by rung, nobody else will reach it."""
-        found: list[bool] = []
+        """Whether, rung by rung, no other trial will reach it."""
+        closed: list[bool] = []
         for rung in range(len(self.bracket.sizes)):
-            before = self.full if rung == 0 else found[-1] and not self._waiting(rung - 1)
+            before = self.full if rung == 0 else closed[-1] and not self._waiting(rung - 1)
             here = all(entry.level != rung or entry.out or not self._is_on_the_way(entry) for entry in self.entries)
-            found.append(before and here)
-        return tuple(found)
+            closed.append(before and here)
+        return tuple(closed)
 
     def _is_on_the_way(self, entry: Entry) -> bool:
         return entry.busy or entry.level == 0

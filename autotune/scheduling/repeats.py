@@ -64,7 +64,8 @@ class RepeatScheduler:
             if default.number in busy:
                 return None
             return Step(default, WARM_UP if self._warm_ups < self.repeats.warm_up_runs else TUNING)
-        number = next((one for one in standings.open if one not in busy and one not in self._left_alone), None)
+        free = (number for number in standings.open if number not in busy and number not in self._left_alone)
+        number = next(free, None)
         if number is not None:
             return Step(self._for_race(standings.trials[number], standings, busy))
         if default is not None and self._baseline_is_due(default) and default.number not in busy:
@@ -76,7 +77,7 @@ class RepeatScheduler:
         return trial.number not in busy and trial.number not in self._left_alone
 
     def deserving(self, standings: Standings) -> list[TrialRecord]:
-        """Return the settled trials that deserve another run: a young incumbent, and who was capped below its value."""
+        """Return the settled trials that deserve another run: a young incumbent, and those capped below its value."""
         best = standings.incumbent
         if best is None or not best.settled:
             return []
@@ -141,19 +142,19 @@ class RepeatScheduler:
         self._left_alone.add(trial.number)
 
     def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return nothing: a run that could not change a decision is not made, whoever has nothing to do."""
+        """Return nothing: a run that could not change a decision is not made, even when cores are idle."""
         del standings, busy
         return None
 
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
         """Return what a trial tells the sampler."""
-        found = observation(trial, standings)
+        observed = observation(trial, standings)
         if self.second is None or not trial.complete:
-            return found
+            return observed
         values = [value for value in trial.measured(self.second.name) if value > 0.0]
         if not values:
-            return found
-        return replace(found, second=self.second.cost(log(median(values))))
+            return observed
+        return replace(observed, second=self.second.cost(log(median(values))))
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int] = ()) -> bool:
         """Whether no further run could change what a trial is worth."""

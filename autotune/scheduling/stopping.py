@@ -58,10 +58,10 @@ class StoppingForecast(Stored):
 
     def sentence(self) -> str:
         """Say it to a person."""
-        found = self.prospect
-        most = f"{found.gain:.1%} at most" if found.gain >= 0.0005 else "less than 0.1%"
-        gain = f"the next {found.trials} {'' if self.stopped else 'trials '}would gain {most}"
-        likely = f"{gain}, with probability {found.probability:g}"
+        prospect = self.prospect
+        most = f"{prospect.gain:.1%} at most" if prospect.gain >= 0.0005 else "less than 0.1%"
+        gain = f"the next {prospect.trials} {'' if self.stopped else 'trials '}would gain {most}"
+        likely = f"{gain}, with probability {prospect.probability:g}"
         if not self.stopped:
             return likely
         return f"stopped after {self.after} trials: {likely} ({self.matters:.1%} would matter)"
@@ -84,28 +84,28 @@ def look_ahead(
     if prospect is None:
         return None
     least = matters(standings, study)
-    found = StoppingForecast(len(standings.trials), prospect, least, due=before.due if before else None)
+    forecast = StoppingForecast(len(standings.trials), prospect, least, due=before.due if before else None)
     if due:
-        stopped = study.budget.auto and found.calm_after(before)
-        found = replace(found, stopped=stopped, due=(found.after, prospect.gain))
-    asker.store.set_attribute(OUTLOOK, found.to_dict())
-    return found
+        stopped = study.budget.auto and forecast.calm_after(before)
+        forecast = replace(forecast, stopped=stopped, due=(forecast.after, prospect.gain))
+    asker.store.set_attribute(OUTLOOK, forecast.to_dict())
+    return forecast
 
 
 def stored_stopping_forecast(store: StudyStore) -> StoppingForecast | None:
-    """Return what was expected when one looked last; None if nobody did."""
+    """Return the forecast of the last look ahead; None if there was none."""
     stored = store.attribute(OUTLOOK)
     return StoppingForecast.from_dict(stored) if stored else None
 
 
 def can_tell(trials: int, size: Count) -> bool:
-    """Whether so many trials tell what is ahead: 20 of them, or half of a small valid set."""
+    """Whether the number of trials is enough to look ahead: 20, or half of a small valid set."""
     least = min(_LEAST, (size.value + 1) // 2) if size.exact else _LEAST
     return trials >= least
 
 
 def is_due(trials: int, size: Count) -> bool:
-    """Whether a study that stops by itself is to look ahead when it has so many trials."""
+    """Whether a study that stops by itself looks ahead at this number of trials."""
     return trials % _EVERY == 0 and can_tell(trials, size)
 
 

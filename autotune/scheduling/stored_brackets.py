@@ -9,14 +9,14 @@ from autotune.studyfile import StoppingSection, StudyFile
 def brackets_of(store: StudyStore, study: StudyFile, rules: StoppingSection) -> tuple[Bracket, ...]:
     """Return the brackets of a study, for as many trials as it may have now."""
     known = stored_brackets(store)
-    found = extended(known, study.budget.most - 1, rules)
-    if len(found) > len(known):
-        tables = [{"sizes": list(bracket.sizes), "steps": list(bracket.steps)} for bracket in found]
+    brackets = extended(known, study.budget.most - 1, rules)
+    if len(brackets) > len(known):
+        tables = [{"sizes": list(bracket.sizes), "steps": list(bracket.steps)} for bracket in brackets]
         store.set_attribute(BRACKETS, {"brackets": tables})
-    return found
+    return brackets
 
 
 def stored_brackets(store: StudyStore) -> tuple[Bracket, ...]:
     """Return the brackets that a study has so far; none for programs that do not work in steps."""
     stored = store.attribute(BRACKETS) or {}
-    return tuple(Bracket(tuple(one["sizes"]), tuple(one["steps"])) for one in stored.get("brackets", ()))
+    return tuple(Bracket(tuple(bracket["sizes"]), tuple(bracket["steps"])) for bracket in stored.get("brackets", ()))

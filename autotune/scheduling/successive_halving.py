@@ -20,12 +20,12 @@ from autotune.storage.observation import Observation
 from autotune.studyfile import StoppingSection
 from objectives.base import Metric
 
-# A rung tells something of the space when so many trials have reached it.
+# A rung tells something of the space when this number of trials has reached it.
 _TELLING = 4
 
 
 def extended(known: Sequence[Bracket], trials: int, rules: StoppingSection) -> tuple[Bracket, ...]:
-    """Return the brackets of a study for so many trials beside the default one; those that it has stay as they are."""
+    """Return a study's brackets for `trials` trials beside the default one; those that it has stay as they are."""
     missing = trials - sum(bracket.sizes[0] for bracket in known)
     if missing <= 0:
         return tuple(known)
@@ -153,11 +153,11 @@ class SuccessiveHalvingScheduler:
         """Return the trials of each bracket: in their order, but for the default one."""
         default = standings.default
         trials = [trial for _, trial in sorted(standings.trials.items()) if trial is not default]
-        found, first = [], 0
+        members, first = [], 0
         for bracket in self.brackets:
-            found.append(trials[first : first + bracket.sizes[0]])
+            members.append(trials[first : first + bracket.sizes[0]])
             first += bracket.sizes[0]
-        return found
+        return members
 
     def _races(self, standings: Standings, busy: Collection[int]) -> list[Race]:
         members = self._members(standings)
