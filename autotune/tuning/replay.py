@@ -74,8 +74,8 @@ def budget_rows(
         AutotuneError: the table cannot be replayed so.
     """
     wanted = sorted(set(budgets))
-    found = [list(_replayed(study, prepared, wanted, seed, display)) for seed in range(seeds)]
-    return [_row([one[place] for one in found]) for place in range(len(wanted))]
+    outcomes = [list(_replayed(study, prepared, wanted, seed, display)) for seed in range(seeds)]
+    return [_row([by_budget[index] for by_budget in outcomes]) for index in range(len(wanted))]
 
 
 def table_of(prepared: Prepared) -> RecordedTable:
@@ -127,11 +127,11 @@ def _replayed(
 def known_within(runs: Sequence[Run], budget: int) -> list[Run]:
     """Return the runs, in the order in which they ended, before the first of the trial that is beyond a budget."""
     seen: set[int] = set()
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         if run.trial is not None:
             seen.add(run.trial)
         if len(seen) > budget:
-            return list(runs[:place])
+            return list(runs[:index])
     return list(runs)
 
 
@@ -155,17 +155,17 @@ def _ratio(value: float | None, best: float | None, metric: Metric) -> float | N
     return best / value if metric.direction == "maximize" else value / best
 
 
-def _row(found: Sequence[BudgetOutcome]) -> BudgetRow:
-    ratios = [one.ratio for one in found if one.ratio is not None]
+def _row(outcomes: Sequence[BudgetOutcome]) -> BudgetRow:
+    ratios = [outcome.ratio for outcome in outcomes if outcome.ratio is not None]
     lower, middle, upper = (float(x) for x in np.quantile(ratios, (0.25, 0.5, 0.75))) if ratios else (None,) * 3
     return BudgetRow(
-        budget=found[0].budget,
-        trials=float(np.median([one.trials for one in found])),
+        budget=outcomes[0].budget,
+        trials=float(np.median([outcome.trials for outcome in outcomes])),
         lower=lower,
         median=middle,
         upper=upper,
-        within=sum(ratio <= _GOOD for ratio in ratios) / len(found),
+        within=sum(ratio <= _GOOD for ratio in ratios) / len(outcomes),
         found=len(ratios),
-        seeds=len(found),
-        core_h=float(np.median([one.core_s for one in found])) / _S_PER_H,
+        seeds=len(outcomes),
+        core_h=float(np.median([outcome.core_s for outcome in outcomes])) / _S_PER_H,
     )

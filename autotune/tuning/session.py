@@ -113,17 +113,17 @@ def _warm_up(opened: _Opened, sampler: Proposer) -> None:
         return
     setting = setting_of(store.name, prepared.definition)
     try:
-        told = measurements([opened.settings.url], setting.program)
+        stored = measurements([opened.settings.url], setting.program)
     except StorageError as error:
         display.line(f"no warm start: {error}")
         return
-    known = [one for one in told if one.setting.source != setting.source]
+    known = [measurement for measurement in stored if measurement.setting.source != setting.source]
     try:
-        found = warm_start(store, prepared.space, setting, known, display)
+        start = warm_start(store, prepared.space, setting, known, display)
     except Exception as error:  # noqa: BLE001  whatever a model stumbles over, a study can do without it
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return
-    sampler.start_with(found.proposals)
+    sampler.start_with(start.proposals)
     sampler.guide_by(guide(prepared.space, setting, known))
 
 
@@ -177,14 +177,14 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 
 @contextmanager
-def _opened(study: StudyFile, asked: SessionSettings, display: Display) -> Iterator[_Opened]:
-    runs, external = registry.runs(study.objective), asked.external
+def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> Iterator[_Opened]:
+    runs, external = registry.runs(study.objective), requested.external
     replay = runs == "recorded"
     if (runs == "told") is (external is None):
         raise StudyFileError(
             _EXTERNAL.format(name=study.name) if external is None else _NOT_EXTERNAL.format(study=study)
         )
-    with held(asked, display, claim=not replay) as settings:
+    with held(requested, display, claim=not replay) as settings:
         if not settings.shared:
             sweep(settings.runs)
         display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
@@ -212,7 +212,7 @@ def _runs(opened: _Opened) -> Iterator[RunManager]:
         return
     with (
         coordinators_of(settings, opened.store) as coordinators,
-        session_resources(settings, coordinators, display, study.budget.workers) as found,
+        session_resources(settings, coordinators, display, study.budget.workers) as resources,
     ):
         folder = settings.runs / coordinators.folder if coordinators is not None and settings.shared else settings.runs
         budget, whole = study.budget, _whole(study, opened.prepared)
@@ -220,13 +220,13 @@ def _runs(opened: _Opened) -> Iterator[RunManager]:
             plan.objective, folder, budget.run_time_limit_s, budget.infrastructure_retries, whole, plan.alike
         )
         gate = RunGate(
-            found.width, settings.deadline, settings.pause, _slowest_s(opened.store), settings.queue is not None
+            resources.width, settings.deadline, settings.pause, _slowest_s(opened.store), settings.queue is not None
         )
         scheduler = settings.queue.site.scheduler if settings.queue is not None else ""
-        registry = RunRegistry(found.executor, coordinators, scheduler, opened.store.count_runs)
+        registry = RunRegistry(resources.executor, coordinators, scheduler, opened.store.count_runs)
         flavour, session = settings.launcher.flavour, opened.facts.to_dict()
         registry.inherit(opened.store.runs())
-        yield RunManager(found.executor, found.pool, factory, gate, registry, display, flavour, session)
+        yield RunManager(resources.executor, resources.pool, factory, gate, registry, display, flavour, session)
         registry.end_left_over()
 
 
@@ -246,7 +246,7 @@ def _tune(asker: Asker, manager: RunManager, study: StudyFile) -> None:
     ending = runner.tune()
     manager.display.line(f"tuning ended: {ending.value}")
     if ending is not Ending.PAYS_NO_MORE:
-        # What one wants to know who thinks of more trials.
+        # Useful to a user who thinks of more trials.
         runner.look_ahead()
 
 
@@ -282,10 +282,10 @@ def _is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
     verdict, metric = summary.present_verdict, summary.standings.metric
     if verdict is None or not verdict.significant(metric):
         return True
-    carried = {(one.workload, one.digest): one for one in summary.carried}
+    carried = {(entry.workload, entry.digest): entry for entry in summary.carried}
     for workload in prepared.workloads:
-        found = carried.get((workload.name, workload.digest))
-        if found is None or not (found.why or _has_enough(found.verdict, study, metric)):
+        transfer = carried.get((workload.name, workload.digest))
+        if transfer is None or not (transfer.why or _has_enough(transfer.verdict, study, metric)):
             return False
     return True
 

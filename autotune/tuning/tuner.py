@@ -73,10 +73,10 @@ class TuningLoop:
         self._standings = Standings({}, self._metric, study.repeats.statistic)
         self._telling = Messages(self._standings)
         self._sameness = Equivalence(None)
-        # What is known of the trials by the sampler, and the trials of which there is more to know.
+        # What the sampler knows of the trials, and the trials with more to know.
         self._observed: dict[int, Observation] = {}
         self._unobserved: set[int] = set()
-        # The trials whose races are over, of which storage is not told yet.
+        # The trials whose races are over, not stored as settled yet.
         self._closed: dict[int, Observation] = {}
         self._in_flight = RunsInFlight()
         self._machine_faults = 0
@@ -131,16 +131,16 @@ class TuningLoop:
 
     @property
     def _elsewhere(self) -> Set[int]:
-        """The trials of which another coordinator has a run in flight, after which more may follow."""
+        """The trials with a run in flight at another coordinator, after which more may follow."""
         return self._coordinators.busy if self._coordinators is not None else frozenset()
 
     @property
     def _busy(self) -> Set[int]:
-        """The trials of which a run is in flight, here or elsewhere."""
+        """The trials with a run in flight, here or elsewhere."""
         return self._in_flight.busy | self._elsewhere
 
     def merge(self, trials: Iterable[TrialRecord]) -> None:
-        """Take note of trials as they are in storage, whoever made their runs; not of those that have a run here."""
+        """Take note of trials as they are in storage, whoever made their runs; not of those with a run here."""
         for trial in trials:
             if trial.number not in self._in_flight.busy:
                 self._note(trial.lean)
@@ -264,13 +264,13 @@ class TuningLoop:
     def _prepare(self, step: Step) -> PlannedRun:
         trial, counts = step.trial, step.series.is_tuning
         self._scheduler.starts(step, self._standings)
-        place = str(RunId(trial=trial.number, number=step.segment.steps if step.segment else len(trial.runs)))
-        segment, lost = self._leg(step, place) if step.segment else (None, ())
+        run_name = str(RunId(trial=trial.number, number=step.segment.steps if step.segment else len(trial.runs)))
+        segment, lost = self._leg(step, run_name) if step.segment else (None, ())
         until = (segment.steps, segment.of) if segment else (None, None)
         planned = self._manager.prepare(
             trial.number,
             Purpose(trial.configuration, trial.number, step.series, 0, self._scheduler.block, *until),
-            place if counts else self._manager.registry.own(step.series),
+            run_name if counts else self._manager.registry.own(step.series),
             reference=self._reference(),
             cap=self._scheduler.cap(trial, self._standings) if counts else None,
             segment=segment,
@@ -283,11 +283,11 @@ class TuningLoop:
             self._note(replace(trial, settled=False))
         return replace(planned, known=trial.made if counts else None, lost=lost)
 
-    def _leg(self, step: Step, place: str) -> tuple[Segment, Curve]:
+    def _leg(self, step: Step, run_name: str) -> tuple[Segment, Curve]:
         """Return the leg of a step with what it goes on from, and the curve of its runs that were killed."""
         assert step.segment is not None
         number, metric = step.trial.number, step.segment.metric
-        lost = self._checkpoints.started(number, place, self._manager.factory.objective, metric)
+        lost = self._checkpoints.started(number, run_name, self._manager.factory.objective, metric)
         return self._from_checkpoint(step.trial, step.segment, lost), lost
 
     def _from_checkpoint(self, trial: TrialRecord, segment: Segment, lost: Curve = ()) -> Segment:
@@ -297,8 +297,8 @@ class TuningLoop:
 
     def _reference(self) -> Answer | None:
         """Return the answer that others must agree with: the baseline's, or the first that there is."""
-        found = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
-        return found.answer if found else None
+        reference = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
+        return reference.answer if reference else None
 
     def _ended(self, ended: Sequence[tuple[Task, Outcome]]) -> None:
         """Take note of runs that ended: all are on disk before anything is made of any, and settled together."""
@@ -342,7 +342,7 @@ class TuningLoop:
     def _settle(self) -> None:
         """Close the races that are over; closing one may change the incumbent of the next."""
         busy = self._busy
-        for number in [one for one in self._standings.open if one not in busy]:
+        for number in [open_number for open_number in self._standings.open if open_number not in busy]:
             trial = self._trials[number]
             if self._scheduler.is_settled(trial, self._standings, busy):
                 self._closed[number] = self._scheduler.observation(trial, self._standings)
