@@ -43,15 +43,15 @@ class _InQueue:
 
 
 def cancel_jobs(url: str, name: str, say: Callable[[str], None]) -> Cancelled:
-    """End the jobs of a study, and who works on it: they would only submit others. Return what became of each.
+    """Cancel a study's jobs, and stop the process that tunes it: it would submit others. Return the jobs by outcome.
 
     What ended by itself is left to the next session of the study, which collects its result; so is what goes on.
 
     Raises:
-        BusyError: somebody works on the study who cannot be asked to stop from here.
+        BusyError: a process works on the study and cannot be stopped from here.
         StorageError: there is no such study.
     """
-    StudyStore.read(url, name)  # one that is not there must not become one
+    StudyStore.read(url, name)  # a study that is not there must not be created
     alone = sqlite_path(url) is not None
     with _held(url, name, say) if alone else nullcontext():
         return _cancel(StudyStore.read(url, name, read_only=False), alone=alone)
@@ -71,8 +71,10 @@ def _cancel(store: StudyStore, *, alone: bool) -> Cancelled:
     coordinators = Coordinators(store.leases(holder), holder, alone)
     coordinators.look()
     if coordinators.others:
-        who = ", ".join(sorted(shown(other) for other in coordinators.others))
-        msg = f"study {store.name!r} is being worked on by {who}: stop that first (Ctrl-C there, or kill), then cancel"
+        names = ", ".join(sorted(shown(other) for other in coordinators.others))
+        msg = (
+            f"study {store.name!r} is being worked on by {names}: stop that first (Ctrl-C there, or kill), then cancel"
+        )
         raise BusyError(msg)
     return cancel_leased(coordinators, _launcher)
 
@@ -82,7 +84,7 @@ def _launcher(scheduler: str) -> BatchQueue:
 
 
 def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], BatchQueue]) -> Cancelled:
-    """End the jobs whose leases nobody living has; those of one scheduler together, by its launcher."""
+    """Cancel the jobs whose leases no living coordinator holds; those of one scheduler together, by its launcher."""
     queues: dict[str, tuple[BatchQueue, list[_InQueue]]] = {}
     for lease in coordinators.inherit():
         leased = LeaseRecord.from_dict(lease.record)
@@ -94,14 +96,14 @@ def cancel_leased(coordinators: Coordinators, launcher_of: Callable[[str], Batch
             coordinators.release(lease.place)
         else:
             jobs.append(_InQueue(lease, job_id))
-    # All are told before any is waited for.
-    told = {name: _told(launcher, jobs) for name, (launcher, jobs) in queues.items()}
+    # All are cancelled before any is waited for.
+    ending = {name: _told(launcher, jobs) for name, (launcher, jobs) in queues.items()}
     cancelled: list[str] = []
     ended: list[str] = []
     left: list[str] = []
     troubles: list[str] = []
     for name, (launcher, jobs) in queues.items():
-        statuses = launcher.cancel_all(told[name], _AWAY_S)
+        statuses = launcher.cancel_all(ending[name], _AWAY_S)
         for job in jobs:
             status = statuses.get(job.job_id)
             if status is None or _ended_by_itself(status):

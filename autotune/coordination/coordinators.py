@@ -1,7 +1,7 @@
 """Company: the coordinators of a study, living and dead, and the runs that each has in flight.
 
-On a SQLite storage a coordinator is alone, and what others left are the jobs of who worked on the study before. On a
-server several work together; who has said nothing for three minutes is taken for dead, by the server's clock.
+On a SQLite storage a coordinator is alone, and the leases of others are jobs of earlier sessions. On a
+server several work together; a coordinator silent for three minutes is taken for dead, by the server's clock.
 """
 
 import os
@@ -38,7 +38,7 @@ def shown(holder: str) -> str:
 
 @dataclass
 class Coordinators:
-    """The leases of a study as `holder` sees them. When alone, whoever else has a lease is dead."""
+    """The leases of a study as `holder` sees them. When alone, every other holder of a lease is dead."""
 
     book: LeaseBook
     holder: str
@@ -54,7 +54,7 @@ class Coordinators:
         return self.holder.replace(":", "-")
 
     def join(self) -> None:
-        """Tell the others that this coordinator is there, and see who they are."""
+        """Tell the others that this coordinator is there, and see which others live."""
         if not self.alone:
             self.book.take(_PRESENCE + self.holder, {})
         self.look()
@@ -92,7 +92,7 @@ class Coordinators:
 
     @property
     def busy(self) -> frozenset[int]:
-        """The trials of which the others have a run in flight."""
+        """The trials with a run in flight at another coordinator."""
         others = self.others
         numbers = (_trial(lease) for lease in self._leases.values() if lease.holder in others)
         return frozenset(number for number in numbers if number is not None)
@@ -102,7 +102,7 @@ class Coordinators:
         return self.book.take(place, record)
 
     def note_job(self, place: str, job_id: str) -> bool:
-        """Note the job of an own run; False if it is no more an own one."""
+        """Note the job of an own run; False if the run is no longer its own."""
         return self.book.note_job(place, job_id)
 
     def release(self, place: str) -> None:
@@ -111,7 +111,7 @@ class Coordinators:
         self._leases.pop(place, None)
 
     def inherit(self, place: str | None = None) -> list[Lease]:
-        """Take over what the dead left in flight, everywhere or in one place, and return it."""
+        """Take over what the dead left in flight, everywhere or in one `place`, and return it."""
         others = self.others
         left = [
             lease
@@ -123,7 +123,7 @@ class Coordinators:
         return [lease for lease in left if self.book.take_over(lease.place, lease.holder, self._patience_s(lease))]
 
     def play(self, role: str) -> str | None:
-        """Take a part that one coordinator plays; return who else plays it, None if this one does."""
+        """Take a part that one coordinator plays; return the other that plays it, None if this one does."""
         place = _ROLE + role
         if self.book.take(place, {}):
             return None

@@ -30,11 +30,11 @@ class Deadline:
         return self.ends_at - self.margin_s - self._clock()
 
     def allows(self, expected_s: float | None) -> bool:
-        """Whether a run may start that takes so long; of which nobody knows, if there is any time left."""
+        """Whether a run expected to take `expected_s` may start. None: unknown, allowed while time is left."""
         return self.left_s > (expected_s or 0.0)
 
     def over(self) -> UnfinishedError:
-        """Return what is to be raised when no further run may start."""
+        """Return the error to raise when no further run may start."""
         end = datetime.fromtimestamp(self.ends_at).astimezone().strftime("%Y-%m-%d %H:%M %Z")
         return UnfinishedError(f"the time given ends at {end}, too soon for another run; the same command goes on")
 
@@ -54,15 +54,15 @@ def parse_end(text: str, now: datetime) -> datetime:
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}", text):
             hour, minute = map(int, text.split(":"))
-            found = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
-            found += timedelta(days=1) if found <= now else timedelta()
+            end = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+            end += timedelta(days=1) if end <= now else timedelta()
         else:
             read = datetime.fromisoformat(text)
-            found = read if read.tzinfo else read.replace(tzinfo=now.tzinfo)
+            end = read if read.tzinfo else read.replace(tzinfo=now.tzinfo)
     except ValueError:
         msg = f"{text!r} is not a time; write 17:30 or 2026-11-22T17:30"
         raise ValueError(msg) from None
-    if found <= now:
+    if end <= now:
         msg = f"{text} is past, now is {now:%Y-%m-%dT%H:%M}"
         raise ValueError(msg)
-    return found
+    return end

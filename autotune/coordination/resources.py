@@ -1,4 +1,4 @@
-"""The crew of a session: what it must hold, who runs its tasks, and on what."""
+"""The crew of a session: what it must hold, what runs its tasks, and where."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -21,7 +21,7 @@ class QueuePool:
     """What a batch system has, or other programs that make runs: they share it out by themselves."""
 
     def take(self, wanted: Resources) -> Resources | None:
-        """Return what is wanted: the job waits in the queue for it."""
+        """Return the wanted resources: the job waits in the queue for it."""
         return wanted
 
     def give_back(self, taken: Resources) -> None:
@@ -30,7 +30,7 @@ class QueuePool:
 
 @contextmanager
 def held(settings: SessionSettings, display: Display, *, claim: bool) -> Iterator[SessionSettings]:
-    """Hold the study, and its cores or its cluster; provide the place as it is then.
+    """Hold the study, and its cores or its cluster; provide the settings as they are then.
 
     A study on a storage for several coordinators is held by nobody. Without `claim` nothing runs.
 
@@ -97,7 +97,7 @@ class SessionResources:
 def session_resources(
     settings: SessionSettings, coordinators: Coordinators | None, display: Display, workers: int
 ) -> Iterator[SessionResources]:
-    """Provide who runs tasks: jobs of a batch system, the nodes of the cluster that was joined, or this machine.
+    """Provide the executor of tasks: jobs of a batch system, the nodes of the cluster that was joined, or this machine.
 
     However this ends, no task is left behind; but jobs of a batch system are, for the next session, unless none of the
     study's runs worked.
