@@ -55,8 +55,8 @@ class _Followed:
 class BatchExecutor(Executor):
     """Runs tasks as jobs of a batch system.
 
-    `note` is told the id of each job by the name of its run as soon as it is known, and answers whether the run is
-    still ours; `say` is told what keeps the user waiting.
+    `note` gets the name of each run and the id of its job as soon as it is known, and answers whether the run is
+    still ours; `say` gets messages on what keeps the user waiting.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class BatchExecutor(Executor):
         self._told_at: dict[str, float] = {}
 
     def submit(self, task: Task) -> None:
-        """Submit a task's job, or follow the one that it has; one that the queue has no room for is submitted later."""
+        """Submit a task's job, or follow the one that it has; without room in the queue it is submitted later."""
         if task.job_id is None:
             self._waiting.append(task)
             self._submit_waiting()
@@ -110,7 +110,7 @@ class BatchExecutor(Executor):
         self.leave()
 
     def leave(self) -> None:
-        """Leave the jobs to whoever goes on with the study: they outlive this process."""
+        """Leave the jobs to the next session of the study: they outlive this process."""
         self._followed.clear()
         self._waiting.clear()
 
@@ -139,7 +139,7 @@ class BatchExecutor(Executor):
                 if self._note(task.job.name, job_id):
                     self._followed[job_id] = _Followed(task, LineReader(task.job.folder / STDOUT))
                 else:
-                    # This process was taken for dead; whoever makes the run now will not find this job.
+                    # This process was taken for dead; the coordinator that makes the run now will not find this job.
                     self._launcher.end([job_id])
             self._waiting.pop(0)
 
@@ -155,7 +155,7 @@ class BatchExecutor(Executor):
         if over:
             # There may be room in the queue.
             self._submit_at = self._clock()
-        return [(one.task, one.outcome(status)) for one, status in followed]
+        return [(run.task, run.outcome(status)) for run, status in followed]
 
     def _tell(self, text: str) -> None:
         """Say what keeps the study waiting, once for as long as it does."""

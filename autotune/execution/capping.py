@@ -142,13 +142,13 @@ def _is_beyond(limit: Cap, forecast: float) -> bool:
 
 def _at(timeline: Timeline, step: int) -> float | None:
     """Return when a step was reached, between its neighbours in proportion; None outside of the timeline."""
-    place = bisect_left(timeline, (step, -1.0))
-    if place == len(timeline) or (place == 0 and timeline[0][0] != step):
+    index = bisect_left(timeline, (step, -1.0))
+    if index == len(timeline) or (index == 0 and timeline[0][0] != step):
         return None
-    after = timeline[place]
+    after = timeline[index]
     if after[0] == step:
         return after[1]
-    before = timeline[place - 1]
+    before = timeline[index - 1]
     return before[1] + (after[1] - before[1]) * (step - before[0]) / (after[0] - before[0])
 
 

@@ -67,7 +67,7 @@ class Agent:
 
 def overdue(running: Mapping[Running, str], gone_since: Mapping[str, float], now_s: float) -> list[Running]:
     """Return what runs on nodes (by key) that have been gone for so long that nobody will report of it."""
-    return [one for one, key in running.items() if now_s - gone_since.get(key, now_s) >= _PATIENCE_S]
+    return [task for task, key in running.items() if now_s - gone_since.get(key, now_s) >= _PATIENCE_S]
 
 
 class NodePool:
@@ -109,8 +109,8 @@ class NodePool:
         Raises:
             CannotRunHereError: all nodes that are left are free, and it is not enough.
         """
-        found = self._whole(wanted) if wanted.nodes > 1 else self._part(wanted)
-        if found is None and not self._held:
+        resources = self._whole(wanted) if wanted.nodes > 1 else self._part(wanted)
+        if resources is None and not self._held:
             left = ", ".join(sorted(node.name for node in self._nodes.values())) or "none"
             gpus = f" with {wanted.gpus} GPUs" if wanted.gpus else ""
             number = f"{wanted.nodes} nodes" if wanted.nodes > 1 else "a node"
@@ -119,7 +119,7 @@ class NodePool:
                 "every finished run is stored; with enough nodes in the cluster the same command goes on"
             )
             raise CannotRunHereError(msg)
-        return found
+        return resources
 
     def give_back(self, taken: Resources) -> None:
         """Return what a job had; what was on nodes that are gone is forgotten."""

@@ -106,8 +106,8 @@ class ClusterExecutor(Executor):
         if node is None:
             self._lost.append((task, _lost(task, f"{wanted.hosts[0]} has left the Ray cluster")))
             return
-        place = NodeAffinitySchedulingStrategy(node.key, soft=False)
-        options = {"num_cpus": len(wanted.cpus), "num_gpus": wanted.gpus, "scheduling_strategy": place}
+        strategy = NodeAffinitySchedulingStrategy(node.key, soft=False)
+        options = {"num_cpus": len(wanted.cpus), "num_gpus": wanted.gpus, "scheduling_strategy": strategy}
         reference = self._remote.options(**options).remote(task, self._launcher)
         self._running[reference] = task
         self._where[reference] = node.key
@@ -181,7 +181,7 @@ class RayCluster:
     """A running Ray cluster that this process has joined: its nodes, as they come and go."""
 
     def __init__(self, runs: Path, say: Callable[[str], None]) -> None:
-        """Know no node yet; `runs` is where the study's runs are made, `say` is told what a person should know."""
+        """Know no node yet; `runs` is where the study's runs are made, `say` gets messages for the user."""
         self._runs = runs.resolve()
         self.pool = NodePool(())
         self.gone_since: dict[str, float] = {}
@@ -259,21 +259,21 @@ class RayCluster:
             self.gone_since[key] = now_s
             self._say(f"{node.name} has left the Ray cluster; left: {_count(len(self._nodes), 'node')}")
         self._ask({key: info for key, info in present.items() if key not in self._agents})
-        for key, asked in list(self._asked.items()):
+        for key, pending_facts in list(self._asked.items()):
             if key not in present:
                 del self._asked[key]
-            elif ray.wait([asked], timeout=0)[0]:
+            elif ray.wait([pending_facts], timeout=0)[0]:
                 del self._asked[key]
                 try:
-                    self._take_up(key, present[key], ray.get(asked))
+                    self._take_up(key, present[key], ray.get(pending_facts))
                 except (RayError, BusyError) as error:
                     self._say(f"{present[key]['NodeManagerHostname']} is left out: {str(error).splitlines()[0]}")
         self.pool.update(self._nodes.values())
 
     def _ask(self, present: dict[str, dict[str, Any]]) -> None:
         for key in present:
-            place = NodeAffinitySchedulingStrategy(key, soft=False)
-            agent: Any = ray.remote(Agent).options(num_cpus=0, scheduling_strategy=place).remote()
+            strategy = NodeAffinitySchedulingStrategy(key, soft=False)
+            agent: Any = ray.remote(Agent).options(num_cpus=0, scheduling_strategy=strategy).remote()
             self._agents[key] = agent
             self._asked[key] = agent.facts.remote()
 
@@ -306,7 +306,7 @@ def _present() -> dict[str, dict[str, Any]]:
     """
     try:
         known = ray.nodes()  # type: ignore[no-untyped-call]
-        return {one["NodeID"]: one for one in known if one["Alive"] and one["Resources"].get("CPU", 0) >= 1}
+        return {node["NodeID"]: node for node in known if node["Alive"] and node["Resources"].get("CPU", 0) >= 1}
     except RayError as error:
         msg = f"the Ray cluster does not answer any more: {str(error).splitlines()[0]}"
         raise CannotRunHereError(msg) from error

@@ -46,7 +46,7 @@ _LAST_PORT = 65535
 
 @dataclass(frozen=True)
 class RayNode:
-    """What `ray start` is told. `head` is the address of the head's control store, `address` this host's own."""
+    """The settings of `ray start`. `head` is the address of the head's control store, `address` this host's own."""
 
     head: str
     address: str
@@ -58,7 +58,7 @@ class RayNode:
     def argv(self, python: str = sys.executable) -> list[str]:
         """Return the command that starts Ray here and stays as long as Ray does."""
         where = ["--head", f"--port={self.head.rpartition(':')[2]}"] if self.is_head else [f"--address={self.head}"]
-        # The others are told by the head, and use the same.
+        # The others get it from the head, and use the same.
         own = [f"--temp-dir={self.folder}", "--include-dashboard=false"] if self.is_head else []
         gpus = [] if self.gpus is None else [f"--num-gpus={self.gpus}"]
         return [
@@ -83,11 +83,11 @@ def own_address(towards: str | None = None) -> str:
     """Return this host's address on the way to another one; else the one that its name stands for."""
     if towards is None:
         try:
-            found = socket.gethostbyname(socket.gethostname())
+            address = socket.gethostbyname(socket.gethostname())
         except OSError:
-            found = "127.0.0.1"
-        if not found.startswith("127."):
-            return found
+            address = "127.0.0.1"
+        if not address.startswith("127."):
+            return address
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             # Nothing is sent: it only makes the system choose a way.
@@ -131,21 +131,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--num-gpus", type=int)
     parser.add_argument("--patience-s", type=float, default=120.0)
     parser.add_argument("--lost-after-s", type=float, default=60.0)
-    asked = parser.parse_args(arguments)
-    asked.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    meeting = asked.folder.resolve()
-    if asked.head:
+    options = parser.parse_args(arguments)
+    options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    meeting = options.folder.resolve()
+    if options.head:
         replace_file(meeting / TOKEN, f"{secrets.token_hex(32)}\n", private=True)
-        address = asked.node_ip_address or own_address()
+        address = options.node_ip_address or own_address()
         head = f"{address}:{free_port(address)}"
     else:
-        head = wait_for_address(meeting, asked.patience_s)
-        address = asked.node_ip_address or own_address(head.rpartition(":")[0])
-    cpus = this_machine().cores if asked.num_cpus is None else asked.num_cpus
+        head = wait_for_address(meeting, options.patience_s)
+        address = options.node_ip_address or own_address(head.rpartition(":")[0])
+    cpus = this_machine().cores if options.num_cpus is None else options.num_cpus
     # Ray puts sockets there, whose paths must stay under 107 bytes.
     folder = user_folder() / f"r{zlib.crc32(head.encode()):08x}"
     try:
-        return _run(RayNode(head, address, asked.head, cpus, asked.num_gpus, folder), meeting, asked.lost_after_s)
+        return _run(RayNode(head, address, options.head, cpus, options.num_gpus, folder), meeting, options.lost_after_s)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -173,13 +173,13 @@ def _watch(node: RayNode, meeting: Path, ray: "subprocess.Popen[bytes]", lost_af
 
     Its jobs are made again elsewhere by then, and Ray itself does not notice while nothing is said to it.
     """
-    told, answered_at = False, time.monotonic()
+    announced, answered_at = False, time.monotonic()
     while ray.poll() is None and not (meeting / STOP).exists():
-        if (not told or not node.is_head) and answers(node.head):
+        if (not announced or not node.is_head) and answers(node.head):
             answered_at = time.monotonic()
             if node.is_head:
                 replace_file(meeting / ADDRESS, f"{node.head}\n", private=True)
-            told = True
+            announced = True
         if not node.is_head and time.monotonic() - answered_at > lost_after_s:
             sys.stderr.write(f"the head {node.head} has not answered for {lost_after_s:g} s: this node ends\n")
             return True

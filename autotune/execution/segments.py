@@ -78,7 +78,7 @@ def salvaged(path: Path, read: ProgressReader, metric: Metric) -> Curve:
     except OSError:
         return ()
     seen = (progress for line in lines if (progress := read(line)) is not None)
-    return tuple((one.step, one.metrics[metric.name]) for one in seen if metric.name in one.metrics)
+    return tuple((report.step, report.metrics[metric.name]) for report in seen if metric.name in report.metrics)
 
 
 def continued(before: Outcome | None, outcome: Outcome, segment: Segment, lost: Curve = ()) -> Outcome:

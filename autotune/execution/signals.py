@@ -45,7 +45,7 @@ class Pause:
             self._waiting = False
 
     def over(self, *, jobs_stay: bool = False) -> PausedError:
-        """Return what is to be raised when nothing runs any more; `jobs_stay`: but the jobs in a queue."""
+        """Return the error to raise when nothing runs any more; `jobs_stay`: but the jobs in a queue."""
         left = "the jobs stay in the queue" if jobs_stay else "no run is in flight"
         return PausedError(f"paused: every finished run is stored, {left}; the same command goes on")
 

@@ -48,7 +48,7 @@ class Task:
 
 
 class Watched:
-    """A run whose job goes on: it is told the lines of its output, and at the end how the job ended."""
+    """A run in flight: it reads the lines of its output, and at the end how the job ended."""
 
     def __init__(self, task: Task, *, from_start: bool = True) -> None:
         """Start the clock of `task`, whose job starts now; if not `from_start`, when lines came is not known."""
@@ -69,11 +69,11 @@ class Watched:
         folder = self.task.job.folder
         output = Output(_text(folder / STDOUT), _text(folder / STDERR), status, folder)
         try:
-            found = self._read(output)
+            outcome = self._read(output)
         finally:
             clean(folder)
         return replace(
-            found,
+            outcome,
             timeline=self._watch.timeline if self._from_start else (),
             conditions=self._conditions,
             usage=status.usage,
@@ -126,7 +126,7 @@ def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:
 
 
 def _stepped(task: Task, output: Output, watch: Watch, ahead: SegmentWatch) -> Outcome:
-    """Return the outcome of a leg: who was stopped at a step has ended well."""
+    """Return the outcome of a leg: a run that was stopped at a step has ended well."""
     if not (ahead.stops and output.status.reason is EndReason.CANCELLED):
         return outcome_of(task, output, watch)
     ended = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
@@ -211,7 +211,7 @@ def clean(folder: Path) -> None:
 
 
 def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
-    """Return what is needed to run the job again, JSON-able: command, environment, input files, start of the ranks."""
+    """Return all that running the job again needs, JSON-able: command, environment, input files, start of the ranks."""
     files = {
         entry.relative_to(job.folder).as_posix(): entry.read_text(encoding="utf-8", errors="replace")
         for entry in sorted(job.folder.rglob("*"))
