@@ -31,12 +31,12 @@ def detect(path: str | None = None) -> MpiFlavour | None:
     `path` is the search path, by default the one of this process. The answer is remembered.
     """
     for command in dict.fromkeys(name for kind in start_commands() for name in kind.commands):
-        found = shutil.which(command, path=path)
-        if found is None:
+        executable = shutil.which(command, path=path)
+        if executable is None:
             continue
-        flavour = flavour_of(_version_text(found), found)
+        flavour = flavour_of(_version_text(executable), executable)
         if flavour is not None:
-            return MpiFlavour(flavour.kind, flavour.version, found, single_copy=may_read_memory())
+            return MpiFlavour(flavour.kind, flavour.version, executable, single_copy=may_read_memory())
     return None
 
 

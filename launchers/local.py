@@ -125,8 +125,8 @@ class LocalLauncher:
 
     def cancel(self, job_id: str) -> None:
         """End the job and everything it started; nothing of it is left when this returns."""
-        found = _JobId.parse(job_id)
-        _end([found], signal.SIGTERM, self.grace_s + _PATIENCE_S)
+        job = _JobId.parse(job_id)
+        _end([job], signal.SIGTERM, self.grace_s + _PATIENCE_S)
         _forget(job_id)
 
     def command(self, job: Job) -> list[str]:
@@ -358,11 +358,11 @@ def _executable(program: str, folder: Path, environment: Mapping[str, str]) -> s
             raise LaunchError(msg)
         return os.fspath(path)
     searched = environment.get("PATH", os.defpath)
-    found = shutil.which(program, path=searched)
-    if found is None:
+    executable = shutil.which(program, path=searched)
+    if executable is None:
         msg = (
             f"{program} was not found in any of {searched}; load its module (module load ...), install it, "
             "or give its full path"
         )
         raise LaunchError(msg)
-    return os.path.abspath(found)  # noqa: PTH100  must not resolve links: some programs look at their own name
+    return os.path.abspath(executable)  # noqa: PTH100  must not resolve links: some programs look at their own name

@@ -101,11 +101,11 @@ def _executable(program: str, folder: Path, path: str) -> str:
         OSError: it is not there, or not a program.
     """
     if "/" not in program:
-        found = shutil.which(program, path=path)
-        if found is None:
+        executable = shutil.which(program, path=path)
+        if executable is None:
             msg = f"{program} was not found on the node in any of {path}"
             raise FileNotFoundError(msg)
-        return found
+        return executable
     full = folder / program
     if not full.is_file():
         msg = f"there is no program {full} on the node"

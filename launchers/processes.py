@@ -54,9 +54,9 @@ def kill_marked(variable: str, wanted: Callable[[str], bool]) -> int:
     """
     killed: set[int] = set()
     give_up_at = time.monotonic() + _PATIENCE_S
-    while found := marked(variable, wanted):
-        signal_all(found, signal.SIGKILL)
-        killed.update(found)
+    while pids := marked(variable, wanted):
+        signal_all(pids, signal.SIGKILL)
+        killed.update(pids)
         if time.monotonic() >= give_up_at:
             break
         time.sleep(0.005)

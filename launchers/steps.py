@@ -38,9 +38,9 @@ def steps_in(folder: PathLike[str]) -> tuple[float, int | None]:
     """
     with suppress(OSError, ValueError, TypeError, KeyError):
         with open(os.path.join(folder, STEPS_FILE), encoding="utf-8") as file:
-            found = json.load(file)
-        failed = found["failed"]
-        return float(found["elapsed_s"]), None if failed is None else int(failed)
+            answer = json.load(file)
+        failed = answer["failed"]
+        return float(answer["elapsed_s"]), None if failed is None else int(failed)
     return 0.0, None
 
 

@@ -278,14 +278,14 @@ def _become(spec: dict[str, Any], outputs: list[int], supervisor: int) -> None:
 def descendants(root: int) -> list[int]:
     """Return the ids of all processes below `root`."""
     of_parent = {} if _LISTS_CHILDREN else _all_children()
-    found: list[int] = []
+    pids: list[int] = []
     todo = [root]
     while todo:
         pid = todo.pop()
         below = _children(pid) if _LISTS_CHILDREN else of_parent.get(pid, [])
-        found += below
+        pids += below
         todo += below
-    return found
+    return pids
 
 
 def _children(pid: int) -> list[int]:
@@ -302,12 +302,12 @@ def _children(pid: int) -> list[int]:
 
 
 def _all_children() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    children: dict[int, list[int]] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         fields = _stat(int(name))
         if fields:
-            found.setdefault(int(fields[1]), []).append(int(name))
-    return found
+            children.setdefault(int(fields[1]), []).append(int(name))
+    return children
 
 
 def memory_bytes(pids: list[int]) -> int:

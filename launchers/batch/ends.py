@@ -50,7 +50,7 @@ def without_status(seen: Seen, folder: Path) -> JobStatus:
 
 
 def forgotten(number: str, folder: Path) -> JobStatus:
-    """Return the end of a job that left no status, and of which the scheduler knows nothing any more."""
+    """Return the end of a job that left no status, and that the scheduler has forgotten."""
     # Not claimed: what is in its log was said before the program was to start.
     if not (folder / CLAIM_FILE).exists() and _said(folder / QUEUE_LOG):
         return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_log(folder)}")

@@ -1,4 +1,4 @@
-"""The files of a batch system's job in its folder: what is to be run, who runs it, and what was answered."""
+"""The files of a batch system's job in its folder: its command, its claim, and the answers to it."""
 
 import json
 import os

@@ -309,12 +309,12 @@ class BatchLauncher:
             return
         complaint = ""
         for some in _parts(ids):
-            told, said = self._told([self._known(job_id).number for job_id in some])
-            if told is None:
+            states, said = self._told([self._known(job_id).number for job_id in some])
+            if states is None:
                 complaint = said
                 continue
             for job_id in some:
-                self._heard(job_id, told.get(self._known(job_id).number), now)
+                self._heard(job_id, states.get(self._known(job_id).number), now)
         self._asking_trouble = complaint
         if complaint:
             # A fast pace is for a scheduler that answers.
@@ -326,12 +326,12 @@ class BatchLauncher:
     def _told(self, numbers: Sequence[str]) -> tuple[Mapping[str, Seen] | None, str]:
         """Return what the scheduler tells of jobs, None if it does not; and what it complains of."""
         answer = self._commands(self._scheduler.status(numbers))
-        told = self._scheduler.states(answer.stdout, answer.stderr, answer.code)
-        simpler = self._scheduler.simpler(answer.complaint) if told is None else None
+        states = self._scheduler.states(answer.stdout, answer.stderr, answer.code)
+        simpler = self._scheduler.simpler(answer.complaint) if states is None else None
         if simpler is not None:
             self._scheduler = simpler
             return self._told(numbers)
-        return told, answer.complaint
+        return states, answer.complaint
 
     def _heard(self, job_id: str, seen: Seen | None, now: float) -> None:
         known = self._known(job_id)
@@ -346,7 +346,7 @@ class BatchLauncher:
             known.gone_until = now
 
     def _judged(self, job_id: str, status: JobStatus | None) -> JobStatus:
-        """Return the status of a job of which no file says all; `status` is what its own says."""
+        """Return the status of a job whose files do not say all; `status` is what its own file says."""
         known = self._known(job_id)
         folder, seen = known.folder, known.seen
         if known.gone_since is None:

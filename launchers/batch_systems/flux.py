@@ -69,13 +69,13 @@ def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
     """Read what flux jobs printed."""
     if code != 0 and not is_only_of(_OF_A_JOB, complaint):
         return None
-    found = {}
+    by_number = {}
     for line in answer.splitlines():
         fields = [field.strip() for field in line.split(_SEPARATOR)]
         if len(fields) == 5:
             number, state, result, returned, trouble = fields
-            found[number] = _seen(state, result, returned, trouble)
-    return found
+            by_number[number] = _seen(state, result, returned, trouble)
+    return by_number
 
 
 def _seen(state: str, result: str, returned: str, trouble: str) -> Seen:

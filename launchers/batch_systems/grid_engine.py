@@ -138,25 +138,25 @@ def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocatio
         lines = [line.split() for line in read_text(environment["PE_HOSTFILE"]).splitlines()]
     except (KeyError, OSError):
         lines = []
-    found = [(words[0], int(words[1])) for words in lines if len(words) > 1 and words[1].isdigit()]
+    slots = [(words[0], int(words[1])) for words in lines if len(words) > 1 and words[1].isdigit()]
     return Allocation(
         "Grid Engine",
         environment["JOB_ID"],
-        tuple(host for host, _ in found),
-        tuple(cores for _, cores in found),
+        tuple(host for host, _ in slots),
+        tuple(cores for _, cores in slots),
     )
 
 
 def reserved_in(directive: str) -> Mapping[str, str]:
     """Return the options of a directive that are the job's own, with the reasons."""
     words = directive.split()
-    found = {word: _RESERVED[word] for word in words if word in _RESERVED}
+    taken = {word: _RESERVED[word] for word in words if word in _RESERVED}
     if "-pe" in words and _PARALLEL_ENVIRONMENT.fullmatch(directive) is None:
-        found["-pe"] = "the number of slots is the run's own; write -pe NAME alone"
+        taken["-pe"] = "the number of slots is the run's own; write -pe NAME alone"
     resources = re.findall(r"(?:^|\s)-l\s+(\S+)", directive)
     if any(part.partition("=")[0] in {"h_rt", "s_rt"} for value in resources for part in value.split(",")):
-        found["-l h_rt"] = reserved.TIME
-    return found
+        taken["-l h_rt"] = reserved.TIME
+    return taken
 
 
 def winner_head(request: WinnerRequest) -> list[str]:

@@ -96,13 +96,13 @@ def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
     """Read what bjobs printed. It fails when one of several jobs is forgotten, and shows the others."""
     if code != 0 and not is_only_of(_OF_A_JOB, complaint):
         return None
-    found = {}
+    by_number = {}
     for line in answer.splitlines():
         fields = [field.strip() for field in line.split(_SEPARATOR, 4)]
         if len(fields) == 5:
             number, state, exit_code, reason, waits_for = fields
-            found[number] = _seen(state, exit_code, reason, waits_for)
-    return found
+            by_number[number] = _seen(state, exit_code, reason, waits_for)
+    return by_number
 
 
 def _seen(state: str, exit_code: str, reason: str, waits_for: str) -> Seen:

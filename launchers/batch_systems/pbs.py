@@ -123,8 +123,8 @@ def _chunks(request: Request, site: Site) -> list[str]:
             *([f"mem={_memory(memory_mib)}"] if memory_mib is not None else []),
         ]
         chunks.append(":".join(parts))
-    place = ["-l place=scatter:excl"] if site.exclusive else ["-l place=scatter"] if request.nodes > 1 else []
-    return [f"-l select={'+'.join(chunks)}", *place]
+    placement = ["-l place=scatter:excl"] if site.exclusive else ["-l place=scatter"] if request.nodes > 1 else []
+    return [f"-l select={'+'.join(chunks)}", *placement]
 
 
 def _shares(number: int, nodes: int) -> list[int]:
@@ -221,14 +221,14 @@ def simpler(complaint: str) -> Scheduler | None:
 
 def reserved_in(directive: str) -> Mapping[str, str]:
     """Return the options of a directive that are the job's own, with the reasons."""
-    found = {}
+    taken = {}
     for option, value in re.findall(r"(?:^|\s)(-[A-Za-z])\s*(\S*)", directive):
         if option in _RESERVED:
-            found[option] = _RESERVED[option]
+            taken[option] = _RESERVED[option]
         elif option == "-l":
             names = (part.partition("=")[0] for part in value.split(","))
-            found |= {f"-l {name}": _RESERVED_RESOURCES[name] for name in names if name in _RESERVED_RESOURCES}
-    return found
+            taken |= {f"-l {name}": _RESERVED_RESOURCES[name] for name in names if name in _RESERVED_RESOURCES}
+    return taken
 
 
 def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocation | None:
@@ -283,14 +283,14 @@ def pilot_head(request: PilotRequest) -> list[str]:
     Raises:
         ValueError: nothing says how many cores a node has.
     """
-    asked = any(re.search(r"-l\s*(select|nodes|ncpus)\b", directive) for directive in request.directives)
+    selected = any(re.search(r"-l\s*(select|nodes|ncpus)\b", directive) for directive in request.directives)
     cores = request.cores_per_node
-    if not asked and cores is None:
+    if not selected and cores is None:
         msg = "PBS must be told how many cores a node has: --cores-per-node 48, or a directive such as -l ncpus=96"
         raise ValueError(msg)
     options = [
         f"-N {request.name}",
-        *([] if asked else [f"-l select={request.nodes}:ncpus={cores}:mpiprocs={cores}", "-l place=scatter:excl"]),
+        *([] if selected else [f"-l select={request.nodes}:ncpus={cores}:mpiprocs={cores}", "-l place=scatter:excl"]),
         f"-l walltime={request.walltime}",
         "-j oe",
         *request.directives,

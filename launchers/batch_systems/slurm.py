@@ -132,13 +132,13 @@ def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
     """
     if code != 0 and not is_only_of(_OF_A_JOB, complaint):
         return None
-    found = {}
+    by_number = {}
     for line in answer.splitlines():
         fields = line.strip().split(_SEPARATOR, 2)
         if len(fields) == 3:
             number, state, reason = fields
-            found[number] = _seen(state, reason)
-    return found
+            by_number[number] = _seen(state, reason)
+    return by_number
 
 
 def _seen(state: str, reason: str) -> Seen:
@@ -160,13 +160,13 @@ def can_wait(complaint: str) -> bool:
 
 def reserved_in(directive: str) -> Mapping[str, str]:
     """Return the options of a directive that are the job's own, with the reasons."""
-    found = {}
+    taken = {}
     for word in directive.split():
         option = word.partition("=")[0] if word.startswith("--") else word[:2]
         whole = [name for name in _RESERVED if len(option) >= _SHORTEST and name.startswith(option)]
         for name in [option] if option in _RESERVED else whole:
-            found[name] = _RESERVED[name]
-    return found
+            taken[name] = _RESERVED[name]
+    return taken
 
 
 def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:

@@ -14,7 +14,7 @@ def expand_hosts(text: str) -> list[str]:
     for part in _split(text):
         words = [piece for piece in re.split(r"(\[[^\[\]]*\])", part) if piece]
         choices = [_expand_range(word[1:-1]) if word.startswith("[") else [word] for word in words]
-        if any("[" in choice or "]" in choice for found in choices for choice in found):
+        if any("[" in choice or "]" in choice for alternatives in choices for choice in alternatives):
             msg = f"{text!r} is not a list of hosts: its brackets do not match"
             raise ValueError(msg)
         hosts += ["".join(chosen) for chosen in product(*choices)]
@@ -43,12 +43,12 @@ def _split(text: str) -> list[str]:
 
 
 def _expand_range(text: str) -> list[str]:
-    found: list[str] = []
+    numbers: list[str] = []
     for part in text.split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if match is None:
             msg = f"[{text}] is not a range of numbers such as [0001-0003,0007]"
             raise ValueError(msg)
         first, last = match[1], match[2] or match[1]
-        found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
-    return found
+        numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+    return numbers
