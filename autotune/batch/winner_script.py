@@ -6,14 +6,14 @@ from autotune.batch.job_script import JobScript, job_script
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.records.study import REPLAY_NOTICE
 from autotune.results.summary import Summary, run_to_use
-from autotune.storage.study_store import StudyStore
+from autotune.storage.readable import ReadableStudy
 from launchers.mpi import script_flavour
 
 if TYPE_CHECKING:
     from launchers.site import Site
 
 
-def script_of(store: StudyStore, summary: Summary, form: str, site: "Site | None" = None) -> str:
+def script_of(store: ReadableStudy, summary: Summary, form: str, site: "Site | None" = None) -> str:
     """Return the script, in one of the `script_forms`, that runs the configuration to use as it was measured.
 
     Raises:

@@ -7,70 +7,21 @@ other.
 
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
-from autotune.comparison.confirm import changes, present_verdict
+from autotune.comparison.findings import Ablation, OptionEffect, changes, present_verdict
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
-from autotune.records.stored import Stored
 from autotune.records.study import TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics import signed_rank
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Interval, ratio_interval
-from autotune.storage.study_store import ABLATION, StudyStore
+from autotune.storage.readable import ABLATION
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from objectives.digest import text_digest
 from spaces import Configuration, Space
-
-
-@dataclass(frozen=True)
-class OptionEffect:
-    """One changed option: how much faster the default is with it, and the winner than itself without it.
-
-    Each is a speed-up with its interval, or None where that variant could not be measured: `why` says why. `unused`
-    means that the program itself said that the option has no effect in the winner.
-    """
-
-    parameter: str
-    default: Any
-    value: Any
-    alone: Interval | None
-    within: Interval | None
-    why: str = ""
-    unused: bool = False
-
-    @property
-    def does_nothing(self) -> bool:
-        """Whether the winner is not significantly slower without it (or the default faster with it)."""
-        decisive = self.within or self.alone
-        return self.unused or (decisive is not None and decisive[1] <= 1.0)
-
-
-@dataclass(frozen=True)
-class Ablation(Stored):
-    """The winner taken apart. `simplified` is the winner without the `dropped` options.
-
-    `baseline` is the default's median value in the metric's unit, `combined` the winner's speed-up over it.
-    `over_default` and `over_winner` are the simplified configuration's speed-ups; None without dropped options.
-    """
-
-    winner: int
-    confidence: float
-    rounds: int
-    effects: tuple[OptionEffect, ...]
-    baseline: float | None = None
-    combined: Interval | None = None
-    dropped: tuple[str, ...] = ()
-    simplified: Configuration | None = None
-    over_default: Interval | None = None
-    over_winner: Interval | None = None
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the simplified configuration is as good as the winner: not significantly slower."""
-        return self.over_winner is not None and self.over_winner[2] >= 1.0
 
 
 def ablate(store: StudyStore, manager: RunManager, space: Space, study: StudyFile, rounds: int) -> Ablation | None:

@@ -5,22 +5,22 @@ best of them, nor look slower by a gain that matters, the one with the fewest ch
 runs against the baseline in fresh pairs, which are all that the verdict counts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log
-from typing import Any
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
+from autotune.comparison.findings import changes, present_verdict
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.statistics.mixed_model import MeasuredRun, fit
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict, pairs_needed, ratio_interval
-from autotune.storage.study_store import VERDICT, StudyStore
+from autotune.storage.readable import VERDICT
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, VerdictSection
 from objectives.base import Metric
-from spaces import Configuration
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,6 @@ def contest(standings: Standings, count: int) -> Contest | None:
         return None
     before = standings.ranking[: standings.ranking.index(default)]
     return Contest(standings, default, tuple(before[:count])) if before else None
-
-
-def changes(configuration: Configuration, default: Configuration) -> list[str]:
-    """Return the parameters in which a configuration differs from the default."""
-    names = [*configuration, *(name for name in default if name not in configuration)]
-    return [name for name in names if configuration.get(name) != default.get(name)]
 
 
 def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict | None:
@@ -97,37 +91,6 @@ def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> 
         return settings.pairs
     first = ratio_interval(verdict.pairs[: settings.pairs], metric, settings.confidence)
     return min(settings.max_pairs, pairs_needed(first, settings.pairs, settings.precision))
-
-
-def stored_verdict(store: StudyStore) -> Verdict | None:
-    """Return the stored verdict, on any winner, with the confidence of the newest session."""
-    stored = store.attribute(VERDICT)
-    return asked_now(Verdict.from_dict(stored), store.definition.study) if stored else None
-
-
-def asked_now(verdict: Verdict, study: Mapping[str, Any]) -> Verdict:
-    """Return a stored verdict with the confidence and the precision of `study`, the newest session's study file.
-
-    Its pairs are measured values: they depend on neither.
-    """
-    section = study.get("verdict", {})
-    return replace(
-        verdict,
-        confidence=section.get("confidence", verdict.confidence),
-        asked=section.get("precision", verdict.asked),
-    )
-
-
-def present_verdict(store: StudyStore, standings: Standings) -> Verdict | None:
-    """Return the verdict that was stored, unless there is a new best since."""
-    stored = stored_verdict(store)
-    return stored if stored is not None and is_about(stored, standings) else None
-
-
-def is_about(verdict: Verdict, standings: Standings) -> bool:
-    """Whether the best trial of tuning was among the candidates of a verdict: else there is a new best."""
-    best = standings.ranking[0] if standings.ranking else None
-    return best is not None and best.number in verdict.candidates
 
 
 def _with_pairs(verdict: Verdict, table: BlockTable) -> Verdict:

@@ -4,49 +4,25 @@ An optimum of one size of a problem may be a loss on another one. The winner is 
 other workload of the study file in interleaved pairs, as for the verdict.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from autotune.comparison.blocks import Blocks, Side
-from autotune.comparison.confirm import asked_now, changes, compared, present_verdict
+from autotune.comparison.confirm import compared
+from autotune.comparison.findings import (
+    WorkloadComparison,
+    changes,
+    present_verdict,
+    stored_workload_comparisons,
+)
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
-from autotune.records.stored import Stored
 from autotune.records.workload import Workload
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.study_store import WORKLOADS, StudyStore
+from autotune.storage.readable import WORKLOADS
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from objectives.base import Metric
-
-
-@dataclass(frozen=True)
-class WorkloadComparison(Stored):
-    """The winner on another workload: the verdict there, or `why` there can be none.
-
-    `digest` is that of the workload as it was then, `facts` are its own.
-    """
-
-    workload: str
-    digest: str
-    facts: Mapping[str, Any]
-    verdict: Verdict
-    why: str = ""
-
-    def sentence(self, metric: Metric) -> str:
-        """Return the comparison as a sentence."""
-        return f"cannot be compared: {self.why}" if self.why else self.verdict.sentence(metric)
-
-
-def stored_workload_comparisons(store: StudyStore) -> tuple[WorkloadComparison, ...]:
-    """Return the stored comparisons, of any winner, with the confidence of the newest session."""
-    stored = store.attribute(WORKLOADS) or {}
-    if not stored:
-        return ()
-    study = store.definition.study
-    comparisons = (WorkloadComparison.from_dict(entry) for entry in stored.values())
-    return tuple(replace(comparison, verdict=asked_now(comparison.verdict, study)) for comparison in comparisons)
 
 
 def compare_on_workloads(

@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autotune.display.console import Display
 from autotune.formatting import shown
 from autotune.records.measurement import Measured, Setting
 from autotune.records.stored import Stored
 from autotune.statistics.standings import Standings
-from autotune.storage.study_store import WARM_START, StudyStore
+from autotune.storage.readable import WARM_START, ReadableStudy
 from spaces import Configuration, Space
 
 if TYPE_CHECKING:
+    from autotune.display.console import Display
     from autotune.performance.model import Fields
     from autotune.performance.regression.prediction import Prediction
+    from autotune.storage.study_store import StudyStore
 
 PROPOSALS = 5
 """The number of predicted configurations to try, unless the first ones disappoint."""
@@ -51,14 +52,14 @@ class WarmStart(Stored):
         return f"{text}; {reached}, the best of {len(gains)} {max(gains):.2f}"
 
 
-def stored_warm_start(store: StudyStore) -> WarmStart | None:
+def stored_warm_start(store: ReadableStudy) -> WarmStart | None:
     """Return the stored warm start of a study; None if the model was not asked yet."""
     stored = store.attribute(WARM_START)
     return None if stored is None else WarmStart.from_dict(stored)
 
 
 def warm_start(
-    store: StudyStore, space: Space, setting: Setting, known: Sequence[Measured], display: Display
+    store: "StudyStore", space: Space, setting: Setting, known: Sequence[Measured], display: "Display"
 ) -> WarmStart:
     """Ask the model once, when a study is new; store its answer with the study, and display it.
 

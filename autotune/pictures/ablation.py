@@ -11,7 +11,7 @@ from autotune.pictures.scales import short
 from objectives.base import Metric
 
 if TYPE_CHECKING:
-    from autotune.comparison.ablation import Ablation
+    from autotune.comparison.findings import Ablation
 
 _LABEL = 34
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from autotune.comparison.ablation import Ablation
+from autotune.comparison.findings import Ablation
 from autotune.formatting import quantity, written
 from autotune.statistics.verdict import Interval
 from objectives.base import Metric

@@ -3,8 +3,7 @@
 from statistics import median
 from typing import Any
 
-from autotune.comparison.ablation import OptionEffect
-from autotune.comparison.confirm import changes
+from autotune.comparison.findings import OptionEffect, changes
 from autotune.formatting import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Table
 from autotune.pictures.counts import failed_as

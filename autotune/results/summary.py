@@ -4,9 +4,15 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from autotune.comparison.ablation import Ablation
-from autotune.comparison.confirm import changes, is_about, stored_verdict
-from autotune.comparison.other_workloads import WorkloadComparison, stored_workload_comparisons
+from autotune.comparison.findings import (
+    Ablation,
+    WorkloadComparison,
+    changes,
+    is_about,
+    stored_ablation,
+    stored_verdict,
+    stored_workload_comparisons,
+)
 from autotune.execution.segments import curve_of
 from autotune.formatting import quantity, shown
 from autotune.performance.warm_start import WarmStart, stored_warm_start
@@ -17,7 +23,7 @@ from autotune.results.pareto import ParetoPoint, pareto_front, second_metric
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
-from autotune.storage.study_store import ABLATION, StudyStore
+from autotune.storage.readable import ReadableStudy
 from autotune.studyfile import RepeatsSection
 from objectives.base import Metric
 from spaces import Configuration
@@ -275,17 +281,16 @@ def _carried(comparison: WorkloadComparison, metric: Metric) -> dict[str, Any]:
     return described | {"sentence": comparison.sentence(metric), "facts": dict(comparison.facts)}
 
 
-def summarise(store: StudyStore) -> Summary:
+def summarise(store: ReadableStudy) -> Summary:
     """Read a summary from storage."""
     definition = store.definition
     repeats = RepeatsSection(**definition.study.get("repeats", {}))
-    stored = store.attribute(ABLATION)
     summary = Summary(
         store.name,
         definition,
         Standings.of(store.trials(), definition.target, repeats.statistic),
         verdict=stored_verdict(store),
-        ablation=Ablation.from_dict(stored) if stored else None,
+        ablation=stored_ablation(store),
         all_carried=stored_workload_comparisons(store),
         last_outlook=stored_stopping_forecast(store),
         warm=stored_warm_start(store),
@@ -295,7 +300,7 @@ def summarise(store: StudyStore) -> Summary:
     return replace(summary, ledger=cost_account(store.runs(), summary.trials, winner, repeats.max_runs))
 
 
-def run_to_use(store: StudyStore, summary: Summary) -> Run | None:
+def run_to_use(store: ReadableStudy, summary: Summary) -> Run | None:
     """Return the newest complete run of the configuration to use, not on other workloads; None without one."""
     wanted = dict(summary.configuration or {})
     runs = [

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from autotune.records.expected_gain import AHEAD, ExpectedGain
 from autotune.records.stored import Stored
 from autotune.statistics.standings import Standings
-from autotune.storage.observation import Observation
-from autotune.storage.study_store import OUTLOOK, StudyStore
+from autotune.storage.readable import OUTLOOK, ReadableStudy
 from autotune.studyfile import StudyFile
 from spaces.space import Count
 
 if TYPE_CHECKING:
-    # It imports SciPy, and reading a study needs only what was stored.
+    # They import SciPy and Optuna, and reading a study needs only what was stored.
     from autotune.search.asker import Asker
+    from autotune.storage.observation import Observation
 
 _LEAST = 20
 # So many trials from look to look: the model changes its mind, and would stop a study at the first dull moment.
@@ -68,7 +68,7 @@ class StoppingForecast(Stored):
 
 
 def look_ahead(
-    asker: "Asker", seen: Mapping[int, Observation], standings: Standings, study: StudyFile, *, due: bool
+    asker: "Asker", seen: Mapping[int, "Observation"], standings: Standings, study: StudyFile, *, due: bool
 ) -> StoppingForecast | None:
     """Return what more search would gain, and store it; None where nobody knows. `seen` is as for `Asker.ask`.
 
@@ -92,7 +92,7 @@ def look_ahead(
     return forecast
 
 
-def stored_stopping_forecast(store: StudyStore) -> StoppingForecast | None:
+def stored_stopping_forecast(store: ReadableStudy) -> StoppingForecast | None:
     """Return the forecast of the last look ahead; None if there was none."""
     stored = store.attribute(OUTLOOK)
     return StoppingForecast.from_dict(stored) if stored else None

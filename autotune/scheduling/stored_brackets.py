@@ -2,7 +2,8 @@
 
 from autotune.scheduling.hyperband import Bracket
 from autotune.scheduling.successive_halving import extended
-from autotune.storage.study_store import BRACKETS, StudyStore
+from autotune.storage.readable import BRACKETS
+from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StoppingSection, StudyFile
 
 

@@ -24,7 +24,8 @@ from threadpoolctl import ThreadpoolController
 
 from autotune.search.distributions import distributions_of
 from autotune.search.prior_mean import PriorMean
-from autotune.storage.observation import ABANDONED, Observation, observed
+from autotune.storage.observation import Observation, observed
+from autotune.storage.readable import ABANDONED
 from spaces import Configuration, Space
 
 Rows = NDArray[np.int32]

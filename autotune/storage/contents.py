@@ -7,7 +7,8 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from autotune.storage.address import is_postgresql, sqlite_path
-from autotune.storage.connection import optuna_revisions, storage_errors, tables_engine
+from autotune.storage.connection import storage_errors, tables_engine
+from autotune.storage.optuna_storage import optuna_revisions
 from autotune.storage.schema import known_version
 
 _DEFINITION = "definition"

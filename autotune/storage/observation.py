@@ -4,9 +4,6 @@ from dataclasses import dataclass
 
 from optuna.trial import FrozenTrial, TrialState
 
-ABANDONED = "abandoned"
-"""The attribute of a trial that nobody can run: another program, or an older autotune, left it without parameters."""
-
 BOUND = "bound"
 """The attribute of a capped trial: its value would not have been better."""
 

@@ -22,6 +22,7 @@ _SCHEMA = sa.Table(
 )
 _ONLY = 1
 _OURS = "autotune_"
+_STUDIES = "studies"  # a table of Optuna's
 
 
 def known_version(connection: sa.Connection, url: str) -> int | None:
@@ -39,6 +40,21 @@ def known_version(connection: sa.Connection, url: str) -> int | None:
     else:
         said, todo = f"an autotune from before its first release ({known})", "use another storage, --storage NEW"
     msg = f"storage {shown(url)} was written by {said}: {todo}; nothing was read or changed"
+    raise StorageError(msg)
+
+
+def check_studies(connection: sa.Connection, url: str) -> None:
+    """Check that there are studies of a version that can be read.
+
+    Raises:
+        StorageError: there are none, or they are of another version.
+    """
+    known_version(connection, url)
+    if sa.inspect(connection).has_table(_STUDIES):
+        return
+    msg = (
+        f"no studies in {shown(url)}; `autotune study` makes them, --storage or AUTOTUNE_STORAGE names another storage"
+    )
     raise StorageError(msg)
 
 

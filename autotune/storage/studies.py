@@ -11,8 +11,9 @@ from sqlalchemy import Engine, String, case, cast, column, delete, func, select,
 from autotune.errors import StorageError
 from autotune.storage.address import shown
 from autotune.storage.connection import storage_errors
+from autotune.storage.readable import DEFINITION
 from autotune.storage.run_log import SqlRunLog
-from autotune.storage.study_store import DEFINITION, StudyStore
+from autotune.storage.study_store import StudyStore
 from autotune.storage.upgrade import opened
 
 _STUDIES = table("studies", column("study_id"), column("study_name"))

@@ -5,7 +5,6 @@ its runs are in the log as soon as they end. So a trial without a run is one tha
 """
 
 import secrets
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,23 +19,15 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import shown
-from autotune.storage.connection import connect, held_alone, log_engine, storage_errors
+from autotune.storage.connection import held_alone, storage_errors
 from autotune.storage.leases import LeaseBook
-from autotune.storage.observation import ABANDONED, Observation
+from autotune.storage.observation import Observation
+from autotune.storage.optuna_storage import connect, log_engine
+from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, runs_of_tuning
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog
 from autotune.storage.trial_table import TrialEnding, TrialTable, trial_table
 from autotune.storage.upgrade import opened
 from spaces import Configuration, Space
-
-DEFINITION = "definition"
-VERDICT = "verdict"
-ABLATION = "ablation"
-WORKLOADS = "workloads"
-BRACKETS = "brackets"
-OUTLOOK = "outlook"
-WARM_START = "warm start"
-HOLDER = "holder"
-"""The attribute of a trial that names the coordinator that made it, where coordinators have names."""
 
 _MARK = "mark"
 
@@ -191,10 +182,7 @@ class StudyStore:
 
     def trials(self) -> list[TrialRecord]:
         """Return every trial that was proposed, by number, with those of its runs that count."""
-        runs: dict[int, list[Run]] = defaultdict(list)
-        for run in self.runs():
-            if run.trial is not None and run.series.is_tuning:
-                runs[run.trial].append(run)
+        runs = runs_of_tuning(self.runs())
         with storage_errors(self._url):
             frozen = self._study.get_trials(deepcopy=False)
         self._ids.update((trial.number, trial._trial_id) for trial in frozen)

@@ -12,20 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-import optuna
 import sqlalchemy as sa
 from optuna.distributions import BaseDistribution, distribution_to_json
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import TrialState, create_trial
 
 from autotune.storage.observation import BOUND, Observation
+from autotune.storage.optuna_tables import are_known
 from spaces import Configuration
-
-# What these tables look like, and what their columns mean: Optuna's `storages/_rdb/models.py`. A migration of them has
-# a new revision; that times are UTC in them is new in the major version.
-_REVISION = "v3.2.0.a"
-_MAJOR = "5"
-_DIALECTS = frozenset({"sqlite", "postgresql"})
 
 _METADATA = sa.MetaData()
 _STUDIES = sa.Table("studies", _METADATA, sa.Column("study_id", sa.Integer, primary_key=True))
@@ -109,12 +103,7 @@ class TrialTable(Protocol):
 
 def trial_table(storage: BaseStorage, study_id: int) -> TrialTable:
     """Return the quickest way to write the trials of a study that is safe with this storage."""
-    if (
-        isinstance(storage, RDBStorage)
-        and storage.engine.dialect.name in _DIALECTS
-        and optuna.__version__.partition(".")[0] == _MAJOR
-        and storage.get_current_version() == _REVISION
-    ):
+    if isinstance(storage, RDBStorage) and are_known(storage.engine.dialect.name, storage.get_current_version()):
         return SqlTrialTable(storage.engine, study_id)
     return AnyTrialTable(storage, study_id)
 

@@ -18,16 +18,8 @@ from sqlalchemy import Connection
 
 from autotune.errors import BusyError, StorageError
 from autotune.storage.address import shown, sqlite_path
-from autotune.storage.connection import (
-    changing,
-    connect,
-    optuna_revisions,
-    prepare_sqlite,
-    set_up_alone,
-    storage_errors,
-    tables_engine,
-    upgrade_optuna,
-)
+from autotune.storage.connection import changing, prepare_sqlite, set_up_alone, storage_errors, tables_engine
+from autotune.storage.optuna_storage import connect, optuna_revisions, upgrade_optuna
 from autotune.storage.schema import known_version, older_optuna, write_version
 from autotune.storage.study_lock import held_by_another
 

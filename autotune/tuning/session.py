@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-from autotune.comparison.ablation import Ablation, ablate
+from autotune.comparison.ablation import ablate
 from autotune.comparison.blocks import FAILED_OFTEN
 from autotune.comparison.confirm import confirm, pairs_wanted
+from autotune.comparison.findings import Ablation
 from autotune.comparison.other_workloads import compare_on_workloads
 from autotune.comparison.scaling import ScalingPoint, scale
 from autotune.coordination.resources import coordinators_of, held, session_resources

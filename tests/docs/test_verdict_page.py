@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from autotune.comparison.other_workloads import WorkloadComparison
+from autotune.comparison.findings import WorkloadComparison
 from autotune.performance.warm_start import WarmStart
 from autotune.results.cost import CostAccount
 from autotune.results.summary import Summary

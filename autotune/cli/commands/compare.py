@@ -18,7 +18,7 @@ from autotune.storage.study_lock import IfHeld
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from autotune.comparison.ablation import Ablation, OptionEffect
+    from autotune.comparison.findings import Ablation, OptionEffect
     from autotune.comparison.scaling import ScalingPoint
     from autotune.coordination.session_settings import SessionSettings
     from autotune.statistics.verdict import Interval

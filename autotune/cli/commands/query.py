@@ -1,6 +1,5 @@
 """Commands that read a storage: list, show, best, trials, runs."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from autotune.records.study import Run, TrialRecord
     from autotune.results.summary import Summary
     from autotune.statistics.standings import Standings
-    from autotune.storage.study_store import StudyStore
+    from autotune.storage.readable import ReadableStudy
     from launchers.site import Site
     from objectives.base import Metric
 
@@ -31,10 +30,9 @@ def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) ->
     from rich.table import Table
 
     from autotune.results.summary import summarise
-    from autotune.storage.study_store import StudyStore, study_names
+    from autotune.storage.stored_study import stored_studies
 
-    url = storage_url(storage)
-    summaries = [summarise(store) for store in map(partial(StudyStore.read_if_ours, url), study_names(url)) if store]
+    summaries = [summarise(store) for store in stored_studies(storage_url(storage))]
     if as_json:
         print_json([summary.to_dict() for summary in summaries])
         return
@@ -153,10 +151,10 @@ def _run_row(run: "Run", target: "Metric") -> list[str]:
     ]
 
 
-def _store(name: str, storage: str) -> "StudyStore":
-    from autotune.storage.study_store import StudyStore
+def _store(name: str, storage: str) -> "ReadableStudy":
+    from autotune.storage.stored_study import stored_study
 
-    return StudyStore.read(storage_url(storage), name)
+    return stored_study(storage_url(storage), name)
 
 
 def _summary(name: str, storage: str) -> "Summary":

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from autotune.cli.commands.compare import conclusion
-from autotune.comparison.ablation import Ablation, ablate
+from autotune.comparison.ablation import ablate
 from autotune.comparison.confirm import confirm
+from autotune.comparison.findings import Ablation
 from autotune.errors import CannotRunHereError
 from autotune.pictures import FORMATS, draw_bars
 from autotune.pictures.ablation_bars import WIDTH, bars, lines

@@ -1,6 +1,7 @@
 import pytest
 
-from autotune.comparison.confirm import changes, confirm, pairs_wanted
+from autotune.comparison.confirm import confirm, pairs_wanted
+from autotune.comparison.findings import changes
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
 from autotune.results.summary import summarise

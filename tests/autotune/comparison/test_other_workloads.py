@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from autotune.comparison.confirm import confirm
-from autotune.comparison.other_workloads import compare_on_workloads, stored_workload_comparisons
+from autotune.comparison.findings import stored_workload_comparisons
+from autotune.comparison.other_workloads import compare_on_workloads
 from autotune.records.outcome import Outcome
 from autotune.records.series import SeriesKind
 from autotune.records.workload import Workload

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.comparison.ablation import Ablation, OptionEffect
+from autotune.comparison.findings import Ablation, OptionEffect
 from autotune.performance.regression.prediction import Interval, Prediction, Proposal
 from autotune.performance.warm_start import WarmStart
 from autotune.pictures import charts_of

@@ -9,7 +9,7 @@ from itertools import pairwise
 import plotly.graph_objects as go
 import pytest
 
-from autotune.comparison.ablation import Ablation, OptionEffect
+from autotune.comparison.findings import Ablation, OptionEffect
 from autotune.errors import CannotRunHereError
 from autotune.performance.warm_start import WarmStart
 from autotune.pictures import FORMATS, charts_of, draw_calibration

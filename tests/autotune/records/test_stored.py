@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.comparison.ablation import Ablation
-from autotune.comparison.other_workloads import WorkloadComparison
+from autotune.comparison.findings import Ablation, WorkloadComparison
 from autotune.performance.warm_start import WarmStart
 from autotune.records.measurement import Measured, Setting
 from autotune.records.outcome import Outcome

@@ -9,7 +9,7 @@ from autotune.records.study import ENDED, State
 from autotune.scheduling.hyperband import Bracket, brackets
 from autotune.scheduling.successive_halving import extended
 from autotune.statistics.standings import Standings
-from autotune.storage.study_store import BRACKETS
+from autotune.storage.readable import BRACKETS
 from autotune.studyfile import StoppingSection
 from autotune.tuning.tuner import Ending
 from objectives.base import FailureKind, Progress

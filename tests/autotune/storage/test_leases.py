@@ -7,8 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from autotune.storage.connection import connect, set_up_alone
+from autotune.storage.connection import set_up_alone
 from autotune.storage.leases import Lease, MemoryLeaseBook, SqlLeaseBook
+from autotune.storage.optuna_storage import connect
 
 HOUR_S = 3600.0
 RECORD = {"trial": 3, "series": "", "round": 0, "configuration": {"np": 4, "blas": None, "x": 0.1}}

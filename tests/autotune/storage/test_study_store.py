@@ -11,7 +11,8 @@ from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Run, State
 from autotune.storage.observation import Observation
-from autotune.storage.study_store import HOLDER, StudyStore, study_names
+from autotune.storage.readable import HOLDER
+from autotune.storage.study_store import StudyStore, study_names
 from launchers import Usage
 from objectives.base import Answer, FailureKind
 from tests.support.fakes import capped, definition, failed, small_space, took

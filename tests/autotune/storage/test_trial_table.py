@@ -9,8 +9,8 @@ import pytest
 from optuna.trial import TrialState
 
 from autotune.search.distributions import distributions_of
-from autotune.storage.connection import connect
 from autotune.storage.observation import BOUND, Observation
+from autotune.storage.optuna_storage import connect
 from autotune.storage.trial_table import AnyTrialTable, SqlTrialTable, TrialEnding, trial_table
 from spaces import Choice, Flag, Float, Integer, Space
 

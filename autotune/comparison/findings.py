@@ -1,0 +1,131 @@
+"""What comparisons found, as it is stored: read without anything that makes runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from autotune.records.stored import Stored
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Interval, Verdict
+from autotune.storage.readable import ABLATION, VERDICT, WORKLOADS, ReadableStudy
+from objectives.base import Metric
+from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class OptionEffect:
+    """One changed option: how much faster the default is with it, and the winner than itself without it.
+
+    Each is a speed-up with its interval, or None where that variant could not be measured: `why` says why. `unused`
+    means that the program itself said that the option has no effect in the winner.
+    """
+
+    parameter: str
+    default: Any
+    value: Any
+    alone: Interval | None
+    within: Interval | None
+    why: str = ""
+    unused: bool = False
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether the winner is not significantly slower without it (or the default faster with it)."""
+        decisive = self.within or self.alone
+        return self.unused or (decisive is not None and decisive[1] <= 1.0)
+
+
+@dataclass(frozen=True)
+class Ablation(Stored):
+    """The winner taken apart. `simplified` is the winner without the `dropped` options.
+
+    `baseline` is the default's median value in the metric's unit, `combined` the winner's speed-up over it.
+    `over_default` and `over_winner` are the simplified configuration's speed-ups; None while nothing was dropped.
+    """
+
+    winner: int
+    confidence: float
+    rounds: int
+    effects: tuple[OptionEffect, ...]
+    baseline: float | None = None
+    combined: Interval | None = None
+    dropped: tuple[str, ...] = ()
+    simplified: Configuration | None = None
+    over_default: Interval | None = None
+    over_winner: Interval | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the simplified configuration is as good as the winner: not significantly slower."""
+        return self.over_winner is not None and self.over_winner[2] >= 1.0
+
+
+@dataclass(frozen=True)
+class WorkloadComparison(Stored):
+    """The winner on another workload: the verdict there, or `why` there can be none.
+
+    `digest` is that of the workload as it was then, `facts` are its own.
+    """
+
+    workload: str
+    digest: str
+    facts: Mapping[str, Any]
+    verdict: Verdict
+    why: str = ""
+
+    def sentence(self, metric: Metric) -> str:
+        """Say it in one sentence."""
+        return f"cannot be compared: {self.why}" if self.why else self.verdict.sentence(metric)
+
+
+def stored_verdict(store: ReadableStudy) -> Verdict | None:
+    """Return the verdict that was stored, on whatever winner, with the confidence that is asked for now."""
+    stored = store.attribute(VERDICT)
+    return asked_now(Verdict.from_dict(stored), store.definition.study) if stored else None
+
+
+def asked_now(verdict: Verdict, study: Mapping[str, Any]) -> Verdict:
+    """Return a stored verdict with the confidence and the precision of `study`, the newest session's study file.
+
+    Its pairs are values, and the same whatever is asked of them.
+    """
+    asked = study.get("verdict", {})
+    return replace(
+        verdict,
+        confidence=asked.get("confidence", verdict.confidence),
+        asked=asked.get("precision", verdict.asked),
+    )
+
+
+def present_verdict(store: ReadableStudy, standings: Standings) -> Verdict | None:
+    """Return the verdict that was stored, unless there is a new best since."""
+    stored = stored_verdict(store)
+    return stored if stored is not None and is_about(stored, standings) else None
+
+
+def is_about(verdict: Verdict, standings: Standings) -> bool:
+    """Whether the best trial of tuning was among the candidates of a verdict: else there is a new best."""
+    best = standings.ranking[0] if standings.ranking else None
+    return best is not None and best.number in verdict.candidates
+
+
+def stored_ablation(store: ReadableStudy) -> Ablation | None:
+    """Return the ablation that was stored, of whatever winner."""
+    stored = store.attribute(ABLATION)
+    return Ablation.from_dict(stored) if stored else None
+
+
+def stored_workload_comparisons(store: ReadableStudy) -> tuple[WorkloadComparison, ...]:
+    """Return what was stored, on whatever winner, with the confidence that is asked for now."""
+    stored = store.attribute(WORKLOADS) or {}
+    if not stored:
+        return ()
+    study = store.definition.study
+    found = (WorkloadComparison.from_dict(one) for one in stored.values())
+    return tuple(replace(one, verdict=asked_now(one.verdict, study)) for one in found)
+
+
+def changes(configuration: Configuration, default: Configuration) -> list[str]:
+    """Return the parameters in which a configuration differs from the default."""
+    names = [*configuration, *(name for name in default if name not in configuration)]
+    return [name for name in names if configuration.get(name) != default.get(name)]

@@ -1,0 +1,51 @@
+"""What can be read of a study, wherever it is kept, and the names under which its attributes are stored."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from autotune.records.study import Definition, Run, TrialRecord
+
+DEFINITION = "definition"
+VERDICT = "verdict"
+ABLATION = "ablation"
+WORKLOADS = "workloads"
+BRACKETS = "brackets"
+OUTLOOK = "outlook"
+WARM_START = "warm start"
+
+HOLDER = "holder"
+"""The attribute of a trial that names the coordinator that made it, where coordinators have names."""
+
+ABANDONED = "abandoned"
+"""The attribute of a trial that nobody can run: another program, or an older autotune, left it without parameters."""
+
+
+class ReadableStudy(Protocol):
+    """A study that can be read."""
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+
+    @property
+    def definition(self) -> Definition:
+        """What the study is about."""
+
+    def attribute(self, name: str) -> Mapping[str, Any] | None:
+        """Return what was stored of a comparison: `VERDICT`, `ABLATION` and so on; None where nothing was."""
+
+    def runs(self) -> list[Run]:
+        """Return every run of the study, in the order in which they ended."""
+
+    def trials(self) -> list[TrialRecord]:
+        """Return every trial that was proposed, by number, with those of its runs that count."""
+
+
+def runs_of_tuning(runs: Iterable[Run]) -> Mapping[int, list[Run]]:
+    """Return the runs that count for a trial, by its number; none for a trial without any."""
+    found: dict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        if run.trial is not None and run.series.is_tuning:
+            found[run.trial].append(run)
+    return found
