@@ -6,27 +6,16 @@ from functools import cache
 from importlib.metadata import version as installed
 from typing import Any
 
-import sqlalchemy as sa
-
 # What these tables look like, and what their columns mean: Optuna's `storages/_rdb/models.py`. A migration of them has
 # a new revision; that times are UTC in them is new in the major version.
 _REVISION = "v3.2.0.a"
 _MAJOR = "5"
 _DIALECTS = frozenset({"sqlite", "postgresql"})
-_REVISIONS = sa.table("alembic_version", sa.column("version_num"))
 
 
 def are_known(dialect: str, revision: str | None) -> bool:
     """Return whether tables of a `revision` in a database of that kind are those that are known."""
     return dialect in _DIALECTS and revision == _REVISION and installed("optuna").partition(".")[0] == _MAJOR
-
-
-def revision_of(connection: sa.Connection) -> str | None:
-    """Return the revision of Optuna's tables; None where it is not told."""
-    if not sa.inspect(connection).has_table(_REVISIONS.name):
-        return None
-    found: str | None = connection.scalar(sa.select(_REVISIONS.c.version_num))
-    return found
 
 
 @cache

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from autotune.records.outcome import Outcome
+from autotune.records.series import Series
 from autotune.records.study import Definition, Run, TrialRecord
 
 DEFINITION = "definition"
@@ -49,3 +51,10 @@ def runs_of_tuning(runs: Iterable[Run]) -> Mapping[int, list[Run]]:
         if run.trial is not None and run.series.is_tuning:
             found[run.trial].append(run)
     return found
+
+
+def stored_run(record: Mapping[str, Any], trial: int | None, series: str, round_number: int) -> Run:
+    """Return a run as the log of runs has it."""
+    outcome = Outcome.from_dict(record["outcome"])
+    places = {"outcome": outcome, "trial": trial, "series": Series.parse(series), "round": round_number}
+    return Run(**{**record, **places})

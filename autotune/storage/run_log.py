@@ -1,16 +1,16 @@
 """The log of runs: every run of every study as one row beside Optuna's tables, which cannot change a finished trial."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
 from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, func, insert, select
 
-from autotune.records.outcome import Outcome
-from autotune.records.series import TUNING, Series
+from autotune.records.series import TUNING
 from autotune.records.study import Run
 from autotune.storage.columns import Record
 from autotune.storage.leases import LeaseBook, MemoryLeaseBook, SqlLeaseBook, give_up
+from autotune.storage.readable import stored_run
 
 _METADATA = MetaData()
 _RUNS = Table(
@@ -104,7 +104,7 @@ class SqlRunLog:
         """Return every run."""
         wanted = select(_RUNS).where(_RUNS.c.study == self._study).order_by(_RUNS.c.id)
         with self._engine.connect() as connection:
-            return [_run(row) for row in connection.execute(wanted).mappings()]
+            return [stored_run(row.record, row.trial, row.series, row.round) for row in connection.execute(wanted)]
 
     def count(self, trial: int | None = None) -> int:
         """Return how many runs there are; of a `trial` those of tuning."""
@@ -113,9 +113,3 @@ class SqlRunLog:
             wanted = wanted.where(_RUNS.c.trial == trial, _RUNS.c.series == str(TUNING))
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)
-
-
-def _run(row: Mapping[Any, Any]) -> Run:
-    record = row["record"]
-    outcome, series = Outcome.from_dict(record["outcome"]), Series.parse(row["series"])
-    return Run(**record | {"outcome": outcome, "trial": row["trial"], "series": series, "round": row["round"]})

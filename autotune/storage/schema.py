@@ -7,9 +7,7 @@ import sqlalchemy as sa
 from autotune import __version__
 from autotune.errors import StorageError
 from autotune.storage.address import shown
-
-VERSION = 3
-"""The version that this autotune reads and writes."""
+from autotune.storage.version import VERSION
 
 UPGRADE = "`autotune storage upgrade`, with the same --storage,"
 

@@ -8,39 +8,39 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-import sqlalchemy as sa
-
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
-from autotune.storage.address import shown
-from autotune.storage.connection import storage_errors, tables_engine
-from autotune.storage.optuna_tables import are_known, reader_of, revision_of
-from autotune.storage.readable import ABANDONED, DEFINITION, ReadableStudy, runs_of_tuning
-from autotune.storage.run_log import SqlRunLog
-from autotune.storage.schema import check_studies
+from autotune.storage.address import is_postgresql, shown, sqlite_path
+from autotune.storage.optuna_tables import are_known, reader_of
+from autotune.storage.readable import ABANDONED, DEFINITION, ReadableStudy, runs_of_tuning, stored_run
+from autotune.storage.tables import SqliteTables, Tables
+from autotune.storage.version import VERSION
 
-_STUDIES = sa.table("studies", sa.column("study_id"), sa.column("study_name"))
-_ATTRIBUTES = sa.table("study_user_attributes", sa.column("study_id"), sa.column("key"), sa.column("value_json"))
-_TRIALS = sa.table("trials", sa.column("trial_id"), sa.column("number"), sa.column("study_id"), sa.column("state"))
-_PARAMETERS = sa.table(
-    "trial_params",
-    sa.column("param_id"),
-    sa.column("trial_id"),
-    sa.column("param_name"),
-    sa.column("param_value"),
-    sa.column("distribution_json"),
-)
-_MARKS = sa.table("trial_user_attributes", sa.column("trial_id"), sa.column("key"))
+_SCHEMA, _STUDIES, _REVISIONS = "autotune_schema", "studies", "alembic_version"
 _OPEN = frozenset({"RUNNING", "WAITING"})
+
+_VERSION_OF = "SELECT version FROM autotune_schema WHERE id = 1"
+_REVISION_OF = "SELECT version_num FROM alembic_version"
+_NAMES = "SELECT study_name, study_id FROM studies ORDER BY study_id"
+_ATTRIBUTES = "SELECT study_id, key, value_json FROM study_user_attributes"
+_RUNS = "SELECT record, trial, series, round FROM autotune_runs WHERE study = :study ORDER BY id"
+_TRIALS = "SELECT trial_id, number, CAST(state AS VARCHAR) FROM trials WHERE study_id = :study ORDER BY number"
+_ABANDONED = """
+    SELECT trial_id FROM trial_user_attributes WHERE key = :key
+    AND trial_id IN (SELECT trial_id FROM trials WHERE study_id = :study)
+"""
+_PARAMETERS = """
+    SELECT trial_id, param_name, param_value, distribution_json FROM trial_params
+    WHERE trial_id IN (SELECT trial_id FROM trials WHERE study_id = :study) ORDER BY param_id
+"""
 
 
 class StoredStudy:
     """One study in tables that are known. Its definition and attributes are those at the time when it was opened."""
 
-    def __init__(self, url: str, engine: sa.Engine, key: int, name: str, attributes: Mapping[str, Any]) -> None:
+    def __init__(self, tables: Tables, key: int, name: str, attributes: Mapping[str, Any]) -> None:
         """Wrap a study and its attributes; use `stored_study` or `stored_studies`."""
-        self._url = url
-        self._engine = engine
+        self._tables = tables
         self._key = key
         self._name = name
         self._attributes = attributes
@@ -62,25 +62,21 @@ class StoredStudy:
 
     def runs(self) -> list[Run]:
         """Return every run of the study, in the order in which they ended."""
-        with storage_errors(self._url):
-            return SqlRunLog(self._engine, self._key).runs()
+        rows = self._tables.rows(_RUNS, study=self._key)
+        return [stored_run(json.loads(record), *places) for record, *places in rows]
 
     def trials(self) -> list[TrialRecord]:
         """Return every trial that was proposed, by number, with those of its runs that count."""
         runs = runs_of_tuning(self.runs())
-        own = sa.select(_TRIALS.c.trial_id).where(_TRIALS.c.study_id == self._key)
-        abandoned = sa.select(_MARKS.c.trial_id).where(_MARKS.c.trial_id.in_(own), _MARKS.c.key == ABANDONED)
-        trials = sa.select(_TRIALS.c.trial_id, _TRIALS.c.number, sa.cast(_TRIALS.c.state, sa.String).label("state"))
-        trials = trials.where(_TRIALS.c.study_id == self._key, _TRIALS.c.trial_id.not_in(abandoned))
-        parameters = sa.select(_PARAMETERS).where(_PARAMETERS.c.trial_id.in_(own)).order_by(_PARAMETERS.c.param_id)
+        trials = self._tables.rows(_TRIALS, study=self._key)
+        abandoned = {trial_id for (trial_id,) in self._tables.rows(_ABANDONED, study=self._key, key=ABANDONED)}
         values: dict[int, dict[str, Any]] = defaultdict(dict)
-        with storage_errors(self._url), self._engine.connect() as connection:
-            found = connection.execute(trials.order_by(_TRIALS.c.number)).all()
-            for row in connection.execute(parameters):
-                values[row.trial_id][row.param_name] = reader_of(row.distribution_json)(row.param_value)
+        for trial_id, name, value, distribution in self._tables.rows(_PARAMETERS, study=self._key):
+            values[trial_id][name] = reader_of(distribution)(value)
         return [
-            TrialRecord.of(row.number, values[row.trial_id], runs[row.number], settled=row.state not in _OPEN)
-            for row in found
+            TrialRecord.of(number, values[trial_id], runs[number], settled=state not in _OPEN)
+            for trial_id, number, state in trials
+            if trial_id not in abandoned
         ]
 
 
@@ -90,21 +86,20 @@ def stored_study(url: str, name: str) -> ReadableStudy:
     Raises:
         StorageError: storage cannot be read, or there is no such study.
     """
-    with storage_errors(url):
-        engine = _known_tables(url)
-        if engine is None:
-            from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
+    tables = _known_tables(url)
+    if tables is None:
+        from autotune.storage.study_store import StudyStore  # noqa: PLC0415  importing Optuna takes a while
 
-            return StudyStore.read(url, name)
-        keys, attributes = _studies(engine)
-        if name not in keys:
-            msg = f"no study {name!r} in {shown(url)}; there: {', '.join(keys) or 'none'}"
-            raise StorageError(msg)
-        found = attributes[keys[name]]
-        if DEFINITION not in found:
-            msg = f"study {name!r} in {shown(url)} was not made by autotune, or was interrupted while it was made"
-            raise StorageError(msg)
-        return StoredStudy(url, engine, keys[name], name, _decoded(found))
+        return StudyStore.read(url, name)
+    keys, attributes = _studies(tables)
+    if name not in keys:
+        msg = f"no study {name!r} in {shown(url)}; there: {', '.join(keys) or 'none'}"
+        raise StorageError(msg)
+    found = attributes[keys[name]]
+    if DEFINITION not in found:
+        msg = f"study {name!r} in {shown(url)} was not made by autotune, or was interrupted while it was made"
+        raise StorageError(msg)
+    return StoredStudy(tables, keys[name], name, _decoded(found))
 
 
 def stored_studies(url: str) -> list[ReadableStudy]:
@@ -113,41 +108,45 @@ def stored_studies(url: str) -> list[ReadableStudy]:
     Raises:
         StorageError: storage cannot be read.
     """
-    with storage_errors(url):
-        engine = _known_tables(url)
-        if engine is None:
-            from autotune.storage.study_store import StudyStore, study_names  # noqa: PLC0415  as above
+    tables = _known_tables(url)
+    if tables is None:
+        from autotune.storage.study_store import StudyStore, study_names  # noqa: PLC0415  as above
 
-            opened = (StudyStore.read_if_ours(url, name) for name in study_names(url))
-            return [store for store in opened if store is not None]
-        keys, attributes = _studies(engine)
-        return [
-            StoredStudy(url, engine, key, name, _decoded(attributes[key]))
-            for name, key in keys.items()
-            if DEFINITION in attributes[key]
-        ]
-
-
-def _known_tables(url: str) -> sa.Engine | None:
-    """Return an engine that reads a storage; None if its tables are not those that are known here."""
-    engine = tables_engine(url)
-    with engine.connect() as connection:
-        check_studies(connection, url)
-        if are_known(engine.dialect.name, revision_of(connection)):
-            return engine
-    engine.dispose()
-    return None
+        opened = (StudyStore.read_if_ours(url, name) for name in study_names(url))
+        return [store for store in opened if store is not None]
+    keys, attributes = _studies(tables)
+    return [
+        StoredStudy(tables, key, name, _decoded(attributes[key]))
+        for name, key in keys.items()
+        if DEFINITION in attributes[key]
+    ]
 
 
-def _studies(engine: sa.Engine) -> tuple[dict[str, int], dict[int, dict[str, str]]]:
+def _known_tables(url: str) -> Tables | None:
+    """Return the tables of a storage; None if they are not those that are known here, or there are none."""
+    path = sqlite_path(url)
+    if path is None:
+        from autotune.storage.server_tables import ServerTables  # noqa: PLC0415  SQLAlchemy is for servers only
+
+        tables: Tables = ServerTables(url)
+    elif path.is_file():
+        tables = SqliteTables(url, path)
+    else:
+        return None
+    names = tables.names()
+    if not names >= {_STUDIES, _REVISIONS, _SCHEMA} or tables.rows(_VERSION_OF) != [(VERSION,)]:
+        return None
+    kind = "postgresql" if is_postgresql(url) else url.partition(":")[0]
+    revisions = tables.rows(_REVISION_OF)
+    return tables if len(revisions) == 1 and are_known(kind, revisions[0][0]) else None
+
+
+def _studies(tables: Tables) -> tuple[dict[str, int], dict[int, dict[str, str]]]:
     """Return the keys of the studies by name, in the order in which they were made, and their stored attributes."""
     attributes: dict[int, dict[str, str]] = defaultdict(dict)
-    with engine.connect() as connection:
-        studies = connection.execute(sa.select(_STUDIES).order_by(_STUDIES.c.study_id))
-        keys = {str(row.study_name): int(row.study_id) for row in studies}
-        for row in connection.execute(sa.select(_ATTRIBUTES)):
-            attributes[row.study_id][row.key] = row.value_json
-    return keys, attributes
+    for key, name, value in tables.rows(_ATTRIBUTES):
+        attributes[key][name] = value
+    return dict(tables.rows(_NAMES)), attributes
 
 
 def _decoded(attributes: Mapping[str, str]) -> dict[str, Any]:

@@ -1,0 +1,52 @@
+"""Tables of a storage, read by statements: a file without SQLAlchemy, which takes longer to import than to read it."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+_BUSY_TIMEOUT_S = 60
+_NAMES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+
+class Tables(Protocol):
+    """The tables of one storage. What it refuses is raised as a `StorageError`."""
+
+    def names(self) -> frozenset[str]:
+        """Return which tables there are."""
+
+    def rows(self, statement: str, **values: object) -> list[Any]:
+        """Return the rows that a statement asks for, with `values` for its `:names`."""
+
+
+class SqliteTables:
+    """The tables of a SQLite file."""
+
+    def __init__(self, url: str, path: Path) -> None:
+        """Read the file at `path`; `url` is how messages call it."""
+        self._url = url
+        self._address = f"file:{quote(str(path.absolute()))}?mode=ro"
+
+    def names(self) -> frozenset[str]:
+        """Return which tables there are."""
+        return frozenset(name for (name,) in self.rows(_NAMES))
+
+    def rows(self, statement: str, **values: object) -> list[Any]:
+        """Return the rows that a statement asks for."""
+        with _errors(self._url):
+            connection = sqlite3.connect(self._address, uri=True, timeout=_BUSY_TIMEOUT_S)
+            with closing(connection):
+                return connection.execute(statement, values).fetchall()
+
+
+@contextmanager
+def _errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error:
+        from autotune.storage.connection import storage_errors  # noqa: PLC0415  it imports SQLAlchemy
+
+        with storage_errors(url):
+            raise
