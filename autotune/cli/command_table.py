@@ -35,7 +35,7 @@ COMMANDS = (
     CommandEntry("scaling", TUNE, "compare", "scaling", "Measure strong and weak scaling of the winner."),
     CommandEntry("list", LOOK, "query", "list_studies", "List the studies in a storage."),
     CommandEntry("show", LOOK, "query", "show", "Show the state of a study: baseline, winner, verdict."),
-    CommandEntry("best", LOOK, "query", "best", "Print the winner, its speed-up and its uncertainty."),
+    CommandEntry("best", LOOK, "best", "best", "Print the winner, its speed-up and its uncertainty."),
     CommandEntry("trials", LOOK, "query", "trials", "Print every trial of a study."),
     CommandEntry("runs", LOOK, "query", "runs", "Print every run of a study: where, when and how."),
     CommandEntry("report", LOOK, "report", "report", "Write a report of a study: HTML, Markdown or JSON."),

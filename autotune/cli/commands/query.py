@@ -1,16 +1,11 @@
-"""Commands that read a storage: list, show, best, trials, runs."""
+"""Commands that read a storage: list, show, trials, runs."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.batch.script_forms import SHELL
-from autotune.cli.choices import SCRIPT_FORM
-from autotune.cli.common import output, print_json, write_script
+from autotune.cli.common import output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
-from autotune.cli.where import SiteOption
-from autotune.errors import NothingWorkedError
 from autotune.formatting import quantity, shown
 from autotune.storage.address import storage_url
 
@@ -21,7 +16,6 @@ if TYPE_CHECKING:
     from autotune.results.summary import Summary
     from autotune.statistics.standings import Standings
     from autotune.storage.readable import ReadableStudy
-    from launchers.site import Site
     from objectives.base import Metric
 
 
@@ -56,38 +50,6 @@ def show(
         print_json(summary.to_dict())
     else:
         output().print(summary.text(), markup=False)
-
-
-def best(
-    name: StudyName,
-    storage: Storage = DEFAULT_STORAGE,
-    script: Annotated[
-        str | None, typer.Option("--script", help="Print a job script of this kind.", **SCRIPT_FORM)
-    ] = None,
-    site: SiteOption = None,
-    target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print the winner, its speed-up and its uncertainty.
-
-    The speed-up is that over the default configuration. --script makes a job script of the winner.
-    """
-    from autotune.results.summary import summarise
-
-    store = _store(name, storage)
-    summary = summarise(store)
-    if summary.best is None:
-        msg = f"study {name!r} has no valid measurement yet"
-        raise NothingWorkedError(msg)
-    if script is not None:
-        from autotune.batch.winner_script import script_of
-
-        write_script(script_of(store, summary, script, _site(site, summary, script)), target)
-    elif as_json:
-        found = summary.to_dict()
-        print_json(found["best"] | {key: found[key] for key in ("replay", "verdict", "simplified", "outlook")})
-    else:
-        output().print(summary.best_text(), markup=False)
 
 
 def trials(
@@ -216,13 +178,3 @@ def _value_of(trial: "TrialRecord", standings: "Standings") -> str:
     if trial.state is State.PAUSED:
         return f"({trial.runs[-1].outcome.metrics[standings.metric.name]:.4g})"
     return f"{standings.value(trial):.4g}" if trial.complete else ""
-
-
-def _site(name: str | None, summary: "Summary", form: str) -> "Site | None":
-    """Return the site of a job script: the one that is asked for, or the one that the study was made for."""
-    from autotune.batch.site_file import find_cluster
-
-    launcher = summary.definition.study.get("launcher", {})
-    if name is None and launcher.get("kind") != form:
-        return None
-    return find_cluster(name or launcher.get("site"), None if form == SHELL else form).site
