@@ -63,10 +63,10 @@ def test_every_command_ends_so(stored, interrupted, monkeypatch, capsys):
     ("errors", "expected"),
     [
         ((KeyboardInterrupt(),), True),
-        ((KeyboardInterrupt(), sqlalchemy.exc.InvalidRequestError(), StorageError()), True),
+        ((KeyboardInterrupt(), sqlalchemy.exc.InvalidRequestError(), StorageError("gone")), True),
         ((SystemExit(1),), True),  # Ray, that is asked to end while it starts
-        ((BusyError(),), False),
-        ((OSError(), StorageError()), False),
+        ((BusyError("held"),), False),
+        ((OSError(), StorageError("gone")), False),
     ],
 )
 def test_what_is_an_interrupt(errors, expected):

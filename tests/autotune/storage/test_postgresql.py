@@ -122,7 +122,7 @@ except StorageError as error:
 
 @pytest.mark.parametrize(
     ("module", "name", "call"),
-    [("study_store", "StudyStore", "read({url!r}, 'x')"), ("measurement_store", "Library", "create({url!r})")],
+    [("study_store", "StudyStore", "read({url!r}, 'x')"), ("measurement_store", "MeasurementStore", "create({url!r})")],
 )
 def test_without_the_driver_it_is_said_how_to_install_it(module, name, call):
     url = "postgresql+psycopg://me:secret@127.0.0.1:1/x"

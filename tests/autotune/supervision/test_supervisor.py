@@ -318,7 +318,7 @@ def test_the_address_of_the_storage_is_on_no_command_line(service, supervisor):
 
 def test_what_cannot_be_started_now_is_tried_again(service, supervisor, monkeypatch):
     with monkeypatch.context() as context:
-        context.setattr(spawn.warden, "__file__", "/no/such/warden.py")
+        context.setattr(spawn.shim, "__file__", "/no/such/shim.py")
         found = supervisor.submit(service.order())
         assert found.state == "waiting"
         assert "cannot be started" in found.message
