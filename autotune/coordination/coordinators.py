@@ -1,4 +1,4 @@
-"""Company: the coordinators of a study, living and dead, and the runs that each has in flight.
+"""Coordinators: those of a study, living and dead, and the runs that each has in flight.
 
 On a SQLite storage a coordinator is alone, and the leases of others are jobs of earlier sessions. On a
 server several work together; a coordinator silent for three minutes is taken for dead, by the server's clock.

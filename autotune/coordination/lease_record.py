@@ -16,7 +16,7 @@ from objectives.base import Answer, Metric, Objective
 class LeaseRecord:
     """A run in flight: what it is for, what it was made with, when it was launched, and where it has lost.
 
-    A resumed leg gets its segment anew, and the pace of the incumbent is of no use: when the lines of output
+    A resumed run gets its segment anew, and the pace of the incumbent is of no use: when the lines of output
     came is not known. `scheduler` is the batch system whose job the run is; empty for one that ends with its tuner.
     """
 

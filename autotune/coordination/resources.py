@@ -1,4 +1,4 @@
-"""The crew of a session: what it must hold, what runs its tasks, and where."""
+"""The resources of a session: what it must hold, what runs its tasks, and where."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress

@@ -38,7 +38,7 @@ class RunFactory:
         segment: Segment | None = None,
         seed: int = 0,
     ) -> Task:
-        """Return the run of a configuration, prepared in an empty folder; without a `leg` it is a whole one."""
+        """Return the run of a configuration, prepared in an empty folder; without a `segment` it is a whole one."""
         segment = segment or self.whole
         context = Context(
             folder=fresh_folder(self.folder / name),

@@ -1,4 +1,4 @@
-"""Legs: a run of a program that works in steps, from where the trial was left to where it is judged next."""
+"""Segments: a run of a program that works in steps, from where the trial was left to where it is judged next."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from autotune.records.study import ENDED, STOPPED
 from objectives.base import CURVE, LAST_STEP, Metric, Progress, ProgressReader
 
 ELAPSED = "elapsed_s"
-"""The metric that adds up over the legs of a trial."""
+"""The metric that adds up over the segments of a trial."""
 
 Curve = tuple[tuple[int, float], ...]
 
@@ -20,7 +20,7 @@ class Segment:
 
     `floors` are values of the metric by step: a run whose best so far is worse at one of these steps is stopped.
     `checkpoint` is the folder that the trial goes on from; None for a run that begins anew. `best` is the best value
-    before this leg.
+    before this segment.
     """
 
     steps: int
@@ -32,7 +32,7 @@ class Segment:
 
 
 class SegmentWatch:
-    """Follows the progress of a leg; True when the run should be stopped: it went too far, or fell behind."""
+    """Follows the progress of a segment; True when the run should be stopped: it went too far, or fell behind."""
 
     def __init__(self, segment: Segment) -> None:
         """Start before the first step."""
@@ -82,10 +82,10 @@ def salvaged(path: Path, read: ProgressReader, metric: Metric) -> Curve:
 
 
 def continued(before: Outcome | None, outcome: Outcome, segment: Segment, lost: Curve = ()) -> Outcome:
-    """Return the outcome of a leg with what the legs before it showed: the whole curve, and the best value on it.
+    """Return the outcome of a segment with what those before it showed: the whole curve, and the best value on it.
 
     What a program did beyond the step that it was asked for does not count. `lost` is the curve of a run of the same
-    leg that was killed.
+    segment that was killed.
     """
     if not outcome.complete:
         return outcome

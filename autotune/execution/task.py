@@ -32,8 +32,8 @@ PREEMPTED = "preempted"
 class Task:
     """One run to be made. `reference` is the baseline's answer, None while there is none; `cap` is where it has lost.
 
-    `leg` is how far it goes, for a program that works in steps. `key` is the coordinator's, by which it finds the run
-    again. `job_id` is its job if that was submitted already, by an earlier session.
+    `segment` is how far it goes, for a program that works in steps. By `key` the coordinator finds the run again.
+    `job_id` is its job, if an earlier session has submitted that.
     """
 
     key: int
@@ -126,7 +126,7 @@ def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:
 
 
 def _stepped(task: Task, output: Output, watch: Watch, ahead: SegmentWatch) -> Outcome:
-    """Return the outcome of a leg: a run that was stopped at a step has ended well."""
+    """Return the outcome of a segment: a run that was stopped at a step has ended well."""
     if not (ahead.stops and output.status.reason is EndReason.CANCELLED):
         return outcome_of(task, output, watch)
     ended = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))

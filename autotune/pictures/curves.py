@@ -43,7 +43,7 @@ def curves(summary: "Summary", brackets: "Sequence[Bracket]" = ()) -> Chart | No
 
 
 def _curve(trial: TrialRecord) -> Curve:
-    """Return the whole curve of a trial: its newest leg has those before it."""
+    """Return the whole curve of a trial: its newest segment has those before it."""
     runs = [run for run in trial.runs if run.of is not None]
     return curve_of(runs[-1].outcome) if runs else ()
 

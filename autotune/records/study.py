@@ -185,7 +185,7 @@ class Run(Purpose):
 class TrialRecord:
     """One configuration with its runs so far. It is `settled` when no further run could change what it is worth.
 
-    Of a program that works in steps the last leg tells everything; the legs before are `earlier`.
+    Of a program that works in steps the last segment tells everything; the segments before are `earlier`.
     """
 
     number: int

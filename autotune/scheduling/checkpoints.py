@@ -1,7 +1,7 @@
-"""Checkpoints: the folders from which trials go on, and what is known of a leg that was killed.
+"""Checkpoints: the folders from which trials go on, and what is known of a segment that was killed.
 
-A folder holds what the program keeps there, and a note of our own: which leg was started last, and the curve of those
-that were killed before. Other studies of the same name have other folders.
+A folder holds what the program keeps there, and a note of our own: which segment was started last, and the curve of
+those that were killed before. Other studies of the same name have other folders.
 """
 
 import json
@@ -40,7 +40,7 @@ class Checkpoints:
         shutil.rmtree(self.folder(trial), ignore_errors=True)
 
     def started(self, trial: int, run_name: str, objective: Objective, metric: Metric) -> Curve:
-        """Take note that a leg is started in the folder `run_name`; return the curve of its runs that were killed.
+        """Take note that a segment is started in the folder `run_name`; return the curve of its runs that were killed.
 
         To be called before that folder is emptied.
         """
@@ -56,11 +56,11 @@ class Checkpoints:
         return lost
 
     def lost(self, trial: int, run_name: str) -> Curve:
-        """Return the curve of the runs of a leg that were killed before the one that is in that folder now."""
+        """Return the curve of the runs of a segment that were killed before the one that is in that folder now."""
         return self._noted(trial, run_name) or ()
 
     def _noted(self, trial: int, run_name: str) -> Curve | None:
-        """Return what was noted at the start of a leg; None if another was started last, or none."""
+        """Return what was noted at the start of a segment; None if another was started last, or none."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             note = json.loads((self.folder(trial) / _NOTE).read_text(encoding="utf-8"))
             if note["leg"] == run_name:

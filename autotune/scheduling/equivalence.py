@@ -1,4 +1,4 @@
-"""Sameness: a configuration that by the program's own words does what a measured one did need not be run."""
+"""Equivalence: a configuration that by the program's own words does what a measured one did need not be run."""
 
 from bisect import bisect_left, insort
 from collections import Counter

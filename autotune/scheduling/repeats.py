@@ -1,4 +1,4 @@
-"""The agenda: which run comes next in a session, so that every run can change a decision.
+"""The repeat scheduler: which run comes next in a session, so that every run can change a decision.
 
 The default configuration comes first, often enough to know the noise; then every open trial until its race against the
 incumbent is over; a new incumbent as often as the default, since a lucky run must not decide against all that follow;
@@ -28,7 +28,7 @@ WARM_UP_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class Step:
-    """One run to be made: of tuning, or a warm-up, which does not count; `leg` is how far it goes."""
+    """One run to be made: of tuning, or a warm-up, which does not count; `segment` is how far it goes."""
 
     trial: TrialRecord
     series: Series = TUNING

@@ -1,4 +1,4 @@
-"""Patience: when a study stops by itself, `trials = "auto"`.
+"""Stopping: when a study stops by itself, `trials = "auto"`.
 
 It stops when what the next trials would gain, at most and with some probability, is less than what matters, at two
 looks in a row. What matters is the least gain that the study file asks for, or what the noise lets one tell from

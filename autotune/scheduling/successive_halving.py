@@ -1,6 +1,6 @@
-"""Staging: which leg comes next, for programs that work in steps, so that most of them go to trials that deserve it.
+"""Successive halving: which segment comes next, so that most steps go to the trials that deserve them.
 
-The counterpart of the agenda of runs that are repeated: a trial is trained to its first rung, and goes on from its
+The counterpart of the scheduler of repeats: a trial is trained to its first rung, and goes on from its
 checkpoint if it is among the best there. The default configuration is trained to the end first: it is the baseline.
 """
 
@@ -53,14 +53,14 @@ class SuccessiveHalvingScheduler:
     _no_more: bool = False
 
     def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return the next leg; None when a new trial may start, or the running ones have to end first."""
+        """Return the next segment; None when a new trial may start, or the running ones have to end first."""
         default = standings.default
         if default is not None and not self.ready(standings):
             return None if default.number in busy else Step(default, segment=self._leg(self.rules.max_steps))
         return self._unstarted(standings, busy) or self._promoted(standings, busy, idle=False)
 
     def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
-        """Return a leg for a worker that has nothing else to do: no new trial can start."""
+        """Return a segment for a worker that has nothing else to do: no new trial can start."""
         self._no_more = True
         return self._promoted(standings, busy, idle=True)
 
@@ -75,10 +75,10 @@ class SuccessiveHalvingScheduler:
         return []
 
     def starts(self, step: Step, standings: Standings) -> None:
-        """Take note of a leg that starts."""
+        """Take note of a segment that starts."""
 
     def ended(self, purpose: Purpose, standings: Standings) -> None:
-        """Take note of a leg that ended."""
+        """Take note of a segment that ended."""
 
     def leave_alone(self, trial: TrialRecord) -> None:
         """Run a trial no more in this session: the machine fails it."""

@@ -41,14 +41,14 @@ class Asker:
         if seen is not None:
             self.sampler.learn(seen, shows_nothing)
         with self.store.as_optuna() as study:
-            roster = self._known(study)
-            history = roster.history(seen or {}) or self.sampler.history(study)
+            index = self._known(study)
+            history = index.history(seen or {}) or self.sampler.history(study)
             try:
                 configuration = self.sampler.propose(history)
             except SpaceExhaustedError:
                 return None
-            number = self.store.add_trial(configuration, roster.distributions)
-            roster.add(number, configuration)
+            number = self.store.add_trial(configuration, index.distributions)
+            index.add(number, configuration)
             return TrialRecord(number, configuration)
 
     def prospect(self, seen: Mapping[int, Observation], noise: float) -> ExpectedGain | None:

@@ -1,4 +1,4 @@
-"""Roster: what storage holds of a study's trials, kept up to date by its writer, so that nothing is read again.
+"""Trial index: what storage holds of a study's trials, kept up to date by its writer, so that nothing is read again.
 
 A storage cannot tell what is new without reading every trial that is not finished, which takes longer the more of them
 are running.

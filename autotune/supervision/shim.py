@@ -1,4 +1,4 @@
-"""Runs a study once and writes down how that ended: `python -I -S warden.py FOLDER`.
+"""Runs a study once and writes down how that ended: `python -I -S shim.py FOLDER`.
 
 It imports the standard library only, and is started by path, for a quick start. The description of the study's process
 is JSON on standard input: `command` (a list of words), `cwd`, `token` (of this start alone), `serial` and `deaths`
@@ -6,7 +6,7 @@ is JSON on standard input: `command` (a list of words), `cwd`, `token` (of this 
 neither the end of the caller nor that of its terminal ends it.
 
 In the folder it keeps `process.json` (which processes these are), `log.txt` and `log.1.txt` (what they say, the newer
-and the older part), and in the end `end.json`. The study writes into the log by itself: it does not need the warden.
+and the older part), and in the end `end.json`. The study writes into the log by itself: it does not need the shim.
 """
 
 # pathlib takes longer to import than this program to start.
@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 PROCESS, END, LOG, OLDER_LOG, LOCK = "process.json", "end.json", "log.txt", "log.1.txt", "lock"
 
-BUSY = "another warden looks after the study"
+BUSY = "another shim looks after the study"
 
 _LOOK_S = 1.0
 _WRITE_PATIENCE_S = 60.0
@@ -122,7 +122,7 @@ class Shim:
         }
 
     def claim(self) -> None:
-        """Become the only warden of the study, and write that down.
+        """Become the only shim of the study, and write that down.
 
         Raises:
             OSError: the folder cannot be written; or, a BlockingIOError, there is another one, or its study.
@@ -141,7 +141,7 @@ class Shim:
         os.dup2(nothing, 0)
 
     def _child_before(self) -> object:
-        """Return the identity of the newest study process, which may have outlived its warden."""
+        """Return the identity of the newest study process, which may have outlived its shim."""
         with contextlib.suppress(OSError, ValueError), open(self._path(PROCESS), encoding="utf-8") as file:
             note = json.load(file)
             return note.get("child") if isinstance(note, dict) else None
@@ -208,19 +208,19 @@ def _now() -> str:
 
 
 def _watch(folder: str, spec: dict[str, Any], tell: int) -> NoReturn:
-    """Be the warden, in the background; write whether it could begin, and if not, why."""
-    warden = Shim(folder, spec)
+    """Be the shim, in the background; write whether it could begin, and if not, why."""
+    shim = Shim(folder, spec)
     try:
-        warden.claim()
+        shim.claim()
     except OSError as error:
         os.write(tell, (error.strerror or str(error) if not isinstance(error, BlockingIOError) else BUSY).encode())
         os._exit(1)
-    goes_on = warden.start()
+    goes_on = shim.start()
     with contextlib.suppress(OSError):
         os.write(tell, _READY)
     os.close(tell)
     if goes_on:
-        warden.follow()
+        shim.follow()
     os._exit(0)
 
 

@@ -21,7 +21,7 @@ _SIGNALS = {Action.PAUSE: signal.SIGUSR1, Action.STOP: signal.SIGTERM, Action.KI
 
 
 class StartError(Exception):
-    """A warden could not be started; it may work later."""
+    """A shim could not be started; it may work later."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Starter:
     log_bytes: int
 
     def start(self, folder: Path, order: Order, deaths: int) -> None:
-        """Start the ordered study under a warden in `folder`, after `deaths` starts without a result.
+        """Start the ordered study under a shim in `folder`, after `deaths` starts without a result.
 
         Raises:
             StartError: that does not work now.

@@ -23,7 +23,7 @@ _MARK = "--- "
 
 
 class _Note(BaseModel):
-    """A file of a warden."""
+    """A file of a shim."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,7 +37,7 @@ class _Note(BaseModel):
 
 
 class Process(_Note):
-    """A start of a study: its warden and the study itself, each as `shim.identity` tells it.
+    """A start of a study: its shim and the study itself, each as `shim.identity` tells it.
 
     `deaths` is how many starts before it had no result, `serial` that of the order that it carries out.
     """

@@ -284,7 +284,7 @@ class TuningLoop:
         return replace(planned, known=trial.made if counts else None, lost=lost)
 
     def _leg(self, step: Step, run_name: str) -> tuple[Segment, Curve]:
-        """Return the leg of a step with what it goes on from, and the curve of its runs that were killed."""
+        """Return the segment of a step with what it goes on from, and the curve of its runs that were killed."""
         assert step.segment is not None
         number, metric = step.trial.number, step.segment.metric
         lost = self._checkpoints.started(number, run_name, self._manager.factory.objective, metric)

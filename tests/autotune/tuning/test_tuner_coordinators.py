@@ -8,7 +8,7 @@ from autotune.records.study import Purpose
 from autotune.storage.leases import MemoryLeaseBook
 from autotune.tuning.tuner import Ending
 from tests.autotune.coordination.test_coordinators import Clock
-from tests.autotune.tuning.test_tuner import session
+from tests.autotune.tuning.test_loop import session
 from tests.support.fakes import PaperExecutor, bowl
 
 # What storage has of a run whose coordinator starts its program itself.

@@ -8,7 +8,7 @@ from autotune.execution.core_pool import CorePool
 from autotune.records.study import State
 from autotune.storage.study_store import StudyStore
 from objectives.base import FailureKind
-from tests.autotune.tuning.test_tuner import session
+from tests.autotune.tuning.test_loop import session
 from tests.support.fakes import ListDisplay, PaperExecutor, bowl, failed, took
 
 
