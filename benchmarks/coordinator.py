@@ -26,7 +26,7 @@ from autotune.search.asker import Asker
 from autotune.search.distributions import distributions_of
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.tuner import TuningLoop
+from autotune.tuning.loop import TuningLoop
 from spaces import Constraint, Integer, Space
 from tests.support.fakes import PaperExecutor, definition, study_file, took
 from tests.support.managers import managed

@@ -30,7 +30,7 @@ from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.tuner import TuningLoop
+from autotune.tuning.loop import TuningLoop
 from objectives.training.torch import PROGRAMS
 from spaces import Configuration, Float, Integer, Space
 from tests.support.fakes import definition

@@ -43,7 +43,7 @@ from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import RepeatsSection, SamplerSection
-from autotune.tuning.tuner import TuningLoop
+from autotune.tuning.loop import TuningLoop
 from benchmarks.coordinator import SPACE as SMALL
 from benchmarks.paperslurm import PaperSlurm
 from launchers import Job, Usage

@@ -20,8 +20,8 @@ from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection, StudyFile
+from autotune.tuning.loop import TuningLoop
 from autotune.tuning.simulated import simulated_runs
-from autotune.tuning.tuner import TuningLoop
 from objectives.base import Metric
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.table import RecordedTable

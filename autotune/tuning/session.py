@@ -32,8 +32,8 @@ from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
+from autotune.tuning.loop import Ending, TuningLoop
 from autotune.tuning.simulated import simulated_runs
-from autotune.tuning.tuner import Ending, TuningLoop
 from launchers.local import sweep
 from objectives import registry
 from objectives.base import Metric

@@ -22,7 +22,7 @@ from autotune.search.registry import sampler_of
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StudyFile, VerdictSection
-from autotune.tuning.tuner import Ending, TuningLoop
+from autotune.tuning.loop import Ending, TuningLoop
 from objectives.base import RecordedRun
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.table import RecordedTable

@@ -13,7 +13,7 @@ from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from autotune.tuning.tuner import TuningLoop
+from autotune.tuning.loop import TuningLoop
 from launchers import Job, Usage
 from objectives.base import Context, FailureKind, Metric, Progress
 from spaces import Configuration, Float, Integer, Space

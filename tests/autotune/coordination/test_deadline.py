@@ -15,7 +15,7 @@ from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.tuner import TuningLoop
+from autotune.tuning.loop import TuningLoop
 from tests.support.fakes import PaperExecutor, bowl, definition, small_space, study_file
 from tests.support.managers import managed
 

@@ -19,7 +19,7 @@ from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
-from autotune.tuning.tuner import TuningLoop
+from autotune.tuning.loop import TuningLoop
 from objectives.base import FailureKind
 from tests.autotune.cli.test_cli import autotune
 from tests.autotune.storage.test_study_lock import tuning

@@ -16,7 +16,7 @@ from autotune.search.training_data import evidence_of
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile.space import space_of
-from autotune.tuning.tuner import TuningLoop
+from autotune.tuning.loop import TuningLoop
 from objectives.base import Metric, Plan
 from spaces import Integer, Space
 from tests.support.fakes import SECONDS, PaperExecutor, PaperObjective, definition, study_file

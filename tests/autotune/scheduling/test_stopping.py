@@ -14,8 +14,8 @@ from autotune.results.summary import summarise
 from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, matters
 from autotune.statistics.standings import Standings
 from autotune.studyfile import BudgetSection, RepeatsSection, StudyFile
+from autotune.tuning.loop import Ending
 from autotune.tuning.session import run_study
-from autotune.tuning.tuner import Ending
 from spaces import Count, Integer, Space
 from tests.autotune.tuning import test_replay as replays
 from tests.support.fakes import SECONDS, ListDisplay, took

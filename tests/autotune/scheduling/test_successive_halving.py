@@ -11,7 +11,7 @@ from autotune.scheduling.successive_halving import extended
 from autotune.statistics.standings import Standings
 from autotune.storage.readable import BRACKETS
 from autotune.studyfile import StoppingSection
-from autotune.tuning.tuner import Ending
+from autotune.tuning.loop import Ending
 from objectives.base import FailureKind, Progress
 from tests.support.fakes import definition
 from tests.support.training import SCORE, SPACE, TrainingExecutor, learned, training_session, training_study

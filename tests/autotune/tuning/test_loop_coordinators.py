@@ -6,7 +6,7 @@ from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.records.study import Purpose
 from autotune.storage.leases import MemoryLeaseBook
-from autotune.tuning.tuner import Ending
+from autotune.tuning.loop import Ending
 from tests.autotune.coordination.test_coordinators import Clock
 from tests.autotune.tuning.test_loop import session
 from tests.support.fakes import PaperExecutor, bowl

@@ -14,7 +14,7 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import RepeatsSection
-from autotune.tuning.tuner import Ending, TuningLoop
+from autotune.tuning.loop import Ending, TuningLoop
 from objectives.base import Answer, FailureKind
 from tests.support.fakes import (
     SECONDS,
