@@ -1,10 +1,7 @@
 """The names of the studies in a storage, for completion by a shell: read quickly, and without Optuna."""
 
-import sqlite3
-from contextlib import closing
-from urllib.parse import quote
-
 from autotune.storage.address import is_postgresql, sqlite_path
+from autotune.storage.tables import SqliteTables
 
 _PATIENCE_S = 2
 # Tables of Optuna's. Another program's study has no definition.
@@ -18,17 +15,14 @@ def stored_names(url: str) -> list[str]:
     """Return the names of a storage's studies.
 
     Raises:
-        Exception: whatever the driver raises where the storage cannot be read at once.
+        Exception: the storage cannot be read at once; a server's driver raises errors of its own.
     """
     path = sqlite_path(url)
     if path is not None:
-        # SQLAlchemy takes longer to import than all of this.
-        address = f"file:{quote(str(path.absolute()))}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_S)) as connection:
-            return [str(name) for (name,) in connection.execute(_NAMES)]
+        return [str(name) for (name,) in SqliteTables(url, path, _PATIENCE_S).rows(_NAMES)]
     import sqlalchemy as sa  # noqa: PLC0415  for servers only
 
     arguments = {"connect_timeout": _PATIENCE_S} if is_postgresql(url) else {}
     engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=arguments)
-    with engine.connect() as connection_to_server:
-        return [str(name) for name in connection_to_server.scalars(sa.text(_NAMES))]
+    with engine.connect() as connection:
+        return [str(name) for name in connection.scalars(sa.text(_NAMES))]

@@ -24,9 +24,10 @@ class Tables(Protocol):
 class SqliteTables:
     """The tables of a SQLite file."""
 
-    def __init__(self, url: str, path: Path) -> None:
-        """Read the file at `path`; `url` is how messages call it."""
+    def __init__(self, url: str, path: Path, patience_s: float = _BUSY_TIMEOUT_S) -> None:
+        """Read the file at `path`, and wait `patience_s` for another process to unlock it; messages call it `url`."""
         self._url = url
+        self._patience_s = patience_s
         self._address = f"file:{quote(str(path.absolute()))}?mode=ro"
 
     def names(self) -> frozenset[str]:
@@ -36,7 +37,7 @@ class SqliteTables:
     def rows(self, statement: str, **values: object) -> list[Any]:
         """Return the rows that a statement asks for."""
         with _errors(self._url):
-            connection = sqlite3.connect(self._address, uri=True, timeout=_BUSY_TIMEOUT_S)
+            connection = sqlite3.connect(self._address, uri=True, timeout=self._patience_s)
             with closing(connection):
                 return connection.execute(statement, values).fetchall()
 
