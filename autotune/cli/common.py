@@ -76,7 +76,7 @@ def if_held(wait: bool, take_over: bool) -> IfHeld:
         typer.BadParameter: both are given.
     """
     if wait and take_over:
-        msg = "waits for who holds the study, --take-over asks them to stop: give one of the two"
+        msg = "waits for the process that holds the study, --take-over asks it to stop: give one of the two"
         raise typer.BadParameter(msg, param_hint="--wait")
     return IfHeld.WAIT if wait else IfHeld.TAKE_OVER if take_over else IfHeld.LEAVE
 

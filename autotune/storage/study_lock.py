@@ -78,7 +78,7 @@ class StudyLock:
 
 
 def held_by_another(path: Path) -> str | None:
-    """Return who holds a lock file, in words; None if nobody does, or this process."""
+    """Return the process that holds a lock file, in words; None if it is free, or held by this process."""
     try:
         file = LockFile.open(path, create=False)
     except OSError:
@@ -123,7 +123,7 @@ def _wait(file: LockFile, path: Path, study: str, say: Callable[[str], None]) ->
 
 
 def _take_over(file: LockFile, path: Path, study: str, say: Callable[[str], None], let_go_s: float) -> None:
-    """Ask whoever holds the lock to stop, and wait until it is free."""
+    """Ask the process that holds the lock to stop, and wait until it is free."""
     asked: Holder | None = None
     deadline_s, glances = 0.0, 0
     while not _locked(file, path):
