@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
 
-GIBIBYTE = 2**30
-
 
 @dataclass(frozen=True)
 class Site:

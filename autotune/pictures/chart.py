@@ -10,9 +10,6 @@ from enum import StrEnum
 Cell = str | int | float | None
 """A cell of a table; None is empty."""
 
-Gap = None
-"""Where a line is interrupted."""
-
 
 class Role(StrEnum):
     """What a mark means. Each renderer chooses a colour and a shape for it, for light and for dark."""

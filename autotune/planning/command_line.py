@@ -42,10 +42,6 @@ class CommandLineProposal:
     environment: tuple[tuple[str, str], ...]
     knobs: tuple[Knob, ...]
 
-    def of_kind(self, kind: str) -> Knob | None:
-        """Return the knob of a kind (`ranks`, `threads`), None if there is none."""
-        return next((knob for knob in self.knobs if knob.kind == kind), None)
-
 
 def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
     """Take a command line apart: `OMP_NUM_THREADS=2 mpirun -np 4 prog -n 100` has threads, ranks, and a number.

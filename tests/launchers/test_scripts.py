@@ -19,8 +19,9 @@ from launchers.batch_systems.base import request, safe_name
 from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.mpi import MpiFlavour
 from launchers.mpi.open_mpi import OPEN_MPI
-from launchers.site import GIBIBYTE, Site
+from launchers.site import Site
 
+GIBIBYTE = 2**30
 SCHEDULERS = {name: system.scheduler for name, system in BATCH_SYSTEMS.items()}
 PBS = SCHEDULERS["pbs"]
 GOLDEN = Path(__file__).parent / "golden"
