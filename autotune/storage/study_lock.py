@@ -17,6 +17,8 @@ LET_GO_S = 120.0
 """How long a holder that was asked to stop has for that: its runs in flight get some seconds, then they are killed."""
 _POLL_S = 0.5
 _GLANCES = 6
+_SIGNING_S = 2.0
+"""How long who has just locked the file may take to write its name into it, on a busy machine."""
 
 
 class IfHeld(StrEnum):
@@ -101,8 +103,16 @@ def _locked(file: LockFile, path: Path) -> bool:
         raise StorageError(msg) from error
 
 
+def _holder(file: LockFile) -> Holder | None:
+    """Return who holds the file; a process that has just locked it writes its name a moment later."""
+    deadline_s = time.monotonic() + _SIGNING_S
+    while (holder := file.holder()) is None and time.monotonic() < deadline_s:
+        time.sleep(_SIGNING_S / 100)
+    return holder
+
+
 def _refuse(file: LockFile, study: str) -> NoReturn:
-    holder = file.holder()
+    holder = _holder(file)
     elsewhere = holder is not None and holder.host != socket.gethostname()
     where = f" on {holder.host}" if holder and elsewhere else ""
     msg = (
@@ -115,7 +125,7 @@ def _refuse(file: LockFile, study: str) -> NoReturn:
 def _wait(file: LockFile, path: Path, study: str, say: Callable[[str], None]) -> None:
     told: Holder | str | None = ""
     while not _locked(file, path):
-        holder = file.holder()
+        holder = _holder(file)
         if holder != told:
             say(f"study {study!r} is being worked on by {holder or 'another process'}: waiting for it (Ctrl-C leaves)")
             told = holder

@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import pytest
 
 from autotune.errors import BusyError
-from autotune.lockfile import Holder
+from autotune.lockfile import Holder, LockFile
 from autotune.storage.study_lock import IfHeld, StudyLock
 from tests.autotune.cli.test_cli import autotune, held
 
@@ -70,6 +71,17 @@ def test_a_second_one_is_told_who_where_and_since_when_and_what_to_do(path):
         assert f"process {holder.pid} on {socket.gethostname()} since 20" in said
         assert "--wait" in said
         assert said.endswith("--take-over")
+
+
+def test_who_has_just_got_it_is_named_although_its_name_comes_a_moment_later(path):
+    holder = LockFile.open(path)
+    assert holder.lock()
+    signing = threading.Timer(0.2, holder.sign)
+    signing.start()
+    with pytest.raises(BusyError, match=f"process {os.getpid()} on"):
+        StudyLock.acquire(path, "qe")
+    signing.join()
+    holder.close()
 
 
 def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_free(path):
