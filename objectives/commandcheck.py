@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from objectives.commandoptions import CommandOptions, FileOptions
-from objectives.inputfile import MOST_BYTES, InputFile, name_error
+from objectives.commandoptions import CommandOptions
+from objectives.fileoptions import input_files, repeated_names
+from objectives.inputfile import InputFile, name_error
 from objectives.templates import names_in, template_errors
 from objectives.validation import problems_in
 from spaces.parameters.problem import Problem
@@ -32,7 +33,7 @@ def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[Input
                 return None, (), errors
             left = {name: value for name, value in left.items() if name not in wrong}
             continue
-        files, unreadable = _input_files(checked)
+        files, unreadable = input_files(checked.files)
         return checked, files, [*errors, *_mistakes(checked), *unreadable]
 
 
@@ -79,8 +80,7 @@ def _mistakes(options: CommandOptions) -> Iterator[Problem]:
     for i, step in enumerate(options.prepare):
         if not step:
             yield Problem("a command has at least the name of a program", f"options.prepare.{i}")
-    yield from _repeated("options.metrics", [metric.name for metric in options.metrics])
-    yield from _repeated("options.files", [file.name for file in options.files])
+    yield from repeated_names("options.metrics", [metric.name for metric in options.metrics])
 
 
 def _templates(options: CommandOptions) -> Iterator[tuple[str, str]]:
@@ -92,12 +92,6 @@ def _templates(options: CommandOptions) -> Iterator[tuple[str, str]]:
             yield f"options.prepare.{i}.{k}", text
     for name, text in options.environment.items():
         yield f"options.environment.{name}", text
-
-
-def _repeated(place: str, names: list[str]) -> Iterator[Problem]:
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            yield Problem(f"{name!r} is there twice: names must differ", f"{place}.{i}.name")
 
 
 def _pattern_errors(options: CommandOptions) -> Iterator[Problem]:
@@ -134,54 +128,3 @@ def _figure_errors(options: CommandOptions) -> Iterator[Problem]:
     for i, name in enumerate(options.outputs):
         if error := name_error(name):
             yield Problem(error, f"options.outputs.{i}")
-
-
-def _input_files(options: CommandOptions) -> tuple[tuple[InputFile, ...], list[Problem]]:
-    found: list[InputFile] = []
-    errors: list[Problem] = []
-    for i, file in enumerate(options.files):
-        place = f"options.files.{i}"
-        wrong = [*_file_errors(file, place)]
-        if not wrong and file.template is not None:
-            try:
-                made = file.with_text(_text(Path(file.template)))
-            except (OSError, ValueError) as error:
-                why = error.strerror if isinstance(error, OSError) else error
-                wrong.append(Problem(f"cannot read {file.template}: {why}", f"{place}.template"))
-            else:
-                found.append(made)
-                wrong += made.problems(f"{place}.template")
-        elif not wrong and file.text is not None:
-            made = file.with_text(file.text)
-            found.append(made)
-            wrong += made.problems(f"{place}.text")
-        errors += wrong
-    return tuple(found), errors
-
-
-def _file_errors(file: FileOptions, place: str) -> Iterator[Problem]:
-    if error := name_error(file.name):
-        yield Problem(error, f"{place}.name")
-    if (file.template is None) == (file.text is None):
-        yield Problem("a file has a template (a path) or a text: exactly one of the two", f"{place}.template")
-    if len(file.delimiters) not in {0, 2} or not all(file.delimiters):
-        wrong = f'delimiters are two, as in ["@", "@"], or none, [], got {file.delimiters!r}'
-        yield Problem(wrong, f"{place}.delimiters")
-
-
-def _text(path: Path) -> str:
-    """Read a template.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is too large, or not text.
-    """
-    if path.stat().st_size > MOST_BYTES:
-        msg = f"a template has {MOST_BYTES} bytes at most; give a larger file to the program by its full path"
-        raise ValueError(msg)
-    with path.open(encoding="utf-8", newline="") as file:
-        try:
-            return file.read()
-        except UnicodeDecodeError:
-            msg = "it is not text in UTF-8; give it to the program by its full path"
-            raise ValueError(msg) from None

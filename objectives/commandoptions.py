@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.base import MetricKind
 from objectives.figure import Figure
-from objectives.inputfile import BRACES, InputFile
+from objectives.fileoptions import FileOptions
 
 
 class _Section(BaseModel):
@@ -48,22 +48,6 @@ class AnswerOptions(_Read):
 
     name: str = "answer"
     tolerance: float = Field(ge=0)
-
-
-class FileOptions(_Section):
-    """A file that is written into the run's folder as `name`: `text`, or the text of the file `template`.
-
-    What stands between the `delimiters` is the name of a parameter; without any nothing is replaced.
-    """
-
-    name: str
-    template: str | None = None
-    text: str | None = None
-    delimiters: list[str] = Field(default=list(BRACES))
-
-    def with_text(self, text: str) -> InputFile:
-        """Return the file, whose text was read."""
-        return InputFile(self.name, text, tuple(self.delimiters))
 
 
 class CommandOptions(_Section):
