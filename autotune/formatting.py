@@ -1,6 +1,8 @@
 """Values as people read them: configurations, their values, and quantities with their units."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from objectives.base import Metric
@@ -22,3 +24,12 @@ def written(value: object) -> str:
 def quantity(value: float, metric: "Metric") -> str:
     """Return a value of a metric for reading, with its unit if it has one."""
     return f"{value:.4g} {metric.unit}".rstrip()
+
+
+def output_folder(job: Mapping[str, Any]) -> str:
+    """Say where the output of a run lies, by the description of its job; empty if it is not there any more."""
+    folder = Path(job.get("folder", ""))
+    if not folder.is_absolute() or not folder.is_dir():
+        return ""
+    here = Path.cwd()
+    return f"output in {folder.relative_to(here) if folder.is_relative_to(here) else folder}"

@@ -31,27 +31,26 @@ def with_steps(command: list[str], steps: tuple[tuple[str, ...], ...], python: l
     return [*python, __file__, json.dumps(steps), *command] if steps else command
 
 
-def steps_in(folder: PathLike[str]) -> tuple[float, int | None]:
-    """Return how long the steps took that ran in a job's folder, in seconds, and which of them failed, from 0.
+def steps_in(folder: PathLike[str]) -> tuple[float, str]:
+    """Return how long the steps took that ran in a job's folder, in seconds, and the program of the one that failed.
 
-    Where nothing can be read they took no time, and none failed.
+    Where nothing can be read they took no time. The program is empty if none failed.
     """
     with suppress(OSError, ValueError, TypeError, KeyError):
         with open(os.path.join(folder, STEPS_FILE), encoding="utf-8") as file:
             answer = json.load(file)
-        failed = answer["failed"]
-        return float(answer["elapsed_s"]), None if failed is None else int(failed)
-    return 0.0, None
+        return float(answer["elapsed_s"]), str(answer["failed"] or "")
+    return 0.0, ""
 
 
 def main(arguments: list[str]) -> int:
     """Run the steps, then the command; it returns only if one of them cannot be run, or fails."""
     began = time.monotonic()
     steps, command = json.loads(arguments[0]), arguments[1:]
-    for number, step in enumerate(steps):
+    for step in steps:
         exit_code = _run(step)
         if exit_code != 0:
-            _write({"elapsed_s": time.monotonic() - began, "failed": number})
+            _write({"elapsed_s": time.monotonic() - began, "failed": step[0]})
             return _end_as(exit_code)
     _write({"elapsed_s": time.monotonic() - began, "failed": None})
     for number in _IGNORED_BY_PYTHON:

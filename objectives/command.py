@@ -44,6 +44,9 @@ ELAPSED = Metric("elapsed_s", "s", kind="time")
 # A line of a program that prints without end may be as long as its output.
 _MESSAGE_CHARACTERS = 400
 
+# A line that names an error with its place or cause, before one that only mentions errors.
+_ERRORS = (r"\berror(\s[\w#]+)?\s?:|undefined reference", r"\berror\b")
+
 
 @dataclass(frozen=True)
 class CommandObjective:
@@ -133,11 +136,10 @@ class CommandObjective:
         if not self.options.prepare:
             return 0.0
         elapsed_s, failed = steps_in(output.folder)
-        if failed is None or failed >= len(self.options.prepare):
+        if not failed:
             return elapsed_s
-        name = Path(self.options.prepare[failed][0]).name
-        msg = f"{name}, which prepares the run, ended with exit code {output.status.exit_code}"
-        raise ApplicationError(f"{msg}: {_complaint(output.stderr)}", code="prepare")
+        msg = f"{Path(failed).name}, which prepares the run, ended with exit code {output.status.exit_code}"
+        raise ApplicationError(f"{msg}: {_first_error(output.stderr)}", code="prepare")
 
     def _check(self, output: Output) -> float:
         """Check that the run is valid; return how long it was prepared for, in seconds."""
@@ -258,8 +260,8 @@ def _line_of(match: re.Match[str], text: str) -> str:
     return text[start : end if end >= 0 else None].strip()[:_MESSAGE_CHARACTERS]
 
 
-def _complaint(text: str) -> str:
-    """Return what a compiler says last that is an error; its very last line may only count them."""
+def _first_error(text: str) -> str:
+    """Return the first error of a compiler or a linker: later ones follow from it, and the last line counts them."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)]
-    return (said or lines or ["no output"])[-1][:_MESSAGE_CHARACTERS]
+    errors = [line for pattern in _ERRORS for line in lines if re.search(pattern, line, re.IGNORECASE)]
+    return (errors or lines[-1:] or ["no output"])[0][:_MESSAGE_CHARACTERS]

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from autotune.execution.segments import curve_of
-from autotune.formatting import quantity, shown
+from autotune.formatting import output_folder, quantity, shown
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED, TrialRecord
 from autotune.statistics.standings import Standings
@@ -25,7 +25,9 @@ class Messages:
         elif trial.complete:
             gain = self.standings.gain(trial)
             text += f", {gain:.2f}x" if gain is not None else ""
-        return f"{text}  {shown(trial.configuration)}" if len(trial.runs) == 1 else text
+        if len(trial.runs) == 1:
+            text += f"  {shown(trial.configuration)}"
+        return text if outcome.failure is None else _with_folder(text, trial)
 
     def said(self, outcome: Outcome) -> str:
         """Show the outcome of a run."""
@@ -51,5 +53,11 @@ class Messages:
 def why_nothing_worked(ended: list[TrialRecord]) -> str:
     """Say why every run failed: each reason once, the most frequent first."""
     reasons = Counter(trial.message for trial in ended)
-    lines = [f"  {count} times: {message}" for message, count in reasons.most_common(5)]
+    last = {trial.message: trial for trial in ended}
+    lines = [_with_folder(f"  {count} times: {message}", last[message]) for message, count in reasons.most_common(5)]
     return "\n".join([f"all of the first {len(ended)} runs failed:", *lines])
+
+
+def _with_folder(text: str, trial: TrialRecord) -> str:
+    folder = output_folder(trial.job)
+    return f"{text}  ({folder})" if folder else text

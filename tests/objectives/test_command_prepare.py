@@ -81,12 +81,36 @@ def test_what_a_compiler_says_is_why_a_run_failed(tmp_path):
     assert outcome.message == f"{name}, which prepares the run, ended with exit code 1: a.c:1:5: error: expected ';'"
 
 
-def test_a_note_of_steps_that_are_not_there_is_no_failure(tmp_path):
-    objective = planned(argv=["./program"], prepare=[[sys.executable, "-V"]]).objective
-    (tmp_path / STEPS_FILE).write_text('{"elapsed_s": 2.0, "failed": 5}')
-    status = JobStatus(JobState.ENDED, EndReason.EXITED, 3, Usage(2.5))
-    with pytest.raises(ApplicationError, match="ended with exit code 3"):
-        objective.measure(Output("", "", status, tmp_path))
+CLANG = """In file included from mm.c:1:
+mm.h:9:1: warning: no mistake
+mm.c:3:10: fatal error: 'omp.h' file not found
+mm.c:9:1: error: unknown type name 'omp_lock_t'
+2 errors generated.
+"""
+MAKE_LINK = """/usr/bin/ld: /tmp/a.o: in function `main': a.c:(.text+0x5): undefined reference to `f'
+collect2: error: ld returned 1 exit status
+make: *** [Makefile:2: a] Error 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "first"),
+    [
+        (CLANG, "mm.c:3:10: fatal error: 'omp.h' file not found"),
+        (MAKE_LINK, MAKE_LINK.splitlines()[0]),
+        ("a.f90(3): error #6404: no type\na.f90(4): error #5: more\n", "a.f90(3): error #6404: no type"),
+        ("make: *** [Makefile:2: a] Error 1\nbye\n", "make: *** [Makefile:2: a] Error 1"),
+        ("cannot\nbye\n", "bye"),
+        ("", "no output"),
+    ],
+)
+def test_the_first_error_of_a_compiler_is_why_a_run_failed_and_its_own_name_is_given(tmp_path, output, first):
+    objective = planned(argv=["./program"], prepare=[["{cc}", "mm.c"]]).objective
+    (tmp_path / STEPS_FILE).write_text('{"elapsed_s": 2.0, "failed": "/opt/bin/clang"}')
+    status = JobStatus(JobState.ENDED, EndReason.EXITED, 1, Usage(2.5))
+    with pytest.raises(ApplicationError) as caught:
+        objective.measure(Output("", output, status, tmp_path))
+    assert str(caught.value) == f"clang, which prepares the run, ended with exit code 1: {first}"
 
 
 @pytest.mark.parametrize(

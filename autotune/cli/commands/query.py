@@ -6,7 +6,7 @@ import typer
 
 from autotune.cli.common import output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
-from autotune.formatting import quantity, shown
+from autotune.formatting import output_folder, quantity, shown
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
@@ -151,7 +151,8 @@ def _trials_table(summary: "Summary") -> "Table":
     table = Table("trial", "state", "runs", value_title, "speed-up", "configuration")
     for trial in summary.trials:
         gain = standings.gain(trial)
-        note = f"{shown(trial.configuration)}{': ' if trial.message else ''}{trial.message}"
+        message, folder = trial.message, output_folder(trial.job) if trial.failure is not None else ""
+        note = f"{shown(trial.configuration)}{': ' if message else ''}{message}{f' ({folder})' if folder else ''}"
         table.add_row(
             str(trial.number),
             state_of(trial),

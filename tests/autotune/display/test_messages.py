@@ -1,0 +1,40 @@
+"""What a session says of a run that failed: why, and where its output lies."""
+
+import pytest
+
+from autotune.display.messages import Messages, why_nothing_worked
+from autotune.records.study import Run, TrialRecord
+from autotune.statistics.standings import Standings
+from objectives.base import FailureKind
+from tests.support.fakes import SECONDS, failed, took
+
+
+def trial(number, outcome, folder):
+    return TrialRecord(number, {"cc": "clang"}, (Run({}, number, outcome=outcome, job={"folder": str(folder)}),))
+
+
+@pytest.fixture
+def messages():
+    return Messages(Standings({}, SECONDS, "median"))
+
+
+def test_a_failed_run_names_the_folder_of_its_output(messages, tmp_path, monkeypatch):
+    folder = tmp_path / "autotune-runs" / "mm" / "00001"
+    folder.mkdir(parents=True)
+    failure = failed(FailureKind.APPLICATION_ERROR, "no omp.h")
+    said = f"trial 1: {failure.failure.value}: no omp.h  cc=clang"
+    monkeypatch.chdir(tmp_path)
+    assert messages.ran(trial(1, failure, folder), failure) == f"{said}  (output in autotune-runs/mm/00001)"
+    monkeypatch.chdir(folder)
+    assert messages.ran(trial(1, failure, folder.parent), failure).endswith(f"(output in {folder.parent})")
+    assert messages.ran(trial(1, failure, tmp_path / "gone"), failure) == said
+    assert messages.ran(trial(1, took(2.0), folder), took(2.0)) == "trial 1: 2 s  cc=clang"
+
+
+def test_when_nothing_worked_each_reason_names_the_folder_of_its_newest_run(tmp_path, monkeypatch):
+    (tmp_path / "2").mkdir()
+    monkeypatch.chdir(tmp_path)
+    trials = [
+        trial(number, failed(FailureKind.APPLICATION_ERROR, "no omp.h"), tmp_path / str(number)) for number in (1, 2)
+    ]
+    assert why_nothing_worked(trials).splitlines()[1] == "  2 times: no omp.h  (output in 2)"
