@@ -17,6 +17,7 @@ from autotune.performance.regression.prediction import Interval, Prediction, Pro
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.transfer.model import Transfer, transfer
 from autotune.performance.transfer.sources import Source, sources
+from autotune.performance.validity import Validity
 from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
 from spaces import Space
@@ -74,7 +75,8 @@ class PerformanceModel:
 
     def _best(self, space: Space, setting: Setting, top: int) -> Prediction:
         elsewhere = sources(space, setting, self.measured)
-        rows = _candidates(space, elsewhere)
+        validity = Validity.of(space, setting, self.measured)
+        rows = _candidates(space, elsewhere, validity)
         times = RunTimes.fitted(self.measured, self.rules, setting)
         known = tuple(dict.fromkeys(source.setting.place for source in elsewhere))
         grounds: tuple[str, ...] = ()
@@ -83,10 +85,12 @@ class PerformanceModel:
             grounds = (f"the same space was measured on {machines}: {', '.join(known)}",)
         grounds += (times.grounds,) if times is not None else ()
         doubts = (*(times.doubts if times is not None else ()), *self._left_out(setting.metric))
-        view = _View(space, setting, rows, times if times is not None and not times.abstains else None)
+        grounds += (validity.remark,) if validity.remark else ()
+        view = _View(space, setting, rows, times if times is not None and not times.abstains else None, validity)
         if len(elsewhere) >= _TRANSFERRED or (elsewhere and view.times is None):
             narrowed = replace(view, rows=rows[view.differs_in(_varied(space, elsewhere))])
-            return narrowed.transferred(transfer(space, setting, elsewhere, narrowed.rows, top), grounds, doubts)
+            result = transfer(space, setting, elsewhere, narrowed.rows, top, validity.chances(narrowed.rows))
+            return narrowed.transferred(result, grounds, doubts)
         if view.times is None:
             why = "too little was measured of it by this metric to say anything"
             return Prediction(setting, space.default(), None, (), doubts=doubts or (why,), grounds=grounds)
@@ -106,18 +110,20 @@ class Fields:
 
 @dataclass(frozen=True)
 class _View:
-    """The candidates of a setting, the default first, and the model of their times."""
+    """The candidates of a setting, the default first, the model of their times, and what is known to work."""
 
     space: Space
     setting: Setting
     rows: Indices
     times: RunTimes | None
+    validity: Validity
 
     def transferred(self, result: Transfer, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the prediction that follows from measurements of the same space on other machines."""
         if not result.proposals:
             doubts += ("nothing is expected to be better than the default",)
         indices = np.array(result.proposals, dtype=np.intp)
+        doubts += self.validity.doubts(self.rows[indices])
         proposals = tuple(
             Proposal(configuration, value, result.speed_up(index))
             for configuration, value, index in zip(
@@ -141,8 +147,15 @@ class _View:
     def timed(self, times: RunTimes, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the prediction that follows from predicted times alone."""
         sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
+        # All rows but the default are left out already where they failed.
         comparable = np.flatnonzero(self.differs_in(times.varied))
+        comparable = comparable[~self.validity.fails(self.rows[comparable])]
+        if len(comparable) == 0:
+            doubts += ("no configuration is left that differs from the default only in what was varied",)
+            (default,) = self._values(np.array([0]))
+            return Prediction(self.setting, self.space.default(), default, (), grounds=grounds, doubts=doubts)
         cost = sign * times.estimate(DesignMatrix.candidates(self.space, self.rows[comparable], self.setting)).mean
+        cost -= np.log(self.validity.chances(self.rows[comparable]))
         indices = comparable[np.argsort(cost, kind="stable")[:top]]
         default_case = DesignMatrix.candidates(self.space, self.rows[:1], self.setting)
         ratio = times.ratio(DesignMatrix.candidates(self.space, self.rows[indices], self.setting), default_case)
@@ -157,6 +170,7 @@ class _View:
             )
         )
         doubts += times.doubts_of(DesignMatrix.candidates(self.space, self.rows[indices], self.setting))
+        doubts += self.validity.doubts(self.rows[indices])
         first = proposals[0].speed_up
         (default,) = self._values(np.array([0]))
         promising = first is not None and first.low > 1.0 and not doubts
@@ -188,13 +202,13 @@ def _varied(space: Space, elsewhere: Sequence[Source]) -> frozenset[str]:
     return frozenset(parameter.name for parameter, varied in zip(space.parameters, several, strict=True) if varied)
 
 
-def _candidates(space: Space, elsewhere: Sequence[Source]) -> Indices:
-    """Return the candidates, (n, p), the default first."""
+def _candidates(space: Space, elsewhere: Sequence[Source], validity: Validity) -> Indices:
+    """Return the candidates, (n, p), the default first; no other that failed in the setting."""
     default = space.indices([space.default()])
     if space.listable and space.size.value <= _LISTED:
         rows = space.all_indices()
     else:
         drawn = space.sample_indices(np.random.default_rng(0), _SAMPLED)
         rows = np.unique(np.concatenate([drawn, *(source.rows for source in elsewhere)]), axis=0)
-    others: Indices = rows[(rows != default).any(axis=1)]
+    others: Indices = rows[(rows != default).any(axis=1) & ~validity.fails(rows)]
     return np.ascontiguousarray(np.concatenate([default, others]))

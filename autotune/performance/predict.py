@@ -11,9 +11,15 @@ from autotune.formatting import shown
 from autotune.machines.catalogue import THIS, find_machine
 from autotune.machines.detect import quick_facts
 from autotune.machines.this_machine import FACTS, this_machine
-from autotune.performance.measurements.dataset import machine_of, program_of, with_installation, workload_of
+from autotune.performance.measurements.dataset import (
+    identity_of,
+    machine_of,
+    program_of,
+    with_installation,
+    workload_of,
+)
 from autotune.performance.model import PerformanceModel
-from autotune.performance.regression.prediction import Prediction
+from autotune.performance.regression.prediction import Prediction, believed
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
 from autotune.studyfile.space import space_of
@@ -84,12 +90,13 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         metric=plan.objective.metrics[0],
         machine_facts=machine_facts,
         workload_facts=workload_facts,
+        identity=identity_of(plan.identity),
     )
     return Question(plan, space_of(study, plan, facts), setting)
 
 
 def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
-    """Return the `top` configurations that should be best, by a model of what is `known`.
+    """Return the `top` configurations that should be best, by a model of what is `known`; none if it knows too little.
 
     Raises:
         CannotRunHereError: nothing is known of the program.
@@ -102,7 +109,7 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
             "or `autotune import` measurements made elsewhere"
         )
         raise CannotRunHereError(msg)
-    return PerformanceModel(tuple(own), asked.rules).best(asked.space, asked.setting, top)
+    return believed(PerformanceModel(tuple(own), asked.rules).best(asked.space, asked.setting, top))
 
 
 def restricted(original: Question, rules: Iterable[str]) -> Question:

@@ -21,7 +21,8 @@ class Setting(Stored):
     """One program on one machine with one workload, judged by one metric.
 
     `machine` and `workload` are names; their facts are what a model learns from. `source` says where the figures come
-    from: a study, a file, the page that they stand on.
+    from: a study, a file, the page that they stand on; `identity` is a digest of the program's version and its input,
+    where they are known.
     """
 
     program: str
@@ -31,6 +32,7 @@ class Setting(Stored):
     machine_facts: Facts = field(default_factory=dict)
     workload_facts: Facts = field(default_factory=dict)
     source: str = ""
+    identity: str = ""
 
     @property
     def nodes(self) -> int:
@@ -53,7 +55,8 @@ class Setting(Stored):
 class Measured(Stored):
     """What is known of a configuration: the median `value` of its `runs`, a `bound` that it is worse than, or neither.
 
-    With neither it failed, always: `failure` says how. `default` tells that it is what runs when nobody tunes.
+    With neither it failed, always: `failure` says how. `default` tells that it is what runs when nobody tunes. `idle`
+    are the parameters that had no effect where it was measured, in the program's own words.
     """
 
     setting: Setting
@@ -63,6 +66,7 @@ class Measured(Stored):
     runs: int = 1
     failure: str = ""
     default: bool = False
+    idle: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:

@@ -97,16 +97,18 @@ def _print(prediction: "Prediction", size: str) -> None:
     if prediction.reasons:
         reasons = ", ".join(f"{name} {factor:.2f}x" for name, factor in prediction.reasons)
         output().print(f"what makes the first faster than the default, or slower: {reasons}", markup=False)
-    about = "predicted, not measured" if prediction.proposals else "nothing can be proposed"
+    if not prediction.proposals:
+        output().print(f"nothing can be proposed for {prediction.setting.machine}", markup=False)
+        return
     output().print(
-        f"{about}: {size} valid configurations on {prediction.setting.machine}; intervals are to hold as often as they "
-        "say, as far as the past tells (autotune model)",
+        f"predicted, not measured: {size} valid configurations on {prediction.setting.machine}; intervals are to hold "
+        "as often as they say, as far as the past tells (autotune model)",
         markup=False,
     )
 
 
 def _cell(interval: "Interval | None") -> str:
-    return "unknown" if interval is None else str(interval)
+    return "not known" if interval is None else str(interval)
 
 
 def _script(question: "Question", target_machine: "Target", prediction: "Prediction", form: str, scratch: Path) -> str:
@@ -131,5 +133,6 @@ def _script(question: "Question", target_machine: "Target", prediction: "Predict
         "the time and the memory asked for are guesses; set them, the project and the queue",
     ]
     needs = Usage(elapsed_s=first.value.high if first.value and prediction.setting.metric.kind == "time" else 0.0)
-    name, flavour = f"autotune-{question.setting.workload}", script_flavour(job)
+    name = f"autotune-{question.setting.workload}".replace(" ", "-")  # a folder, and the name of a job
+    flavour = script_flavour(job)
     return job_script(form, JobScript(name, first.configuration, job, needs, flavour, remarks))

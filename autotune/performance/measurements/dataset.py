@@ -9,6 +9,7 @@ from autotune.performance.measurements.machine_names import described, place
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.records.study import Definition, State, TrialRecord
+from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
 from objectives import registry
@@ -40,9 +41,14 @@ def study_measurements(name: str, definition: Definition, trials: Iterable[Trial
     judged = [_without_faults(trial) for trial in trials]
     standings = Standings.of(judged, definition.target, repeats.statistic)
     default = standings.default
+    idle = tuple(sorted(Equivalence.of(judged, None).inert))
     measured = (_measured(setting, trial, standings) for trial in judged)
     return [
-        replace(measurement, default=default is not None and measurement.configuration == default.configuration)
+        replace(
+            measurement,
+            default=default is not None and measurement.configuration == default.configuration,
+            idle=idle,
+        )
         for measurement in measured
         if measurement is not None
     ]
@@ -61,6 +67,11 @@ def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tupl
     """
     own = {name: value for name, value in facts.items() if name not in FACTS}
     return f"{program} {text_digest(repr(sorted((own or identity).items())))[:_DIGEST]}", own
+
+
+def identity_of(identity: Mapping[str, str]) -> str:
+    """Return a digest of what makes measurements comparable: the program's version, its input."""
+    return text_digest(repr(sorted(identity.items())))[:_DIGEST]
 
 
 def with_installation(machine: str, facts: Facts, installation: Facts) -> tuple[str, Facts]:
@@ -83,6 +94,7 @@ def setting_of(name: str, definition: Definition) -> Setting:
         machine_facts=machine_facts,
         workload_facts=workload_facts,
         source=f"study {name}",
+        identity=identity_of(definition.identity),
     )
 
 

@@ -1,6 +1,6 @@
 """Prediction: the configurations that a model proposes for a setting where they have not run."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from autotune.records.measurement import Setting
@@ -8,6 +8,9 @@ from spaces import Configuration
 
 CONFIDENCE = 0.9
 """The share of cases in which an interval holds the true value, where there are enough cases to calibrate it."""
+
+# An interval whose ends are farther apart than this factor says nothing that a user did not know.
+_WIDEST = 100.0
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,11 @@ class Interval:
     low: float
     high: float
     confidence: float = CONFIDENCE
+
+    @property
+    def says_something(self) -> bool:
+        """Whether its ends are near enough to each other to be of use."""
+        return self.high <= _WIDEST * self.low
 
     def __str__(self) -> str:
         return f"{self.value:.4g} ({self.low:.3g} to {self.high:.3g}, {self.confidence:.0%})"
@@ -68,6 +76,45 @@ class Prediction:
             "doubts": list(self.doubts),
             "reasons": dict(self.reasons),
         }
+
+
+def believed(prediction: Prediction) -> Prediction:
+    """Return a prediction without the values that span orders of magnitude.
+
+    Where these were all that it rested on, nothing is proposed: no configuration is then sure to beat the default.
+    """
+    values = [prediction.default_value, *(proposal.value for proposal in prediction.proposals)]
+    vague = [value for value in values if value is not None and not value.says_something]
+    if not vague:
+        return prediction
+    metric, widest = prediction.setting.metric, max(vague, key=lambda value: value.high / value.low)
+    unit = f" {metric.unit}" if metric.unit else ""
+    doubt = f"{metric.name} is not known here: anything from {widest.low:.3g} to {widest.high:.3g}{unit} is possible"
+    proposals = tuple(
+        Proposal(proposal.configuration, _useful(proposal.value), _useful(proposal.speed_up))
+        for proposal in prediction.proposals
+    )
+    first = proposals[0] if proposals else None
+    if first is None or first.value is not None or (first.speed_up is not None and first.speed_up.low > 1.0):
+        kept = proposals
+    else:
+        kept = ()
+        doubt += (
+            ", and no configuration is sure to beat the default, so this is no prediction; measure a few "
+            "configurations there, or `autotune import` measurements of a similar machine and workload"
+        )
+    return replace(
+        prediction,
+        default_value=_useful(prediction.default_value),
+        proposals=kept,
+        promising=prediction.promising and bool(kept),
+        doubts=(doubt, *prediction.doubts),
+        reasons=prediction.reasons if kept else (),
+    )
+
+
+def _useful(interval: Interval | None) -> Interval | None:
+    return interval if interval is not None and interval.says_something else None
 
 
 def _interval(interval: Interval | None) -> dict[str, float] | None:

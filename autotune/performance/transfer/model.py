@@ -65,19 +65,30 @@ class Transfer:
         return Interval(float(np.exp(value)), float(np.exp(low)), float(np.exp(high)), (m - 1) / (m + 1))
 
 
-def transfer(space: Space, setting: Setting, sources: Sequence[Source], rows: Indices, count: int) -> Transfer:
-    """Return the transfer from at least one source to `rows`, (n, p), the first being the default configuration."""
+def transfer(  # noqa: PLR0913, PLR0917  they have little in common
+    space: Space,
+    setting: Setting,
+    sources: Sequence[Source],
+    rows: Indices,
+    count: int,
+    chances: FloatArray | None = None,
+) -> Transfer:
+    """Return the transfer from at least one source to `rows`, (n, p), the first being the default configuration.
+
+    `chances`, (n,), are those that a row works, if they are known: a proposal is good by its efficiency times that.
+    """
     evidence = _evidence(space, setting, sources, rows)
     known = np.flatnonzero(_known(evidence))
     learnt = evidence.at(_worth_learning(evidence, known))
     expected, surprises, gains = _judged(evidence, learnt)
-    chosen = _candidates(expected, evidence.whole)
+    worth = expected if chances is None else expected * chances
+    chosen = _candidates(worth, evidence.whole)
     # The default is measured anyway; where nothing is expected to beat it there is nothing to propose.
     chosen = chosen[chosen > 0]
     picked: list[int] = []
     if len(chosen) and expected[chosen].max() > expected[0]:
         rng = np.random.default_rng(0)
-        picked = portfolio(expected[chosen], surprises[:, chosen], evidence.traits[chosen], count, rng)
+        picked = portfolio(worth[chosen], surprises[:, chosen], evidence.traits[chosen], count, rng)
     proposals = tuple(int(chosen[index]) for index in picked)
     floored = bool((evidence.whole[:, 0] <= np.log(FLOOR)).any())
     return Transfer(rows, expected, surprises, proposals, gains, floored)

@@ -1,6 +1,7 @@
 """`autotune predict` and `autotune model` as a person types them."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -118,6 +119,7 @@ def test_the_job_script_is_valid_and_says_that_it_is_predicted(known, form):
     text = (known / "job.sh").read_text(encoding="utf-8")
     subprocess.run(["bash", "-n", str(known / "job.sh")], check=True)
     assert "predicted for gadi, not measured" in text
+    assert re.search(r'^run="\S+"/autotune-solver-\w+$', text, re.MULTILINE)
     first = json.loads(asked("--top", "1", "--json").stdout)["proposals"][0]["configuration"]
     assert f"echo {first['x']} {first['y']}" in text
     assert asked("--script", form).stdout == text

@@ -65,6 +65,19 @@ def test_every_kind_of_trial():
     assert (found[4].value, found[4].runs) == (pytest.approx(5.0), 1)
 
 
+def test_what_had_no_effect_in_a_study_is_known_of_its_measurements():
+    silent, wrong = replace(took(2.0), unused=("np",)), failed(FailureKind.INVALID_RESULT)
+    found = study_measurements("x", definition(SPACE), [record(0, silent), record(1, silent), record(2, took(1.0))])
+    assert {one.idle for one in found} == {()}
+    found = study_measurements("x", definition(SPACE), [record(0, silent), record(1, silent), record(2, wrong)])
+    assert {one.idle for one in found} == {("np",)}
+
+
+def test_another_version_of_a_program_has_another_identity():
+    one, other = (setting_of("x", definition(SPACE, identity={"version": version})) for version in ("7.0", "7.1"))
+    assert one.identity != other.identity
+
+
 def test_the_values_are_those_of_the_studys_own_standings():
     trials = [
         TrialRecord.of(

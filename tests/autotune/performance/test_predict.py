@@ -9,7 +9,7 @@ from autotune.errors import CannotRunHereError, ExitCode, StudyFileError
 from autotune.machines.description import MachineError
 from autotune.machines.this_machine import this_machine
 from autotune.performance.predict import Target, predict, question, restricted, target_of
-from autotune.performance.regression.prediction import Interval, Prediction, Proposal
+from autotune.performance.regression.prediction import Interval, Prediction, Proposal, believed
 from autotune.records.measurement import Measured
 from autotune.studyfile import StudyFile
 from launchers.local import local_launcher
@@ -248,6 +248,76 @@ def test_the_json_form_of_what_is_unknown(asked):
     assert told["value"] == {"value": 2.0, "low": 1.0, "high": 4.0, "confidence": 0.9}
     assert told["speed_up"] is None
     assert str(found.proposals[0].value) == "2 (1 to 4, 90%)"
+
+
+def failing(asked, configurations, machine="mars", **changed):
+    place = replace(asked.setting, machine=machine, **changed)
+    return [Measured(place, one, failure="invalid result: too fast") for one in configurations]
+
+
+def test_what_was_measured_as_wrong_is_not_proposed(asked):
+    first = predict(asked, [*two(asked), *rows(asked, "mars")], 3)
+    wrong = [first.proposals[0].configuration, first.proposals[1].configuration]
+    known = [*two(asked), *(row for row in rows(asked, "mars") if row.configuration not in wrong)]
+    found = predict(asked, known + failing(asked, wrong), 5)
+    assert found.proposals
+    assert not [one for one in found.proposals if one.configuration in wrong]
+    assert "never proposed: 2 configurations that failed or gave wrong results here (2 invalid result)" in found.grounds
+
+
+def test_what_is_equal_in_effect_to_a_failure_is_not_proposed(asked):
+    best = predict(asked, two(asked), 1).proposals[0].configuration
+    (wrong,) = failing(asked, [{**best, "z": 3}])
+    left_out = predict(asked, [*two(asked), replace(wrong, idle=("z",))], 5)
+    assert best not in [one.configuration for one in left_out.proposals]
+
+
+def test_a_failure_of_another_machine_or_program_is_a_doubt(asked):
+    usual = predict(asked, rows(asked, "earth"), 1).proposals[0].configuration
+    everything = [row.configuration for row in rows(asked, "earth")]
+    for elsewhere in (
+        failing(asked, everything, "venus"),
+        failing(asked, everything, identity="another version"),
+    ):
+        found = predict(asked, rows(asked, "earth") + elsewhere, 1)
+        assert found.proposals[0].configuration == usual
+        assert any("proposal 1: configurations near it failed" in doubt for doubt in found.doubts)
+        assert not found.promising
+        assert not [line for line in found.grounds if "never proposed" in line]
+
+
+def test_the_neighbours_of_failures_come_later_by_efficiency(asked):
+    usual = predict(asked, many(asked), 1).proposals[0].configuration
+    near = [one for one in asked.space.configurations() if one["z"] == 2 and abs(one["x"] - usual["x"]) in {1, 2}]
+    found = predict(asked, many(asked) + failing(asked, near), 1).proposals[0].configuration
+    assert found not in [usual, *near]
+
+
+def test_the_neighbours_of_failures_come_later_by_time(asked):
+    known = [Measured(replace(asked.setting, machine="mars"), {"x": x, "y": 1, "z": 2}, 9.0 / x) for x in range(1, 13)]
+    assert predict(asked, known, 1).proposals[0].configuration["x"] == 16
+    wrong = failing(asked, [{"x": x, "y": 1, "z": 2} for x in (14, 16)])
+    assert predict(asked, known + wrong, 1).proposals[0].configuration["x"] in {11, 12}
+
+
+def test_a_default_that_failed_is_not_proposed(asked):
+    known = [*two(asked), *failing(asked, [{"x": 16, "y": 1, "z": 2}])]
+    found = predict(restricted(asked, ["x >= 16"]), known, 5)
+    assert found.proposals == ()
+    assert found.doubts
+
+
+def test_values_over_orders_of_magnitude_are_no_prediction(asked):
+    vague, sure = Interval(3.863, 0.00333, 4470.0), Interval(2.0, 1.5, 2.5)
+    none = believed(Prediction(asked.setting, {"x": 1}, vague, (Proposal({"x": 2}, vague, Interval(1.0, 0.8, 1.3)),)))
+    assert (none.proposals, none.default_value) == ((), None)
+    assert none.doubts[0].startswith("took_s is not known here: anything from 0.00333 to 4.47e+03 s is possible")
+    assert "this is no prediction" in none.doubts[0]
+    kept = believed(Prediction(asked.setting, {"x": 1}, vague, (Proposal({"x": 2}, vague, sure),), promising=True))
+    assert kept.proposals == (Proposal({"x": 2}, None, sure),)
+    assert kept.promising
+    clear = Prediction(asked.setting, {"x": 1}, sure, (Proposal({"x": 2}, sure, None),))
+    assert believed(clear) is clear
 
 
 @pytest.mark.slow

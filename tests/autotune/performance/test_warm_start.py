@@ -37,6 +37,16 @@ def test_what_beats_the_default_on_every_known_machine_comes_first(store):
 
 
 @pytest.mark.slow
+def test_what_failed_in_another_study_of_the_same_setting_is_not_tried_first(store):
+    usual = warm_start(store, SPACE, setting("two"), known_without("two"), ListDisplay()).proposals
+    wrong = [Measured(setting("two"), one, failure="invalid result: another sum") for one in usual[:2]]
+    again = StudyStore.in_memory(definition(SPACE, metrics=(TIME,)))
+    found = warm_start(again, SPACE, setting("two"), known_without("two") + wrong, ListDisplay())
+    assert found.proposals
+    assert not [one for one in found.proposals if one in usual[:2]]
+
+
+@pytest.mark.slow
 def test_it_is_asked_once_and_the_answer_stays(store):
     first = warm_start(store, SPACE, setting("two"), known_without("two"), ListDisplay())
     again = ListDisplay()

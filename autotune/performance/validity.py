@@ -1,0 +1,154 @@
+"""Validity: which configurations failed in a setting, and how likely the others are to work there.
+
+What was measured as failed or wrong in the setting itself is never proposed again. A failure on another machine, of
+another build or another workload need not come again: it only makes its neighbourhood doubtful.
+
+The chance that a configuration works is the share that worked of the nearest ones that ran, each weighted by the
+inverse square of its distance. A search may hope that the neighbour of a failure works, since it will find out
+(`search.feasibility`); nobody tries a prediction before it is used.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+from autotune.performance.regression.features import FloatArray
+from autotune.records.measurement import Measured, Setting
+from objectives.base import FailureKind
+from spaces import Space
+from spaces.valid_set.valid_set import Indices
+
+# A lower chance to work is worth a word.
+_DOUBTED_BELOW = 0.75
+_NEAREST = 5
+# What is expected of a configuration without neighbours, and how much that counts beside the nearest neighbour.
+_EXPECTED, _TRUST = 0.9, 0.25
+# Encoded values go from 0 to 1: what is nearer than this is the same configuration.
+_SAME = 1e-6
+_OTHER = "failed"
+_KINDS = frozenset(kind.value for kind in FailureKind)
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Validity:
+    """What was measured of which configurations of a space work.
+
+    `failed` are value indexes (f, p) of those that failed in the setting itself; `compared` (f, p) are the parameters
+    in which a configuration must be equal to have the same effect; `kinds` counts how they failed. `proven` (w, p) gave
+    a value in the setting. `evidence` is what ran in the setting, and what ran elsewhere.
+    """
+
+    space: Space
+    failed: Indices
+    compared: Mask
+    kinds: Counter[str]
+    proven: Indices
+    evidence: tuple["_Evidence", ...]
+
+    @classmethod
+    def of(cls, space: Space, setting: Setting, measured: Sequence[Measured]) -> Self:
+        """Learn from the measurements of the setting's program."""
+        every, fits = space.fitting([row.configuration for row in measured])
+        known = [row for row, fit in zip(measured, fits, strict=True) if fit]
+        rows = every[fits]
+        here = np.array([_is_there(row.setting, setting) for row in known], dtype=bool)
+        worked = np.array([not row.failed for row in known], dtype=bool)
+        failed = np.flatnonzero(here & ~worked)
+        names = [parameter.name for parameter in space.parameters]
+        compared = [[name not in known[number].idle for name in names] for number in failed]
+        return cls(
+            space=space,
+            failed=rows[failed],
+            compared=np.array(compared, dtype=bool).reshape(len(failed), len(names)),
+            kinds=Counter({rows[number].tobytes(): _kind(known[number]) for number in failed}.values()),
+            proven=rows[here & worked],
+            evidence=tuple(_Evidence.of(space, rows[part], worked[part]) for part in (here, ~here) if part.any()),
+        )
+
+    def fails(self, rows: Indices) -> Mask:
+        """Return which value indexes, (n, p), failed in the setting, or are equal in effect to one that did: (n,)."""
+        excluded = np.zeros(len(rows), dtype=bool)
+        groups: dict[bytes, list[int]] = defaultdict(list)
+        for number, compared in enumerate(self.compared):
+            groups[compared.tobytes()].append(number)
+        for members in groups.values():
+            compared = self.compared[members[0]]
+            keys = {row.tobytes() for row in np.ascontiguousarray(self.failed[members][:, compared])}
+            excluded |= np.array([row.tobytes() in keys for row in np.ascontiguousarray(rows[:, compared])], dtype=bool)
+        return excluded
+
+    def chances(self, rows: Indices) -> FloatArray:
+        """Return how likely each of the value indexes, (n, p), is to give a valid result: (n,).
+
+        What ran in the setting and what ran elsewhere may each give rise to doubt, unless it worked in the setting.
+        """
+        encoded = self.space.encode_indices(rows)
+        chances = np.min([np.ones(len(rows)), *(part.chances(encoded) for part in self.evidence)], axis=0)
+        proven = {row.tobytes() for row in np.ascontiguousarray(self.proven)}
+        works = np.array([row.tobytes() in proven for row in np.ascontiguousarray(rows)], dtype=bool)
+        return np.where(works, 1.0, chances)
+
+    def doubts(self, rows: Indices) -> tuple[str, ...]:
+        """Return a sentence on each of the proposed value indexes, (n, p), that may well fail, or be wrong."""
+        return tuple(
+            f"proposal {number}: configurations near it failed or gave wrong results; the chance that it works is "
+            f"{chance:.0%}"
+            for number, chance in enumerate(self.chances(rows).tolist(), start=1)
+            if chance < _DOUBTED_BELOW
+        )
+
+    @property
+    def remark(self) -> str:
+        """Say how many configurations are left out, and why; empty if none is."""
+        count = self.kinds.total()
+        if not count:
+            return ""
+        kinds = ", ".join(f"{number} {kind}" for kind, number in self.kinds.most_common())
+        configurations = "configuration" if count == 1 else "configurations"
+        return f"never proposed: {count} {configurations} that failed or gave wrong results here ({kinds})"
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """Configurations that ran, encoded, (n, d), each once, and the share of settings in which they worked, (n,)."""
+
+    tree: cKDTree
+    worked: FloatArray
+
+    @classmethod
+    def of(cls, space: Space, rows: Indices, worked: Mask) -> Self:
+        """Return the evidence of value indexes, (m, p), of which some `worked`, (m,)."""
+        tried, places = np.unique(rows, axis=0, return_inverse=True)
+        shares = np.bincount(places.ravel(), worked) / np.bincount(places.ravel())
+        return cls(cKDTree(space.encode_indices(tried)), shares)
+
+    def chances(self, encoded: FloatArray) -> FloatArray:
+        """Return how likely encoded configurations, (n, d), are to work, (n,)."""
+        if len(encoded) == 0 or self.worked.min() == 1.0:
+            return np.ones(len(encoded))
+        nearest = range(1, 1 + min(_NEAREST, len(self.worked)))
+        distances, neighbours = self.tree.query(encoded, k=nearest)
+        distances = np.maximum(distances, _SAME)
+        weights = (distances[:, :1] / distances) ** 2
+        worked = (weights * self.worked[neighbours]).sum(axis=1)
+        chances: FloatArray = (_TRUST * _EXPECTED + worked) / (_TRUST + weights.sum(axis=1))
+        return chances
+
+
+def _is_there(measured: Setting, setting: Setting) -> bool:
+    """Whether two settings are one, with the same program and input as far as these are known; by whatever metric."""
+    there = (measured.program, measured.place, measured.workload)
+    identities = {measured.identity, setting.identity} - {""}
+    return there == (setting.program, setting.place, setting.workload) and len(identities) <= 1
+
+
+def _kind(measured: Measured) -> str:
+    kind = measured.failure.partition(":")[0]
+    return kind if kind in _KINDS else _OTHER
