@@ -15,8 +15,9 @@ from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics import signed_rank
+from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
-from autotune.statistics.verdict import Interval, ratio_interval
+from autotune.statistics.verdict import ratio_interval
 from autotune.storage.readable import ABLATION
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
@@ -66,7 +67,8 @@ class _Comparison:
         for option in options:
             self._add(sides, Side(f"default with {option}", self._alone(option)))
             self._add(sides, Side(f"winner without {option}", self._without([option])))
-        table = self._rounds(Series.ablate(self.winner.number), tuple(sides)).until(rounds)
+        subject = f"what each option of trial {self.winner.number} is worth"
+        table = self._rounds(Series.ablate(self.winner.number), tuple(sides), subject).until(rounds)
         values = table.values(0).values()
         return Ablation(
             self.winner.number,
@@ -92,7 +94,8 @@ class _Comparison:
         sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
         self._add(sides, Side("simplified", configuration))
         series = Series.simplify(self.winner.number, text_digest(",".join(dropped)))
-        table = self._rounds(series, tuple(sides)).until(result.rounds)
+        subject = f"trial {self.winner.number} without {', '.join(dropped)}"
+        table = self._rounds(series, tuple(sides), subject).until(result.rounds)
         side = self._place(table, configuration)
         return replace(
             result,
@@ -138,9 +141,9 @@ class _Comparison:
         twin = self._same(configuration)
         return table.place(twin.configuration if twin else configuration)
 
-    def _rounds(self, series: Series, sides: tuple[Side, ...]) -> Blocks:
+    def _rounds(self, series: Series, sides: tuple[Side, ...], subject: str) -> Blocks:
         seed, phase = self.study.sampler.seed, series.kind.label
-        return Blocks(self.store, self.manager, self.standings, series, sides, seed, phase)
+        return Blocks(self.store, self.manager, self.standings, series, sides, seed, phase, subject)
 
     def _add(self, sides: list[Side], side: Side) -> None:
         known = any(dict(other.configuration) == dict(side.configuration) for other in sides)

@@ -6,9 +6,11 @@ Experimenters, 2005, chapter 4). Every run is stored when it ends, so that inter
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from math import exp, log
 from statistics import median
 
 import numpy as np
@@ -23,6 +25,7 @@ from autotune.formatting import quantity
 from autotune.records.outcome import Outcome
 from autotune.records.series import RunId, Series
 from autotune.records.study import Purpose, Run, TrialRecord
+from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer
@@ -95,7 +98,7 @@ class BlockTable:
 
 @dataclass(frozen=True)
 class Blocks:
-    """A series of rounds of a study.
+    """A series of rounds of a study; `subject` says what they are about.
 
     Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
     """
@@ -107,6 +110,7 @@ class Blocks:
     sides: tuple[Side, ...]
     seed: int
     phase: str
+    subject: str
     other_workload: bool = False
 
     def table(self) -> BlockTable:
@@ -139,7 +143,7 @@ class Blocks:
                 if todo:
                     self.manager.check(idle=True)
                 return table
-            for task, outcome in self._wait(lambda: self._status(in_flight.values(), count)):
+            for task, outcome in self._wait(partial(self._status, in_flight.values(), count, table)):
                 slot, ended = in_flight.pop(task.key)
                 run = self.manager.ended(ended, continued(None, outcome, task.segment) if task.segment else outcome)
                 if run.outcome.retryable:
@@ -221,7 +225,9 @@ class Blocks:
             parts.append(f"{side.label} {said}")
         return ", ".join(parts)
 
-    def _status(self, in_flight: Iterable[tuple[tuple[int, int], RunInFlight]], count: int) -> Status:
+    def _status(
+        self, in_flight: Iterable[tuple[tuple[int, int], RunInFlight]], count: int, table: BlockTable
+    ) -> Status:
         runs = sorted((number, side, run.started) for (number, side), run in in_flight)
         now = datetime.now(UTC)
         running = tuple(
@@ -233,7 +239,19 @@ class Blocks:
             )
             for _, side, started in runs
         )
-        return Status(self.standings, budget=count, finished=runs[0][0], running=running, phase=self.phase)
+        subject = ", ".join([self.subject, *self._ratios(table)])
+        return Status(
+            self.standings, budget=count, finished=runs[0][0], running=running, phase=self.phase, subject=subject
+        )
+
+    def _ratios(self, table: BlockTable) -> Iterator[str]:
+        """Say how the trials compare with the first side, the default, by the rounds so far."""
+        metric = self.standings.metric
+        for index, side in enumerate(self.sides[1:], start=1):
+            pairs = table.pairs(0, index) if side.trial is not None else []
+            if pairs:
+                ratio = exp(median(metric.cost(log(first / second)) for first, second in pairs))
+                yield f"{side.label} {SpeedUp(ratio).words(metric)} by {len(pairs)} round{'s' * (len(pairs) > 1)}"
 
 
 def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:

@@ -62,7 +62,8 @@ def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict
     differences = len(changes(winner.configuration, competition.default.configuration))
     verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
     sides = (Side.of(competition.default, "default"), Side.of(winner, f"trial {winner.number}"))
-    rounds = Blocks(store, manager, standings, Series.verdict(winner.number), sides, seed, "confirming")
+    series, subject = Series.verdict(winner.number), f"trial {winner.number} against the default"
+    rounds = Blocks(store, manager, standings, series, sides, seed, "confirming", subject)
     return compared(verdict, rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
 
 
@@ -108,7 +109,8 @@ def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competitio
         *(Side.of(trial, f"trial {trial.number}") for trial in competition.candidates),
     )
     series = Series.select([trial.number for trial in competition.candidates])
-    rounds = Blocks(store, manager, competition.standings, series, sides, study.sampler.seed, "choosing")
+    subject = f"choosing among trials {', '.join(str(trial.number) for trial in competition.candidates)}"
+    rounds = Blocks(store, manager, competition.standings, series, sides, study.sampler.seed, "choosing", subject)
     table = rounds.until(study.verdict.rounds)
     samples = [
         MeasuredRun(index, number, competition.standings.to_log(value))

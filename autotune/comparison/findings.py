@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autotune.records.stored import Stored
+from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
-from autotune.statistics.verdict import Interval, Verdict
+from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import ABLATION, VERDICT, WORKLOADS, ReadableStudy
 from objectives.base import Metric
 from spaces import Configuration

@@ -69,6 +69,7 @@ class _Comparison:
             sides,
             self.study.sampler.seed,
             f"workload {workload.name}",
+            f"trial {winner.number} against the default on workload {workload.name}",
             other_workload=True,
         )
         verdict = compared(

@@ -105,7 +105,10 @@ def scale(  # noqa: PLR0913  by keyword
     sides = tuple(Side(f"{number}", configuration) for number, configuration in enumerate(configurations))
     series = Series.scaling(text_digest(repr(sorted(base.items()))))
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
-    table = Blocks(store, manager, standings, series, sides, study.sampler.seed, series.kind.label).until(rounds)
+    subject = f"scaling {shown(base)}"
+    table = Blocks(store, manager, standings, series, sides, study.sampler.seed, series.kind.label, subject).until(
+        rounds
+    )
     for index, side in enumerate(sides):
         for failure in table.failures(index)[:1]:
             manager.display.line(f"not in the tables, {shown(side.configuration)}: {failure}")

@@ -32,7 +32,8 @@ class Running:
 class Status:
     """A study at one moment. An `open_ended` study may stop before its budget, at an unknown time.
 
-    `running` are those in flight that are shown, `more` is the number of the others.
+    `running` are those in flight that are shown, `more` is the number of the others. `subject` says what is worked on
+    where that is not the search for the best trial.
     """
 
     standings: Standings
@@ -43,6 +44,7 @@ class Status:
     phase: str = "tuning"
     open_ended: bool = False
     more: int = 0
+    subject: str = ""
 
 
 class Display(Protocol):
@@ -122,7 +124,7 @@ def panel(status: Status) -> Group:
     )
     left = f"about {_duration(status.left_s)} left" if status.left_s is not None else ""
     head.add_row(status.phase, bar, done, left)
-    lines: list[Text] = [Text(best_line(status), style="bold")]
+    lines: list[Text] = [Text(status.subject or best_line(status), style="bold")]
     if status.standings.counts:
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.standings.counts).most_common())
         lines.append(Text(f"no value: {kinds}", style="yellow"))
@@ -138,10 +140,10 @@ def best_line(status: Status) -> str:
     best = standings.incumbent
     if best is None:
         return "no measurement yet"
-    gain = standings.gain(best)
+    speed_up = standings.speed_up(best)
     text = f"best: trial {best.number}, {quantity(standings.value(best), standings.metric)}"
-    if gain is not None:
-        text += f", {gain:.2f} times the default's speed"
+    if speed_up is not None and best is not standings.baseline:
+        text += f", {speed_up.words(standings.metric)}"
     return f"{text} (runs differ by {standings.noise:.0%})  {shown(best.configuration)}"
 
 

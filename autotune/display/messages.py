@@ -23,8 +23,7 @@ class Messages:
         if outcome.complete and self.standings.default is trial:
             text += " (the default configuration)"
         elif trial.complete:
-            gain = self.standings.gain(trial)
-            text += f", {gain:.2f}x" if gain is not None else ""
+            text += self._times(trial)
         if len(trial.runs) == 1:
             text += f"  {shown(trial.configuration)}"
         return text if outcome.failure is None else _with_folder(text, trial)
@@ -46,8 +45,11 @@ class Messages:
         standings = self.standings
         runs = len(trial.measured(standings.metric.name))
         value = quantity(standings.value(trial), standings.metric)
-        gain = standings.gain(trial)
-        return value + (f", {standings.statistic} of {runs}" if runs > 1 else "") + (f", {gain:.2f}x" if gain else "")
+        return value + (f", {standings.statistic} of {runs}" if runs > 1 else "") + self._times(trial)
+
+    def _times(self, trial: TrialRecord) -> str:
+        speed_up = self.standings.speed_up(trial)
+        return "" if speed_up is None else f", {speed_up.text()}"
 
 
 def why_nothing_worked(ended: list[TrialRecord]) -> str:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from autotune.formatting import shown
 from autotune.records.measurement import Measured, Setting
 from autotune.records.stored import Stored
+from autotune.statistics.ratio_words import times
 from autotune.statistics.standings import Standings
 from autotune.storage.readable import WARM_START, ReadableStudy
+from objectives.base import Metric
 from spaces import Configuration, Space
 
 if TYPE_CHECKING:
@@ -42,14 +44,15 @@ class WarmStart(Stored):
         if not self.proposals or self.speed_up is None:
             return f"none: {self.why}"
         value, low, high = self.speed_up
-        text = f"{value:.2f} times the default's speed was predicted ({low:.2f} to {high:.2f})"
+        text = f"{times(value, standings.metric)} the default was predicted ({low:.2f} to {high:.2f})"
         tried = [trial for trial in standings.trials.values() if trial.configuration in self.proposals]
-        gains = [gain for trial in tried if (gain := standings.gain(trial)) is not None]
-        if not gains:
+        measured = {trial.number: gain for trial in tried if (gain := standings.speed_up(trial)) is not None}
+        if not measured:
             return f"{text}; none of the predicted configurations was measured"
-        first = next((standings.gain(trial) for trial in tried if trial.configuration == self.proposals[0]), None)
-        reached = f"the first measured {first:.2f}" if first is not None else "the first gave no value"
-        return f"{text}; {reached}, the best of {len(gains)} {max(gains):.2f}"
+        first = next((measured.get(trial.number) for trial in tried if trial.configuration == self.proposals[0]), None)
+        reached = f"the first {first.text()}" if first is not None else "the first gave no value"
+        best = max(measured.values(), key=lambda gain: gain.ratio)
+        return f"{text}; {reached}, the best of {len(measured)} {best.text()}"
 
 
 def stored_warm_start(store: ReadableStudy) -> WarmStart | None:
@@ -69,7 +72,7 @@ def warm_start(
     if start is None:
         start = WarmStart(why="the study had trials before") if store.trials() else _predicted(space, setting, known)
         store.set_attribute(WARM_START, start.to_dict())
-        for line in _lines(start):
+        for line in _lines(start, setting.metric):
             display.line(line)
     return start
 
@@ -97,16 +100,16 @@ def _predicted(space: Space, setting: Setting, known: Sequence[Measured]) -> War
 def _judged(prediction: "Prediction") -> WarmStart:
     first = prediction.proposals[0].speed_up if prediction.proposals else None
     if first is None or not prediction.promising:
-        expected = [f"{first} times its speed is expected"] if first is not None else []
+        expected = [f"{first} times as good is expected"] if first is not None else []
         why = "; ".join([*expected, *prediction.doubts[:1]]) or "too little was measured"
         return WarmStart(why=f"no prediction beats the default by more than its uncertainty: {why}")
     proposals = tuple(proposal.configuration for proposal in prediction.proposals)
     return WarmStart(proposals, (first.value, first.low, first.high))
 
 
-def _lines(start: WarmStart) -> list[str]:
+def _lines(start: WarmStart, metric: Metric) -> list[str]:
     if start.speed_up is None:
         return [f"warm start: {start.why}"]
     value, low, high = start.speed_up
-    text = f"warm start: {value:.2f} times the default's speed is predicted ({low:.2f} to {high:.2f}); tried first:"
+    text = f"warm start: {times(value, metric)} the default is predicted ({low:.2f} to {high:.2f}); tried first:"
     return [text, *(f"  {shown(configuration)}" for configuration in start.proposals)]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from autotune.comparison.findings import Ablation
 from autotune.formatting import quantity, written
-from autotune.statistics.verdict import Interval
+from autotune.statistics.ratio_words import Interval
 from objectives.base import Metric
 
 WIDTH = 32

@@ -27,18 +27,13 @@ def better(metric: Metric) -> str:
     return "more is better" if metric.direction == "maximize" else "less is better"
 
 
-def times(gain: float, metric: Metric) -> str:
-    """Say a gain over the default configuration."""
-    return f"{gain:.2f} times as {'good' if metric.is_quality else 'fast'} as the default"
-
-
 def said(trial: TrialRecord, standings: Standings, note: str = "") -> str:
     """Return what a trial says when it is pointed at: a line with its value, a line with its configuration."""
     if not note:
         note = quantity(standings.value(trial), standings.metric)
-        gain = standings.gain(trial)
-        if gain is not None:
-            note += f", {times(gain, standings.metric)}"
+        speed_up = standings.speed_up(trial)
+        if speed_up is not None and trial is not standings.baseline:
+            note += f", {speed_up.words(standings.metric)}"
     return f"trial {trial.number}: {note}\n{shown(trial.configuration)}"
 
 

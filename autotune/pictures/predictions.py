@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from autotune.formatting import quantity, shown
 from autotune.pictures.chart import Axis, Cell, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.labels import axis_of, better, is_wide, listed
+from autotune.statistics.ratio_words import ratio_title
 from spaces import Configuration
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def started_with(summary: "Summary") -> Chart | None:
         return None
     by_configuration = {tuple(sorted(trial.configuration.items())): trial for trial in summary.trials}
     tried = [by_configuration.get(tuple(sorted(proposal.items()))) for proposal in warm.proposals]
-    gains = [standings.gain(trial) if trial is not None else None for trial in tried]
+    known = [standings.speed_up(trial) if trial is not None else None for trial in tried]
+    gains = [None if speed_up is None else speed_up.ratio for speed_up in known]
     value, low, high = warm.speed_up
     first = f"predicted: {value:.3g} ({low:.3g} to {high:.3g})\n{shown(warm.proposals[0])}"
     marks: list[Mark] = [
@@ -117,7 +119,9 @@ def started_with(summary: "Summary") -> Chart | None:
         x = tuple(gain for _, gain in there)
         marks.insert(1, Points(Role.MEASURED, "measured", x, tuple(index for index, _ in there), hover))
     ticks = tuple((float(index), str(index + 1)) for index in range(len(gains)))
-    x_axis = Axis("speed-up over the default", log=is_wide([low, high, *(gain for _, gain in there)]))
+    x_axis = Axis(
+        f"{ratio_title(standings.metric)} over the default", log=is_wide([low, high, *(gain for _, gain in there)])
+    )
     panel = Panel(x_axis, Axis("proposal", ticks=ticks, reverse=True), tuple(marks))
     cells = tuple(
         (
@@ -128,7 +132,7 @@ def started_with(summary: "Summary") -> Chart | None:
         )
         for index, gain in enumerate(gains)
     )
-    columns = ("proposal", "predicted speed-up", "from", "to", "measured", "configuration")
+    columns = ("proposal", f"predicted {ratio_title(standings.metric)}", "from", "to", "measured", "configuration")
     text = f"What other studies predicted when this one began: {warm.sentence(standings)}."
     return Chart("predicted", "Predicted and measured", text, (panel,), Table(columns, cells))
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from autotune.formatting import quantity, shown
 from autotune.pictures.chart import Axis, Band, Chart, Line, Mark, Panel, Points, Role, Table
 from autotune.pictures.downsampling import thinned, told
-from autotune.pictures.labels import axis_of, better, counted, said, times
+from autotune.pictures.labels import axis_of, better, counted, said
 from autotune.records.study import State, TrialRecord
+from autotune.statistics.ratio_words import ratio_title
 from autotune.statistics.standings import Standings
 from objectives.base import FailureKind
 
@@ -165,23 +166,23 @@ def _description(trials: Sequence[TrialRecord], best: Sequence[TrialRecord], sum
     text = f"The best {metric.name} so far ({better(metric)}) over {counted(len(trials), 'trial')}"
     baseline, last = standings.baseline, best[-1]
     value = quantity(standings.value(last), metric)
-    gain = standings.gain(last)
-    if baseline is None or gain is None:
+    speed_up = standings.speed_up(last)
+    if baseline is None or speed_up is None:
         return f"{text}: {value} at trial {last.number}; the default gave no value.{after}"
     start = quantity(standings.value(baseline), metric)
     if last.number == baseline.number:
         return f"{text}: none was better than the default's {start}.{after}"
-    runs = "by the runs of tuning, of which the best looks better than it is"
-    until = f"from {start} (the default) to {value} at trial {last.number}"
-    return f"{text}: {until}, {times(gain, metric)} {runs}.{after}"
+    until = f"from {start} (the default) to {value} at trial {last.number} by the runs of tuning"
+    doubt = "" if speed_up.confirmed else ", of which the best looks better than it is"
+    return f"{text}: {until}; it {'is ' * speed_up.confirmed}{speed_up.words(metric)}{doubt}.{after}"
 
 
 def _table(best: Sequence[TrialRecord], standings: Standings) -> Table:
     metric = standings.metric
     rows = []
     for trial in best:
-        gain = standings.gain(trial)
+        speed_up = standings.speed_up(trial)
         figures = (trial.number, float(f"{standings.value(trial):.6g}"), len(trial.runs))
-        rows.append((*figures, None if gain is None else float(f"{gain:.4g}"), shown(trial.configuration)))
+        rows.append((*figures, None if speed_up is None else speed_up.text(), shown(trial.configuration)))
     value = Axis(metric.name, metric.unit).text
-    return Table(("trial that was the best so far", value, "runs", "speed-up", "configuration"), tuple(rows))
+    return Table(("trial that was the best so far", value, "runs", ratio_title(metric), "configuration"), tuple(rows))

@@ -267,8 +267,3 @@ class TrialRecord:
     def measured(self, name: str) -> list[float]:
         """Return the metric's values from the complete runs that report it."""
         return [outcome.metrics[name] for outcome in self.outcomes if name in outcome.metrics]
-
-
-def speed_up(value: float, reference: float, metric: Metric) -> float:
-    """Return how many times better `value` is than `reference`: above 1 is better in either direction."""
-    return value / reference if metric.direction == "maximize" else reference / value

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from autotune.pictures.labels import counted, listed, times
+from autotune.pictures.labels import counted, listed
 from autotune.records.study import REPLAY_NOTICE, TrialRecord
 from autotune.results.pareto import second_metric
 from autotune.results.summary import Summary
@@ -51,8 +51,8 @@ def _verdict(summary: Summary) -> tuple[Kind, str]:
 
 def _unconfirmed(summary: Summary, best: TrialRecord) -> str:
     standings = summary.standings
-    gain = standings.gain(best)
-    looks = f"looks {times(gain, standings.metric)}" if gain is not None else "is the best so far"
+    speed_up = standings.speed_up(best)
+    looks = speed_up.words(standings.metric) if speed_up and not speed_up.confirmed else "is the best so far"
     return (
         f"No verdict yet: trial {best.number} {looks}, but only by the runs of tuning, of which the best looks better "
         "than it is. The same `autotune study` command goes on, and compares it in fresh runs."

@@ -12,7 +12,7 @@ from autotune.records.study import State, TrialRecord
 from autotune.report.section import Figures, Part, Section, Words
 from autotune.results.pareto import second_metric
 from autotune.results.summary import Summary
-from autotune.statistics.verdict import Interval
+from autotune.statistics.ratio_words import Interval, ratio_title
 from objectives.base import Metric
 
 _MESSAGES = 4
@@ -28,7 +28,8 @@ def figures(summary: Summary, runs: int) -> tuple[tuple[str, str], ...]:
     verdict = summary.present_verdict
     if verdict is not None and verdict.known and summary.front is None:
         middle, low, high = verdict.interval(metric)
-        rows.append(("speed-up", f"{middle:.3f} ({verdict.confidence:.0%} interval {low:.3f} to {high:.3f})"))
+        interval = f"{verdict.confidence:.0%} interval {low:.3f} to {high:.3f}"
+        rows.append((ratio_title(metric), f"{middle:.3f} ({interval})"))
     if best is not None and summary.front is None:
         rows.append((f"winner, {metric.name}" if verdict else f"best so far, {metric.name}", _value(best, summary)))
     if standings.baseline is not None:

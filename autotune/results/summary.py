@@ -21,6 +21,7 @@ from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State,
 from autotune.results.cost import CostAccount, cost_account
 from autotune.results.pareto import ParetoPoint, pareto_front, second_metric
 from autotune.scheduling.stopping import StoppingForecast, stored_stopping_forecast
+from autotune.statistics.speed_up import SpeedUp
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import ReadableStudy
@@ -37,7 +38,6 @@ class Summary:
     definition: Definition
     standings: Standings
     ledger: CostAccount = field(default_factory=CostAccount)
-    verdict: Verdict | None = None
     ablation: Ablation | None = None
     all_carried: tuple[WorkloadComparison, ...] = ()
     last_outlook: StoppingForecast | None = None
@@ -65,6 +65,11 @@ class Summary:
         return list(self.standings.trials.values())
 
     @property
+    def verdict(self) -> Verdict | None:
+        """The verdict that was stored, on whatever winner."""
+        return self.standings.verdict
+
+    @property
     def present_verdict(self) -> Verdict | None:
         """The verdict, unless a better trial was found since."""
         return self.verdict if self.verdict is not None and is_about(self.verdict, self.standings) else None
@@ -78,6 +83,11 @@ class Summary:
         return (
             self.standings.baseline if verdict.slower(self.standings.metric) else self.standings.trials[verdict.winner]
         )
+
+    @property
+    def speed_up(self) -> SpeedUp | None:
+        """The speed-up of the best trial; None without a default to compare it with."""
+        return None if self.best is None else self.standings.speed_up(self.best)
 
     @property
     def simplified(self) -> Ablation | None:
@@ -153,7 +163,7 @@ class Summary:
         if any(len(trial.runs) > 1 for trial in self.trials):
             lines.append(f"noise: runs of the same configuration differ by {standings.noise:.1%}{self._drift()}")
         sentence = self.verdict_sentence()
-        lines.append(f"verdict: {sentence or 'not confirmed yet; the same `autotune study` command does that'}")
+        lines.append(f"verdict: {sentence or self._unconfirmed()}")
         verdict = self.present_verdict
         doubt = verdict.doubt(metric) if verdict else None
         if doubt:
@@ -165,6 +175,11 @@ class Summary:
             dropped = ", ".join(self.simplified.dropped)
             lines.append(f"simplified: {shown(self.simplified.simplified or {})}  (as good without {dropped})")
         return "\n".join(lines)
+
+    def _unconfirmed(self) -> str:
+        speed_up = self.speed_up
+        looks = f"; it {speed_up.words(self.standings.metric)}" if speed_up and not speed_up.confirmed else ""
+        return f"not confirmed yet{looks}; the same `autotune study` command confirms it"
 
     def _front_text(self, points: list[ParetoPoint]) -> str:
         first, second = self.standings.metric, second_metric(self.definition)
@@ -222,6 +237,7 @@ class Summary:
             "facts": self.definition.facts,
             "best": self._trial(self.best),
             "default": self._trial(self.standings.baseline),
+            "speed_up": self.speed_up.to_dict() if self.speed_up is not None else None,
             "verdict": _described(self.present_verdict, metric),
             "workloads": {comparison.workload: _carried(comparison, metric) for comparison in self.carried},
             "simplified": dict(simplified) if simplified is not None else None,
@@ -288,8 +304,7 @@ def summarise(store: ReadableStudy) -> Summary:
     summary = Summary(
         store.name,
         definition,
-        Standings.of(store.trials(), definition.target, repeats.statistic),
-        verdict=stored_verdict(store),
+        Standings.of(store.trials(), definition.target, repeats.statistic, stored_verdict(store)),
         ablation=stored_ablation(store),
         all_carried=stored_workload_comparisons(store),
         last_outlook=stored_stopping_forecast(store),

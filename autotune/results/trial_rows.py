@@ -15,7 +15,9 @@ def trial_row(trial: TrialRecord, standings: Standings, definition: Definition) 
     last = trial.runs[-1] if trial.runs else None
     if last is not None and last.steps is not None:
         row |= {"steps": last.steps, "at_steps": last.outcome.metrics.get(definition.target.name)}
-    row["speed_up"] = standings.gain(trial)
+    speed_up = standings.speed_up(trial)
+    row["speed_up"] = speed_up.ratio if speed_up else None
+    row["confirmed"] = bool(speed_up and speed_up.confirmed)
     for metric in definition.metrics:
         values = trial.measured(metric.name)
         row[metric.name] = median(values) if values else None

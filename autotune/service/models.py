@@ -20,7 +20,7 @@ _BRIEF: dict[str, Any] = {
     "message": "",
     "objective": "qe",
     "ask_tell": False,
-    "metric": {"name": "wall_s", "unit": "s", "direction": "minimize"},
+    "metric": {"name": "wall_s", "unit": "s", "direction": "minimize", "quality": False},
     "trials": 24,
     "budget": 50,
     "failures": {"capped": 7},
@@ -39,11 +39,12 @@ class _Asked(BaseModel):
 
 
 class MetricModel(BaseModel):
-    """What is optimised."""
+    """What is optimised. A `quality` says how good a result is, not how fast it came."""
 
     name: str
     unit: str
     direction: Literal["minimize", "maximize"]
+    quality: bool
 
 
 class CatalogueEntry(BaseModel):
@@ -81,7 +82,10 @@ class NewStudy(_Asked):
 
 
 class StudyBrief(BaseModel):
-    """How a study stands, in short. `speed_up` is that of the best trial, `interval` that of the verdict on it."""
+    """How a study stands, in short.
+
+    `speed_up` is that of the best trial: the verdict's, with its `interval`. Without an interval it only looks so.
+    """
 
     model_config = ConfigDict(json_schema_extra={"examples": [_BRIEF]})
 
@@ -159,7 +163,10 @@ class StudyDetail(StudyBrief):
 
 
 class TrialRow(BaseModel):
-    """A trial: `value` of a complete one, `bound` of one that was stopped since it had lost."""
+    """A trial: `value` of a complete one, `bound` of one that was stopped since it had lost.
+
+    A `speed_up` that is not `confirmed` by a verdict only looks so.
+    """
 
     trial: int
     state: str
@@ -167,6 +174,7 @@ class TrialRow(BaseModel):
     value: float | None
     bound: float | None
     speed_up: float | None
+    confirmed: bool
     core_s: float
     configuration: Values
     message: str

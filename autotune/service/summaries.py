@@ -15,10 +15,10 @@ from autotune.results.trial_rows import state_of, trial_row
 from autotune.scheduling.stored_brackets import stored_brackets
 from autotune.service.models import MetricModel, Trial, TrialRow
 from autotune.service.redact import scrubbed, without_paths
-from autotune.statistics.standings import Standings
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection
+from objectives.base import Metric
 
 _KEPT = 64
 # A summary that took longer than `_LONG_S` serves for a while, though there is news: many clients may ask at once,
@@ -147,18 +147,17 @@ class StudySummaries:
 def brief_of(summary: Summary) -> dict[str, Any]:
     """Return what storage knows of a study in short, without its state."""
     definition, standings = summary.definition, summary.standings
-    best, baseline, verdict = summary.best, standings.baseline, summary.present_verdict
-    interval = verdict.interval(standings.metric) if verdict is not None and verdict.known else None
+    best, baseline, speed_up = summary.best, standings.baseline, summary.speed_up
     return {
         "objective": definition.objective,
-        "metric": metric_model(standings),
+        "metric": metric_model(standings.metric),
         "trials": summary.finished,
         "budget": BudgetSection(**definition.study.get("budget", {})).most,
         "failures": dict(standings.counts),
         "baseline": None if baseline is None else standings.value(baseline),
         "best": standings.value(best) if best is not None and best.complete else None,
-        "speed_up": None if best is None else standings.gain(best),
-        "interval": None if interval is None else interval[1:],
+        "speed_up": None if speed_up is None else speed_up.ratio,
+        "interval": None if speed_up is None else speed_up.interval,
         "verdict": scrubbed(summary.verdict_sentence()),
         "machine": scrubbed(str(definition.machine.get("host", ""))),
         "replay": definition.replay,
@@ -179,10 +178,9 @@ def detail_of(summary: Summary) -> dict[str, Any]:
     }
 
 
-def metric_model(standings: Standings) -> MetricModel:
+def metric_model(metric: Metric) -> MetricModel:
     """Return what is optimised."""
-    metric = standings.metric
-    return MetricModel(name=metric.name, unit=metric.unit, direction=metric.direction)
+    return MetricModel(name=metric.name, unit=metric.unit, direction=metric.direction, quality=metric.is_quality)
 
 
 def trial_model(summary: Summary, trial: Any) -> Trial | None:  # noqa: ANN401  a record or none
@@ -205,7 +203,7 @@ def rows_of(summary: Summary, after: int, limit: int) -> tuple[list[TrialRow], i
         row: Mapping[str, Any] = trial_row(trial, summary.standings, summary.definition)
         rows.append(
             TrialRow(
-                **{key: row[key] for key in ("trial", "runs", "value", "bound", "speed_up", "core_s")},
+                **{key: row[key] for key in ("trial", "runs", "value", "bound", "speed_up", "confirmed", "core_s")},
                 state=state_of(trial),
                 configuration=scrubbed(dict(trial.configuration)),
                 message=without_paths(trial.message),

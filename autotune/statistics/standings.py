@@ -7,9 +7,11 @@ from math import exp, expm1, log, sqrt
 from typing import TypeVar
 
 from autotune.records.outcome import Outcome
-from autotune.records.study import State, TrialRecord, speed_up
+from autotune.records.study import State, TrialRecord
 from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, center
 from autotune.statistics.samples import Samples
+from autotune.statistics.speed_up import OF_THE_DEFAULT, SpeedUp
+from autotune.statistics.verdict import Verdict
 from objectives.base import Metric
 
 _Entry = TypeVar("_Entry", int, float, tuple[float, int])
@@ -21,10 +23,17 @@ _LEAST_COMPLETE = 2
 class Standings:
     """A view of the trials as they are now. Each trial is evaluated once, when it changes."""
 
-    def __init__(self, trials: Mapping[int, TrialRecord], metric: Metric, statistic: Statistic = "median") -> None:
-        """Take stock of trials, by number."""
+    def __init__(
+        self,
+        trials: Mapping[int, TrialRecord],
+        metric: Metric,
+        statistic: Statistic = "median",
+        verdict: Verdict | None = None,
+    ) -> None:
+        """Take stock of trials, by number; there may be a verdict on one of them."""
         self.metric = metric
         self.statistic = statistic
+        self.verdict = verdict
         self._trials: dict[int, TrialRecord] = {}
         self._first: int | None = None
         self._samples = Samples(statistic)
@@ -42,9 +51,15 @@ class Standings:
             self.update(trial)
 
     @classmethod
-    def of(cls, trials: Iterable[TrialRecord], metric: Metric, statistic: Statistic = "median") -> "Standings":
+    def of(
+        cls,
+        trials: Iterable[TrialRecord],
+        metric: Metric,
+        statistic: Statistic = "median",
+        verdict: Verdict | None = None,
+    ) -> "Standings":
         """Take stock of trials."""
-        return cls({trial.number: trial for trial in trials}, metric, statistic)
+        return cls({trial.number: trial for trial in trials}, metric, statistic, verdict)
 
     def update(self, trial: TrialRecord) -> None:
         """Take note of a trial that is new or has changed."""
@@ -153,11 +168,27 @@ class Standings:
         return self.from_log(center(values, self.statistic))
 
     def gain(self, trial: TrialRecord) -> float | None:
-        """Return how many times better a complete trial is than the baseline; None without either."""
+        """Estimate how many times better a complete trial is than the baseline; None without either.
+
+        Where the machine drifts, runs are compared with those of the baseline near in time.
+        """
         reference = self.baseline
         if reference is None or not trial.complete:
             return None
-        return speed_up(self.value(trial), self.value(reference), self.metric)
+        return exp(-self.effects.contrast(trial.number, reference.number).difference)
+
+    def speed_up(self, trial: TrialRecord) -> SpeedUp | None:
+        """Return how many times better a complete trial is than the baseline; None without either.
+
+        That is what the verdict on it says; before there is one, what the runs of tuning make it look like.
+        """
+        gain, verdict = self.gain(trial), self.verdict
+        if gain is None or trial is self.baseline:
+            return None if gain is None else OF_THE_DEFAULT
+        if verdict is not None and verdict.known and verdict.winner == trial.number:
+            ratio, low, high = verdict.interval(self.metric)
+            return SpeedUp(ratio, (low, high))
+        return SpeedUp(gain)
 
     @property
     def noise(self) -> float:

@@ -11,10 +11,8 @@ from math import ceil, exp, log, sqrt
 
 from autotune.records.stored import Stored
 from autotune.statistics import signed_rank
+from autotune.statistics.ratio_words import Interval, ends, times
 from objectives.base import Metric
-
-Interval = tuple[float, float, float]
-"""A ratio, and the ends of its interval."""
 
 # More pairs of runs than this are not worth a more precise ratio.
 _TOO_MANY = 200
@@ -59,17 +57,16 @@ class Verdict(Stored):
         if not self.known:
             why = "; ".join(self.failures) or "too few pairs of runs"
             return f"The winner could not be compared with the default configuration: {why}"
-        speed_up, low, high = self.interval(metric)
+        speed_up = self.interval(metric)
         interval = (
-            f"{self.confidence:.0%} interval {low:.3f} to {high:.3f}, {len(self.pairs)} interleaved pairs of runs"
+            f"{self.confidence:.0%} interval {ends(speed_up, metric)}, {len(self.pairs)} interleaved pairs of runs"
         )
-        times = f"{speed_up:.3f} times as {'good' if metric.is_quality else 'fast'}"
-        by = f" by {metric.name}" if metric.is_quality else ""
+        ratio = times(speed_up[0], metric, ".3f")
         if self.significant(metric):
-            return f"{times} as the default configuration{by} ({interval})"
+            return f"{ratio} the default configuration ({interval})"
         worse = "Worse than" if metric.is_quality else "Slower than"
         judgement = worse if self.slower(metric) else "No significant gain over"
-        return f"{judgement} the default configuration, so keep that: {times}{by} ({interval})"
+        return f"{judgement} the default configuration, so keep that: {ratio} it ({interval})"
 
     def doubt(self, metric: Metric) -> str | None:
         """Say why the interval may mislead, or is wider than was asked for; None if neither."""

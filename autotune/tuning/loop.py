@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from enum import Enum
 
+from autotune.comparison.findings import stored_verdict
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.run_manager import RunManager, TakenError
 from autotune.coordination.runs import PlannedRun, RunInFlight
@@ -70,7 +71,7 @@ class TuningLoop:
             self._scheduler = SuccessiveHalvingScheduler(
                 study.stopping, self._metric, brackets_of(store, study, study.stopping)
             )
-        self._standings = Standings({}, self._metric, study.repeats.statistic)
+        self._standings = Standings({}, self._metric, study.repeats.statistic, stored_verdict(store))
         self._telling = Messages(self._standings)
         self._sameness = Equivalence(None)
         # What the sampler knows of the trials, and the trials with more to know.

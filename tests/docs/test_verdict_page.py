@@ -12,14 +12,17 @@ from autotune.performance.warm_start import WarmStart
 from autotune.results.cost import CostAccount
 from autotune.results.summary import Summary
 from autotune.scheduling.stopping import StoppingForecast
+from autotune.statistics.ratio_words import times
 from autotune.statistics.verdict import Verdict
 from tests.docs.page import Page
 
 SPEAKERS = (
     Verdict.sentence,
     Verdict.doubt,
+    times,
     Summary.verdict_sentence,
     Summary._best_text,
+    Summary._unconfirmed,
     Summary._front_text,
     Summary._drift,
     Summary._value,
@@ -55,6 +58,6 @@ def test_every_sentence_is_explained(function):
 
 
 def test_there_are_sentences_to_look_for():
-    assert "as the default configuration" in said(Verdict.sentence)
+    assert "the default configuration, so keep that:" in said(Verdict.sentence)
     assert "No configuration was better than the default." in said(Summary.verdict_sentence)
     assert sum(len(said(function)) for function in SPEAKERS) > 40

@@ -46,7 +46,9 @@ def best(
         write_script(script_of(store, summary, script, _site(site, summary, script)), target)
     elif as_json:
         found = summary.to_dict()
-        print_json(found["best"] | {key: found[key] for key in ("replay", "verdict", "simplified", "outlook")})
+        print_json(
+            found["best"] | {key: found[key] for key in ("replay", "speed_up", "verdict", "simplified", "outlook")}
+        )
     else:
         output().print(summary.best_text(), markup=False)
 

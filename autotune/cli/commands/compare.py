@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from autotune.comparison.findings import Ablation, OptionEffect
     from autotune.comparison.scaling import ScalingPoint
     from autotune.coordination.session_settings import SessionSettings
-    from autotune.statistics.verdict import Interval
+    from autotune.statistics.ratio_words import Interval
     from autotune.studyfile import StudyFile
 
 

@@ -23,7 +23,8 @@ from autotune.formatting import shown
 
 if TYPE_CHECKING:
     from autotune.performance.predict import Question, Target
-    from autotune.performance.regression.prediction import Interval, Prediction
+    from autotune.performance.regression.prediction import Interval, Prediction, Proposal
+    from objectives.base import Metric
 
 MachineOption = Annotated[
     str,
@@ -82,13 +83,15 @@ def predict(
 def _print(prediction: "Prediction", size: str) -> None:
     from rich.table import Table
 
+    from autotune.statistics.ratio_words import ratio_title
+
     metric = prediction.setting.metric
     for line in prediction.grounds:
         output().print(line, markup=False)
     for line in prediction.doubts:
         output().print(f"doubt: {line}", markup=False)
     value = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
-    table = Table("", "configuration", value.replace("[", r"\["), "speed-up")
+    table = Table("", "configuration", value.replace("[", r"\["), ratio_title(metric))
     for number, proposal in enumerate(prediction.proposals, start=1):
         cells = (_cell(proposal.value), _cell(proposal.speed_up))
         table.add_row(str(number), shown(proposal.configuration).replace("[", r"\["), *cells)
@@ -96,7 +99,7 @@ def _print(prediction: "Prediction", size: str) -> None:
     output().print(table)
     if prediction.reasons:
         reasons = ", ".join(f"{name} {factor:.2f}x" for name, factor in prediction.reasons)
-        output().print(f"what makes the first faster than the default, or slower: {reasons}", markup=False)
+        output().print(f"what makes the first better than the default, or worse: {reasons}", markup=False)
     if not prediction.proposals:
         output().print(f"nothing can be proposed for {prediction.setting.machine}", markup=False)
         return
@@ -109,6 +112,15 @@ def _print(prediction: "Prediction", size: str) -> None:
 
 def _cell(interval: "Interval | None") -> str:
     return "not known" if interval is None else str(interval)
+
+
+def _expected(proposal: "Proposal", metric: "Metric") -> str:
+    from autotune.statistics.ratio_words import times
+
+    gain = proposal.speed_up
+    if gain is None:
+        return "how it compares with the default configuration is not known"
+    return f"{times(gain.value, metric)} the default configuration ({gain.low:.3g} to {gain.high:.3g})"
 
 
 def _script(question: "Question", target_machine: "Target", prediction: "Prediction", form: str, scratch: Path) -> str:
@@ -127,9 +139,8 @@ def _script(question: "Question", target_machine: "Target", prediction: "Predict
     job = describe_job(
         question.plan.objective.job(first.configuration, Context(folder)), detect() if target_machine.here else None
     )
-    gain = first.speed_up or "an unknown number of"
     remarks = [
-        f"predicted for {target_machine.machine}, not measured: {gain} times the speed of the default configuration",
+        f"predicted for {target_machine.machine}, not measured: {_expected(first, prediction.setting.metric)}",
         "the time and the memory asked for are guesses; set them, the project and the queue",
     ]
     needs = Usage(elapsed_s=first.value.high if first.value and prediction.setting.metric.kind == "time" else 0.0)

@@ -30,7 +30,7 @@ def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) ->
     if as_json:
         print_json([summary.to_dict() for summary in summaries])
         return
-    table = Table("study", "trials", "failed", "best", "speed-up", "verdict")
+    table = Table("study", "trials", "failed", "best", "over the default", "verdict")
     for summary in summaries:
         table.add_row(*_list_row(summary))
     output().print(table)
@@ -129,13 +129,13 @@ def _list_row(summary: "Summary") -> list[str]:
     from autotune.records.study import State
 
     standings, best = summary.standings, summary.best
-    gain = standings.gain(best) if best else None
+    speed_up = summary.speed_up
     return [
         summary.name,
         str(summary.finished),
         str(sum(count for kind, count in standings.counts.items() if kind != State.CAPPED.value)),
         quantity(standings.value(best), standings.metric) if best else "",
-        f"{gain:.2f}x" if gain is not None else "",
+        speed_up.text() if speed_up is not None else "",
         ("replay: " if summary.definition.replay else "") + (summary.verdict_sentence() or ""),
     ]
 
@@ -144,13 +144,14 @@ def _trials_table(summary: "Summary") -> "Table":
     from rich.table import Table
 
     from autotune.results.trial_rows import state_of
+    from autotune.statistics.ratio_words import ratio_title
 
     standings = summary.standings
     metric = standings.metric
     value_title = f"{metric.name} [{metric.unit}]".replace("[", r"\[")
-    table = Table("trial", "state", "runs", value_title, "speed-up", "configuration")
+    table = Table("trial", "state", "runs", value_title, ratio_title(metric), "configuration")
     for trial in summary.trials:
-        gain = standings.gain(trial)
+        speed_up = standings.speed_up(trial)
         message, folder = trial.message, output_folder(trial.job) if trial.failure is not None else ""
         note = f"{shown(trial.configuration)}{': ' if message else ''}{message}{f' ({folder})' if folder else ''}"
         table.add_row(
@@ -158,7 +159,7 @@ def _trials_table(summary: "Summary") -> "Table":
             state_of(trial),
             _runs_of(trial),
             _value_of(trial, standings),
-            f"{gain:.2f}" if gain is not None else "",
+            speed_up.text() if speed_up is not None else "",
             note.replace("[", r"\["),
             style="bold green" if summary.best and trial.number == summary.best.number else "",
         )

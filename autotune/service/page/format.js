@@ -53,10 +53,21 @@ export function range(interval, digits = 3) {
   return interval ? `${fixed(interval[0], digits)} to ${fixed(interval[1], digits)}` : "";
 }
 
-/** "1.50× (1.41 to 1.60)" */
+/** "1.50× (1.41 to 1.60)" of a verdict; before there is one "looks 1.50×". */
 export function speedUp(value, interval) {
   if (value === null || value === undefined) return NO;
-  return interval ? `${factor(value)} (${range(interval)})` : factor(value);
+  if (!interval) return looks(value);
+  return interval[0] < interval[1] ? `${factor(value)} (${range(interval)})` : factor(value);
+}
+
+/** "looks 1.50×": what the runs of tuning say, without a verdict. */
+export function looks(value) {
+  return `looks ${factor(value)}`;
+}
+
+/** The title of ratios to the default. */
+export function ratioTitle(metric) {
+  return metric?.quality ? "Gain" : "Speed-up";
 }
 
 /** "1 trial", "3 trials" */

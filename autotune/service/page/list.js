@@ -7,7 +7,7 @@ import { badge, budgetBar } from "./parts.js";
 import { startDialog } from "./start.js";
 import { follow } from "./stream.js";
 
-const COLUMNS = ["Study", "State", "Trials", "Best", "Speed-up", "Verdict", "Failures"];
+const COLUMNS = ["Study", "State", "Trials", "Best", "Over the default", "Verdict", "Failures"];
 
 /** Show the list in `root` and follow it until closed. */
 export function openList(root) {

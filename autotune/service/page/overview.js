@@ -1,7 +1,7 @@
 // A study at a glance: the verdict, the figures, what runs now, the winner beside the default, failures, the ledger.
 
 import { h } from "./dom.js";
-import { counted, coreTime, duration, factor, number, plain, quantity, range } from "./format.js";
+import { counted, coreTime, duration, factor, looks, number, plain, quantity, range, ratioTitle } from "./format.js";
 import { facts, section, table } from "./parts.js";
 import { pictureBox } from "./plot.js";
 import { runningSection } from "./running.js";
@@ -89,15 +89,20 @@ function drawVerdict(study) {
       ["Best", big(quantity(study.best, metric))],
       ["Default", big(quantity(study.baseline, metric))],
       [
-        "Speed-up",
+        ratioTitle(metric),
         study.speed_up === null
           ? null
-          : big(factor(study.speed_up), study.interval ? `interval ${range(study.interval)}` : "not confirmed yet"),
+          : big(study.interval ? factor(study.speed_up) : looks(study.speed_up), ratioNote(study.interval)),
       ],
       ["Metric", metric ? `${metric.name}${metric.unit ? ` in ${metric.unit}` : ""}, ${better}` : null],
       ["Time left, about", study.left_s === null ? null : duration(study.left_s)],
     ]),
   ];
+}
+
+function ratioNote(interval) {
+  if (!interval) return "not confirmed yet";
+  return interval[0] < interval[1] ? `interval ${range(interval)}` : null;
 }
 
 function big(value, note = null) {

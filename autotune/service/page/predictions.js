@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { fill, h, setText } from "./dom.js";
-import { configuration, configurationKey, counted, factor, quantity } from "./format.js";
+import { configuration, configurationKey, counted, factor, quantity, ratioTitle } from "./format.js";
 import { announce, setTitle } from "./notices.js";
 import { errorLine, field, options, table } from "./parts.js";
 
@@ -115,7 +115,7 @@ export function openPredictions(root) {
         words("On these grounds", found.grounds),
         words("Doubts", found.doubts),
         words(
-          "What makes the first faster than the default, or slower",
+          "What makes the first better than the default, or worse",
           (found.reasons ?? []).map(([name, value]) => `${name}: ${factor(value)}`),
         ),
       ),
@@ -146,7 +146,7 @@ function proposals({ metric, machine, proposals: proposed, default: base, measur
     { title: "", number: true },
     { title: "Configuration" },
     { title: `Predicted ${metric.name}`, number: true },
-    { title: "Speed-up", number: true },
+    { title: ratioTitle(metric), number: true },
     { title: "Measured there", number: true },
   ];
   const row = (title, one) => [

@@ -2,7 +2,7 @@
 
 import { get, studyPath } from "./api.js";
 import { fill, h, onChange, setText, throttled } from "./dom.js";
-import { configuration, coreTime, counted, factor, number } from "./format.js";
+import { configuration, coreTime, counted, factor, looks, number, ratioTitle } from "./format.js";
 import { errorLine, field, scrolling } from "./parts.js";
 
 const FETCHED = 500;
@@ -120,6 +120,7 @@ export function openTrials(root, { name }) {
       else element.removeAttribute("aria-sort");
     }
     const unit = study?.metric?.unit;
+    setText(heads.get("speed_up").button, ratioTitle(study?.metric));
     setText(heads.get("value").button, study?.metric ? `${study.metric.name}${unit ? ` [${unit}]` : ""}` : "Value");
   }
 
@@ -188,7 +189,7 @@ function line(trial, metric, best) {
     state: h("span", { class: "state", data: { state: trial.state } }, trial.state),
     runs: trial.runs === null ? "" : String(trial.runs),
     value: value(trial, metric),
-    speed_up: trial.speed_up === null || trial.speed_up === undefined ? "" : factor(trial.speed_up),
+    speed_up: ratio(trial),
     core_s: coreTime(trial.core_s),
     configuration: h("code", {}, configuration(trial.configuration)),
     message: h("span", { class: "clamped" }, trial.message ?? ""),
@@ -202,6 +203,11 @@ function line(trial, metric, best) {
         : h("td", { class: isNumber ? "number" : null }, cells[key]),
     ),
   );
+}
+
+function ratio({ speed_up: value, confirmed }) {
+  if (value === null || value === undefined) return "";
+  return confirmed ? factor(value) : looks(value);
 }
 
 // A bound is no value: the sign says on which side of it the value is.

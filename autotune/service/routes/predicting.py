@@ -17,6 +17,7 @@ from autotune.service import models
 from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.problems import ProblemError, answers
 from autotune.service.redact import scrubbed, without_paths
+from autotune.service.summaries import metric_model
 from autotune.storage.studies import StoredStudies
 from autotune.studyfile import StudyFile
 
@@ -130,7 +131,7 @@ def _answer(
     return models.Predicted(
         study=name,
         machine=without_paths(target.machine),
-        metric=models.MetricModel(name=metric.name, unit=metric.unit, direction=metric.direction),
+        metric=metric_model(metric),
         default=models.Proposal(
             configuration=scrubbed(dict(prediction.default)), value=_ends(prediction.default_value), speed_up=None
         ),

@@ -163,3 +163,12 @@ def test_changes_are_counted_from_the_default():
     assert changes(WINNER, DEFAULT) == ["np", "blas", "malloc", "bind"]
     assert changes({}, DEFAULT) == ["np"]
     assert changes(DEFAULT, DEFAULT) == []
+
+
+def test_the_panel_names_what_is_compared(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    display = ListDisplay()
+    confirm(store, manager(tmp_path, PaperExecutor(noisy(0.001)), display), STUDY)
+    assert display.status.subject.startswith(
+        "trial 1 against the default, trial 1 looks 2.5 times as fast as the default"
+    )

@@ -90,7 +90,7 @@ def test_comparisons_stop_as_well(tmp_path):
     executor = SlowExecutor()
     sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
     standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    rounds = Blocks(store, manager(tmp_path, executor), standings, Series.verdict(1), sides, 0, "confirming")
+    rounds = Blocks(store, manager(tmp_path, executor), standings, Series.verdict(1), sides, 0, "confirming", "paper")
     with pytest.raises(UnfinishedError):
         rounds.until(50)
     assert len(executor.launched) == len(store.runs()) == 11

@@ -84,7 +84,9 @@ def rounds(studied, folder, executor, pause, **more):
     _, study, store = studied
     sides = (Side("default", {"np": 8}), Side("other", {"np": 4}))
     standings = Standings.of((), store.definition.target, study.repeats.statistic)
-    return Blocks(store, manager(folder, executor, pause, **more), standings, Series.verdict(1), sides, 0, "confirming")
+    return Blocks(
+        store, manager(folder, executor, pause, **more), standings, Series.verdict(1), sides, 0, "confirming", "paper"
+    )
 
 
 @pytest.mark.parametrize("width", [1, 2])

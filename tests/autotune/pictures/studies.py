@@ -53,9 +53,9 @@ def legged(number, curve, of=9, **details):
 
 def summary(*trials, metric=SECONDS, verdict=None, space=MIXED, **changes):
     """Return the summary of a study of these trials."""
-    standings = Standings.of(trials, metric)
+    standings = Standings.of(trials, metric, verdict=verdict)
     about = definition(space, metrics=(metric,), **changes)
-    found = Summary("paper", about, standings, verdict=verdict)
+    found = Summary("paper", about, standings)
     winner = found.best.number if found.best else None
     return replace(found, ledger=cost_account([run for one in trials for run in one.runs], trials, winner, 5))
 

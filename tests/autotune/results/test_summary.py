@@ -3,9 +3,12 @@ import subprocess
 import pytest
 
 from autotune.batch.job_script import JobScript, job_script
+from autotune.cli.commands.query import _list_row
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run, TrialRecord
 from autotune.results.summary import Summary
+from autotune.results.trial_rows import trial_row
+from autotune.service.summaries import brief_of
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from launchers import Usage
@@ -32,7 +35,7 @@ def trial(number, *outcomes, **configuration):
 
 
 def summary(*trials, verdict=None):
-    return Summary("qe", definition(small_space()), Standings.of(trials, SECONDS), verdict=verdict)
+    return Summary("qe", definition(small_space()), Standings.of(trials, SECONDS, verdict=verdict))
 
 
 def verdict_on(winner, *pairs, candidates=None):
@@ -121,3 +124,16 @@ def test_the_schedulers_settings_leave_room():
     assert "#SBATCH --ntasks=4" in script("slurm")
     assert "#SBATCH --time=00:50:00" in script("slurm")
     assert "# two\n# lines\n" in script("sh")
+
+
+def test_the_verdict_is_the_speed_up_wherever_one_is_said():
+    trials = (trial(0, took(9.0), np=8), trial(1, took(1.0), np=4))
+    before = summary(*trials)
+    assert before.to_dict()["speed_up"] == {"ratio": pytest.approx(9.0), "low": None, "high": None, "confirmed": False}
+    assert "verdict: not confirmed yet; it looks 9 times as fast as the default;" in before.best_text()
+    after = summary(*trials, verdict=verdict_on(1, *[(1.8, 1.0)] * 6))
+    assert "1.800x" in _list_row(after)[4]
+    assert after.to_dict()["speed_up"]["ratio"] == pytest.approx(1.8)
+    row = trial_row(after.trials[1], after.standings, after.definition)
+    assert (row["speed_up"], row["confirmed"]) == (pytest.approx(1.8), True)
+    assert brief_of(after)["speed_up"] == pytest.approx(1.8)

@@ -129,3 +129,12 @@ def test_the_interval_covers_as_often_as_it_says_when_the_first_pairs_decide_the
         numbers.add(number)
     assert covered / 1000 == pytest.approx(0.95, abs=0.02)
     assert {8, 20} < numbers
+
+
+def test_a_loss_has_no_speed():
+    loss = Metric("val_loss", "")
+    assert CLEAR.sentence(loss).startswith("2.000 times lower in val_loss than the default configuration (95% interval")
+    worse = Verdict(1, (1,), 1, 0.95, None, ((1.0, 2.0),) * 6)
+    assert worse.sentence(loss).startswith(
+        "Worse than the default configuration, so keep that: 2.000 times higher in val_loss than it (95% interval 2.000"
+    )
