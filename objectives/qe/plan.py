@@ -12,9 +12,9 @@ from typing import Any
 from launchers import Job, LaunchError, MpiStart, Resources
 from launchers.detect import detect
 from launchers.mpi.open_mpi import OPEN_MPI
-from objectives import blas, libraries
 from objectives.base import Output, Plan, PlanError, RunJob
-from objectives.linked import linked_libraries
+from objectives.linking import blas, libraries
+from objectives.linking.linked import linked_libraries
 from objectives.qe import pseudo
 from objectives.qe.check import problems
 from objectives.qe.deck import Deck

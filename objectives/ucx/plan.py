@@ -12,7 +12,7 @@ from typing import Any
 
 from objectives.base import Plan, PlanError, RunJob
 from objectives.digest import file_digest
-from objectives.linked import linked_libraries
+from objectives.linking.linked import linked_libraries
 from objectives.probe import Probe
 from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, program
 from objectives.ucx.options import Benchmark, UcxOptions

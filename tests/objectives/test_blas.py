@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from objectives import blas
-from objectives.linked import linked_libraries
+from objectives.linking import blas
+from objectives.linking.linked import linked_libraries
 
 LDD = """#!/bin/sh
 echo "	linux-vdso.so.1 (0x00007f)"

@@ -13,8 +13,8 @@ import typer
 from autotune.cli.common import output, print_json
 from autotune.cli.options import AsJson
 from autotune.errors import ExitCode
-from objectives import blas as blas_libraries
 from objectives.kind import Program
+from objectives.linking import blas as blas_libraries
 from objectives.registry import OBJECTIVES
 
 if TYPE_CHECKING:

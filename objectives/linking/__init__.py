@@ -1,0 +1,1 @@
+"""What a program is linked to, and which linear algebra libraries there are."""
