@@ -9,9 +9,6 @@ from launchers.job import Job, JobStatus
 from launchers.mpi import MpiFlavour
 from launchers.site import Site
 
-STDOUT = "stdout"
-STDERR = "stderr"
-
 # A reader of a program that prints without end must neither fill the memory nor be busy for long.
 _READ_BYTES = 2**18
 _LINE_BYTES = 2**12

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from launchers.mpi.start_command import MpiStart
 
+STDOUT = "stdout"
+STDERR = "stderr"
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -35,6 +38,9 @@ class Job:
 
     `prepare` are commands that run before it, one after the other, once however many ranks there are, in the same
     folder and environment: see `launchers.steps`.
+
+    `copies` are the files of its folder that were copied there: name, and the path of the original. `progress_file` is
+    the file of the folder whose lines say how far it is.
     """
 
     argv: tuple[str, ...]
@@ -45,6 +51,8 @@ class Job:
     time_limit_s: float | None = None
     name: str = "job"
     prepare: tuple[tuple[str, ...], ...] = ()
+    copies: tuple[tuple[str, str], ...] = ()
+    progress_file: str = STDOUT
 
 
 class JobState(StrEnum):

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from launchers import supervisor
-from launchers.base import STDERR, STDOUT, LaunchError
+from launchers.base import LaunchError
 from launchers.cpus import CPUS, one_thread_per_core, parse_cpu_list
 from launchers.detect import detect
 from launchers.environment import inherited, job_environment
-from launchers.job import Job, JobState, JobStatus
+from launchers.job import STDERR, STDOUT, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all

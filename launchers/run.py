@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from launchers.base import STDOUT, Launcher, LineReader
+from launchers.base import Launcher, LineReader
 from launchers.job import Job, JobState, JobStatus
 
 # Short jobs should not wait for us, and long ones should not be disturbed.
@@ -16,13 +16,13 @@ OnLine = Callable[[str], bool | None]
 def run(launcher: Launcher, job: Job, on_line: OnLine | None = None) -> JobStatus:
     """Run `job` and return how it ended. Whatever happens here, nothing of it is left running.
 
-    `on_line` gets each line of standard output as it comes; when it returns True, the job is cancelled, and the
-    lines that follow are not given to it.
+    `on_line` gets each line of standard output, or of the job's `progress_file`, as it comes; when it returns True, the
+    job is cancelled, and the lines that follow are not given to it.
 
     Raises:
         LaunchError: the job could not be started.
     """
-    lines = LineReader(job.folder / STDOUT)
+    lines = LineReader(job.folder / job.progress_file)
     job_id = launcher.submit(job)
     try:
         return _follow(launcher, job_id, lines, on_line)

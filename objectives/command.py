@@ -33,7 +33,7 @@ from objectives.commandwarnings import option_warnings
 from objectives.digest import file_digest
 from objectives.ending import check_disk, check_ending
 from objectives.figure import Figure, number_of, text_of
-from objectives.inputfile import InputFile
+from objectives.fileoptions import RunFile
 from objectives.templates import filled_in, names_in
 from spaces import Configuration
 
@@ -53,7 +53,7 @@ class CommandObjective:
     """Runs a command, and reads its figures from what it prints or writes."""
 
     options: CommandOptions
-    files: tuple[InputFile, ...] = ()
+    files: tuple[RunFile, ...] = ()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -83,13 +83,16 @@ class CommandObjective:
             resources=Resources(cores=threads * (ranks or 1), cpus=context.cpus),
             time_limit_s=context.time_limit_s,
             prepare=tuple(_filled(step, configuration) for step in options.prepare),
+            copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
+            progress_file=options.progress_file,
         )
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of the number that the progress pattern finds in a line."""
 
         def read(line: str) -> Progress | None:
-            match = re.search(self.options.progress, line) if self.options.progress else None
+            pattern = self.options.progress_pattern
+            match = re.search(pattern, line) if pattern else None
             step = number_of(match.group(1)) if match else None
             return Progress(int(step)) if step is not None and abs(step) < 2**53 else None
 
@@ -176,7 +179,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     return planned(checked, files)
 
 
-def planned(options: CommandOptions, files: tuple[InputFile, ...]) -> Plan:
+def planned(options: CommandOptions, files: tuple[RunFile, ...]) -> Plan:
     """Return the plan of options in which nothing is wrong; `files` are those that they tell of."""
     program = options.argv[0]
     found = None if "{" in program or is_made(options, program) else shutil.which(program)
@@ -211,7 +214,7 @@ def _reading(figure: Figure, unit: str, output: Output) -> Reading:
         return Reading(figure.name, unit, None, str(error))
 
 
-def _identity(options: CommandOptions, files: tuple[InputFile, ...], program: str | None) -> dict[str, str]:
+def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str | None) -> dict[str, str]:
     """Return what makes runs comparable; `program` is the file that is run, None if it is not known before a run."""
     identity = {"command": " ".join(options.argv)}
     if program is not None:
@@ -241,7 +244,7 @@ def _digest(program: str) -> str:
     return f"{Path(program).name} sha256:{file_digest(Path(program))}"
 
 
-def placeholders(options: CommandOptions, files: tuple[InputFile, ...] = ()) -> set[str]:
+def placeholders(options: CommandOptions, files: tuple[RunFile, ...] = ()) -> set[str]:
     """Return the names of the parameters that the options and their files mention."""
     return set(mentions(options, files))
 

@@ -8,15 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from launchers import STDERR, STDOUT
 from objectives.commandoptions import CommandOptions
-from objectives.fileoptions import input_files, repeated_names
-from objectives.inputfile import InputFile, name_error
+from objectives.fileoptions import RunFile, input_files, repeated_names
+from objectives.inputfile import name_error
 from objectives.templates import names_in, template_errors
 from objectives.validation import problems_in
 from spaces.parameters.problem import Problem
 
 
-def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[InputFile, ...], list[Problem]]:
+def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[RunFile, ...], list[Problem]]:
     """Return the options, the files that they tell of, and what is wrong; None if too much is to go on.
 
     Where some options are wrong, the others are checked nevertheless.
@@ -37,15 +38,16 @@ def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[Input
         return checked, files, [*errors, *_mistakes(checked), *unreadable]
 
 
-def mentions(options: CommandOptions, files: tuple[InputFile, ...]) -> dict[str, str]:
+def mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> dict[str, str]:
     """Return the parameters that the options and their files mention, each with the path of the first place."""
     found: dict[str, str] = {}
     for place, text in _templates(options):
         for name in names_in(text):
             found.setdefault(name, place)
-    for i, file in enumerate(files):
+    places = {file.name: f"options.files.{i}" for i, file in enumerate(options.files)}
+    for file in files:
         for name in file.names:
-            found.setdefault(name, f"options.files.{i}")
+            found.setdefault(name, places[file.name])
     for place, value in (("ranks", options.ranks), ("threads", options.threads)):
         if isinstance(value, str):
             found.setdefault(value, f"options.{place}")
@@ -60,6 +62,12 @@ def missing_programs(options: CommandOptions) -> list[Problem]:
     called = [
         ("argv.0", options.argv[0]),
         *((f"prepare.{i}.0", step[0]) for i, step in enumerate(options.prepare) if step),
+        *(
+            (f"files.{i}.made_by.{k}.0", step[0])
+            for i, file in enumerate(options.files)
+            for k, step in enumerate(file.made_by or [])
+            if step
+        ),
     ]
     return [
         Problem(f"program {program!r} is not there; give its full path, or `module load` it", f"options.{place}")
@@ -100,7 +108,7 @@ def _pattern_errors(options: CommandOptions) -> Iterator[Problem]:
         *((f"options.failure.{i}", text, 0) for i, text in enumerate(options.failure)),
         *((f"options.metrics.{i}.pattern", m.pattern, 1) for i, m in enumerate(options.metrics) if m.pattern),
         *([("options.answer.pattern", options.answer.pattern, 1)] if options.answer and options.answer.pattern else []),
-        *([("options.progress", options.progress, 1)] if options.progress else []),
+        *([("options.progress", options.progress_pattern, 1)] if options.progress_pattern else []),
         *((f"options.unused.{i}", text, 1) for i, text in enumerate(options.unused)),
     ]
     for path, text, groups in patterns:
@@ -128,3 +136,8 @@ def _figure_errors(options: CommandOptions) -> Iterator[Problem]:
     for i, name in enumerate(options.outputs):
         if error := name_error(name):
             yield Problem(error, f"options.outputs.{i}")
+    followed = options.progress_file
+    if followed not in {STDOUT, STDERR} and (error := name_error(followed)):
+        yield Problem(error, "options.progress.file")
+    if options.input is not None and options.input not in {file.name for file in options.files}:
+        yield Problem(f"no file of options.files is called {options.input!r}", "options.input")

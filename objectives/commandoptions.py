@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from launchers import STDOUT
 from objectives.base import MetricKind
 from objectives.figure import Figure
 from objectives.fileoptions import FileOptions
@@ -50,6 +51,13 @@ class AnswerOptions(_Read):
     tolerance: float = Field(ge=0)
 
 
+class ProgressOptions(_Section):
+    """A progress pattern, and the file in the run's folder whose lines it is looked for in: a log, or `stderr`."""
+
+    pattern: str
+    file: str = STDOUT
+
+
 class CommandOptions(_Section):
     """The `[options]` of a study of a command.
 
@@ -58,7 +66,8 @@ class CommandOptions(_Section):
     `threads` are numbers or names of parameters; with `ranks` the MPI start command starts the program. `files` are
     written into the run's folder, then the commands of `prepare` run there, and then the measured one. `success` and
     `failure` are looked for in what it prints, and in the files `outputs` that it writes. `unused` finds names of
-    parameters or variables that the program says to have had no effect.
+    parameters or variables that the program says to have had no effect. `input` is the name of the one of `files` that
+    an input of the user's (`--input`) replaces.
     """
 
     argv: list[str] = Field(min_length=1)
@@ -72,5 +81,16 @@ class CommandOptions(_Section):
     outputs: list[str] = Field(default_factory=list)
     metrics: list[MetricOptions] = Field(default_factory=list)
     answer: AnswerOptions | None = None
-    progress: str | None = None
+    progress: str | ProgressOptions | None = None
     unused: list[str] = Field(default_factory=list)
+    input: str | None = None
+
+    @property
+    def progress_pattern(self) -> str | None:
+        """The regular expression that finds how far a run is."""
+        return self.progress.pattern if isinstance(self.progress, ProgressOptions) else self.progress
+
+    @property
+    def progress_file(self) -> str:
+        """The file in the run's folder in which progress is looked for."""
+        return self.progress.file if isinstance(self.progress, ProgressOptions) else STDOUT

@@ -1,18 +1,33 @@
 """Files that a study file has written into each run's folder: its options for them, and what is wrong with them."""
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from objectives.base import PlanError
+from objectives.copiedfile import CopiedFile, mentioned_files, short_text
+from objectives.digest import file_digest
+from objectives.editedfile import EditedFile, LineEdit, edit_errors
 from objectives.inputfile import BRACES, MOST_BYTES, InputFile, name_error
+from objectives.madefile import NotMadeError, made_once
 from spaces.parameters.problem import Problem
+
+RunFile = InputFile | CopiedFile | EditedFile
+"""A file that each run gets."""
+
+_SOURCES = ("template", "text", "copy_of", "made_by")
+_REPLACED_KEYS = frozenset({"template", "text", "copy", "made_by", "made_from"})
 
 
 class FileOptions(BaseModel):
-    """A file that is written into the run's folder as `name`: `text`, or the text of the file `template`.
+    """A file that each run gets as `name`: `text`, the text of the file `template`, a copy, or one that is made once.
 
-    What stands between the `delimiters` is the name of a parameter; without any nothing is replaced.
+    What stands between the `delimiters` is the name of a parameter; without any nothing is replaced. `copy` is the path
+    of a file of any kind and size. `made_by` are commands that make the file from copies of `made_from`, once on a
+    machine. `lines` are changed in a copied text.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -20,6 +35,10 @@ class FileOptions(BaseModel):
     name: str
     template: str | None = None
     text: str | None = None
+    copy_of: str | None = Field(default=None, alias="copy")
+    made_by: list[list[str]] | None = None
+    made_from: list[str] = Field(default_factory=list)
+    lines: list[LineEdit] = Field(default_factory=list)
     delimiters: list[str] = Field(default=list(BRACES))
 
     def with_text(self, text: str) -> InputFile:
@@ -27,29 +46,71 @@ class FileOptions(BaseModel):
         return InputFile(self.name, text, tuple(self.delimiters))
 
 
-def input_files(files: Sequence[FileOptions]) -> tuple[tuple[InputFile, ...], list[Problem]]:
-    """Return the files whose text can be had, and everything that is wrong."""
-    found: list[InputFile] = []
-    errors: list[Problem] = []
+def input_files(files: Sequence[FileOptions]) -> tuple[tuple[RunFile, ...], list[Problem]]:
+    """Return the files whose content can be had, and everything that is wrong. Files that are made once are made."""
+    known: list[RunFile] = []
+    errors: list[Problem] = [*repeated_names("options.files", [file.name for file in files])]
+    taken = {file.name for file in files}
     for i, file in enumerate(files):
         place = f"options.files.{i}"
         wrong = [*_file_errors(file, place)]
-        if not wrong and file.template is not None:
-            try:
-                made = file.with_text(_text(Path(file.template)))
-            except (OSError, ValueError) as error:
-                why = error.strerror if isinstance(error, OSError) else error
-                wrong.append(Problem(f"cannot read {file.template}: {why}", f"{place}.template"))
-            else:
-                found.append(made)
-                wrong += made.problems(f"{place}.template")
-        elif not wrong and file.text is not None:
-            made = file.with_text(file.text)
-            found.append(made)
-            wrong += made.problems(f"{place}.text")
+        if not wrong and file.copy_of is not None:
+            copies, wrong = _copied(file, file.copy_of, place)
+            known += [copy for copy in copies if copy.name == file.name or copy.name not in taken]
+            taken |= {copy.name for copy in copies}
+        elif not wrong and file.made_by is not None:
+            made, wrong = _made(file, file.made_by, place)
+            known += made
+        elif not wrong:
+            text, wrong = _template_text(file, place)
+            if text is not None:
+                written = file.with_text(text)
+                known.append(written)
+                wrong += written.problems(f"{place}.{'text' if file.template is None else 'template'}")
         errors += wrong
-    errors += repeated_names("options.files", [file.name for file in files])
-    return tuple(found), errors
+    return tuple(known), errors
+
+
+def _template_text(file: FileOptions, place: str) -> tuple[str | None, list[Problem]]:
+    if file.template is None:
+        return file.text, []
+    try:
+        return _text(Path(file.template)), []
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        return None, [Problem(f"cannot read {file.template}: {why}", f"{place}.template")]
+
+
+def _copied(file: FileOptions, source: str, place: str) -> tuple[list[RunFile], list[Problem]]:
+    """Return a copied file, and copies of those beside it that it mentions."""
+    path = Path(source)
+    try:
+        text = short_text(path)
+        if file.lines and text is None:
+            msg = f"{source} is no text of {MOST_BYTES} bytes at most, in which lines could be changed"
+            return [], [Problem(msg, f"{place}.copy")]
+        beside = {} if text is None else mentioned_files(text, path.parent)
+    except OSError as error:
+        return [], [Problem(f"cannot read {source}: {error.strerror}", f"{place}.copy")]
+    copied = {name: other for name, other in beside.items() if other != path}
+    itself: RunFile = (
+        EditedFile(file.name, text, tuple(file.lines))
+        if file.lines and text is not None
+        else CopiedFile(file.name, path, file_digest(path))
+    )
+    return [itself, *(CopiedFile(name, other, file_digest(other)) for name, other in copied.items())], []
+
+
+def _made(file: FileOptions, commands: Sequence[Sequence[str]], place: str) -> tuple[list[RunFile], list[Problem]]:
+    if any(shutil.which(command[0]) is None for command in commands):
+        return [], []  # said with the other programs that are not there
+    try:
+        path = made_once(file.name, commands, [Path(source) for source in file.made_from])
+    except OSError as error:
+        return [], [Problem(f"cannot make {file.name}: {error.filename or ''}: {error.strerror}", f"{place}.made_by")]
+    except NotMadeError as error:
+        return [], [Problem(str(error), f"{place}.made_by")]
+    return [CopiedFile(file.name, path, file_digest(path))], []
 
 
 def repeated_names(place: str, names: Sequence[str]) -> Iterator[Problem]:
@@ -62,8 +123,16 @@ def repeated_names(place: str, names: Sequence[str]) -> Iterator[Problem]:
 def _file_errors(file: FileOptions, place: str) -> Iterator[Problem]:
     if error := name_error(file.name):
         yield Problem(error, f"{place}.name")
-    if (file.template is None) == (file.text is None):
-        yield Problem("a file has a template (a path) or a text: exactly one of the two", f"{place}.template")
+    if sum(getattr(file, key) is not None for key in _SOURCES) != 1:
+        msg = "a file has a template (a path), a text, a copy (a path) or made_by (commands): exactly one of them"
+        yield Problem(msg, f"{place}.template")
+    if file.lines and file.copy_of is None:
+        msg = "lines are changed in a copy: in a template or a text, write {name} where the value stands"
+        yield Problem(msg, f"{place}.lines")
+    for k, command in enumerate(file.made_by or []):
+        if not command:
+            yield Problem("a command has at least the name of a program", f"{place}.made_by.{k}")
+    yield from edit_errors(file.lines, f"{place}.lines")
     if len(file.delimiters) not in {0, 2} or not all(file.delimiters):
         wrong = f'delimiters are two, as in ["@", "@"], or none, [], got {file.delimiters!r}'
         yield Problem(wrong, f"{place}.delimiters")
@@ -85,3 +154,22 @@ def _text(path: Path) -> str:
         except UnicodeDecodeError:
             msg = "it is not text in UTF-8; give it to the program by its full path"
             raise ValueError(msg) from None
+
+
+def with_own_input(options: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the options of a command in which the file that `input` names is a copy of the user's.
+
+    Raises:
+        PlanError: the options name no input, or no file of that name.
+    """
+    name = options.get("input")
+    files = options.get("files", [])
+    if not any(isinstance(file, Mapping) and file.get("name") == name for file in files):
+        msg = f"--input {path}: this study has no input to replace; `input` in its [options] names one of its files"
+        raise PlanError(msg)
+    source = str(Path(path).absolute())
+    return {**options, "files": [_replaced(file, source) if file.get("name") == name else file for file in files]}
+
+
+def _replaced(file: Mapping[str, Any], source: str) -> dict[str, Any]:
+    return {**{key: value for key, value in file.items() if key not in _REPLACED_KEYS}, "copy": source}

@@ -36,6 +36,11 @@ class InputFile:
         return text_digest(f"{self.delimiters}{self.text}")
 
     @property
+    def copied_from(self) -> None:
+        """The file that it is a copy of: none, since it is written."""
+        return
+
+    @property
     def names(self) -> set[str]:
         """The parameters that it mentions."""
         if self.delimiters == BRACES:

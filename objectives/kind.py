@@ -36,6 +36,7 @@ class ObjectiveKind:
         quantities: A function that computes what a run time depends on, for performance models.
         terms: A function that computes what a run time is a sum of, up to rates.
         programs: The programs that it needs.
+        own_input: A function that puts a user's input, a path, into the options; else it becomes the option `input`.
     """
 
     plan: str
@@ -45,3 +46,4 @@ class ObjectiveKind:
     quantities: str | None = None
     terms: str | None = None
     programs: tuple[Program, ...] = ()
+    own_input: str | None = None

@@ -46,7 +46,12 @@ OBJECTIVES = {
             ),
         ),
     ),
-    COMMAND: ObjectiveKind("objectives.command:plan", is_generic=True, paths=("files.*.template",)),
+    COMMAND: ObjectiveKind(
+        "objectives.command:plan",
+        is_generic=True,
+        paths=("files.*.template", "files.*.copy", "files.*.made_from.*"),
+        own_input="objectives.fileoptions:with_own_input",
+    ),
     "ucx": ObjectiveKind("objectives.ucx.plan:plan"),
     "training": ObjectiveKind("objectives.training.script:plan", is_generic=True),
     "dna": ObjectiveKind("objectives.training.dna:plan"),
@@ -106,6 +111,19 @@ def is_generic(name: str) -> bool:
 def paths(name: str) -> tuple[str, ...]:
     """Return which options of the objective called `name` are paths relative to the study file."""
     return _stored_kind(name).paths
+
+
+def with_own_input(name: str, options: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the options of the objective called `name` with an input of the user's in place of the study's.
+
+    Raises:
+        PlanError: the study has no input that could be replaced.
+    """
+    function = _stored_kind(name).own_input
+    if function is None:
+        return {**options, "input": path}
+    replaced: dict[str, Any] = _function(name, function)(options, path)
+    return replaced
 
 
 def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:

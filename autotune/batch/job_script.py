@@ -104,6 +104,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         'mkdir -p "$run"',
         'cd "$run"',
         *(_file(name, text.replace(folder, ".")) for name, text in job["files"].items()),
+        *(_copy(name, original) for name, original in job["copies"]),
         *exports,
         *(" ".join(_quoted(word, folder) for word in step) for step in job["prepare"]),
         " ".join(_quoted(word, folder) for word in command),
@@ -124,6 +125,12 @@ def _file(name: str, text: str) -> str:
     folder = name.rpartition("/")[0]
     made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
     return f"{made}cat > {shlex.quote(name)} <<'{end}'\n{text.rstrip(chr(10))}\n{end}"
+
+
+def _copy(name: str, original: str) -> str:
+    folder = name.rpartition("/")[0]
+    made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
+    return f"{made}cp {shlex.quote(original)} {shlex.quote(name)}"
 
 
 def _quoted(word: str, folder: str) -> str:

@@ -79,6 +79,8 @@ def choose(
     """
     from autotune import studyfile
     from autotune.batch.site_file import lasting
+    from objectives import registry
+    from objectives.base import PlanError
 
     given = [f"{key}={value}" for key, value in (overrides or {}).items() if value is not None]
     loaded = studyfile.load(studyfile.find(name), [*(changes or []), *given])
@@ -87,7 +89,10 @@ def choose(
         loaded = loaded.model_copy(update={"launcher": launcher})
     if input_file is None:
         return loaded
-    options = {**loaded.options, "input": input_file}
+    try:
+        options = registry.with_own_input(loaded.objective, loaded.options, input_file)
+    except PlanError as error:
+        raise StudyFileError(str(error)) from error
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(input_file).stem)
     return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{stem}"})
 

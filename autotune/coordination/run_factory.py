@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from autotune.errors import StorageError
 from autotune.execution.capping import Cap
 from autotune.execution.run_folder import fresh_folder
 from autotune.execution.segments import Segment
@@ -47,5 +48,9 @@ class RunFactory:
             checkpoint=segment.checkpoint if segment else None,
             seed=seed,
         )
-        job = replace(self.objective.job(configuration, context), name=name)
+        try:
+            job = replace(self.objective.job(configuration, context), name=name)
+        except OSError as error:
+            msg = f"cannot write the files of a run into {context.folder}: {error.filename or ''}: {error.strerror}"
+            raise StorageError(msg) from error
         return Task(key, job, self.objective, reference, cap, segment, seed)

@@ -85,7 +85,7 @@ class BatchExecutor(Executor):
             self._waiting.append(task)
             self._submit_waiting()
             return
-        followed = _Followed(task, LineReader(task.job.folder / STDOUT))
+        followed = _Followed(task, LineReader(task.job.folder / task.job.progress_file))
         if (task.job.folder / STDOUT).exists():
             followed.watched = Watched(task, from_start=False)
         self._followed[task.job_id] = followed
@@ -137,7 +137,7 @@ class BatchExecutor(Executor):
                 self._refused.append((task, not_started(task, error)))
             else:
                 if self._note(task.job.name, job_id):
-                    self._followed[job_id] = _Followed(task, LineReader(task.job.folder / STDOUT))
+                    self._followed[job_id] = _Followed(task, LineReader(task.job.folder / task.job.progress_file))
                 else:
                     # This process was taken for dead; the coordinator that makes the run now will not find this job.
                     self._launcher.end([job_id])

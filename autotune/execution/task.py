@@ -211,11 +211,15 @@ def clean(folder: Path) -> None:
 
 
 def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
-    """Return all that running the job again needs, JSON-able: command, environment, input files, start of the ranks."""
+    """Return all that running the job again needs, JSON-able: command, environment, input files, start of the ranks.
+
+    Of files that were copied it has the originals' paths.
+    """
+    copied = {job.folder / name for name, _ in job.copies}
     files = {
         entry.relative_to(job.folder).as_posix(): entry.read_text(encoding="utf-8", errors="replace")
         for entry in sorted(job.folder.rglob("*"))
-        if entry.is_file() and entry.stat().st_size <= _STORED_BYTES
+        if entry not in copied and entry.is_file() and entry.stat().st_size <= _STORED_BYTES
     }
     return {
         "argv": list(job.argv),
@@ -226,6 +230,7 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
         "resources": asdict(job.resources),
         "folder": os.fspath(job.folder),
         "files": files,
+        "copies": [list(copy) for copy in job.copies],
     }
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from autotune.machines import rank
 from autotune.machines.figure import Figure, best, middle
-from launchers.base import STDERR, STDOUT, LaunchError
-from launchers.job import Job, Resources
+from launchers.base import LaunchError
+from launchers.job import STDERR, STDOUT, Job, Resources
 from launchers.local import LocalLauncher
 from launchers.mpi import MpiFlavour, MpiStart
 from launchers.run import run

@@ -3,7 +3,7 @@
 import os
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from autotune import studyfile
 from autotune.errors import AutotuneError, CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
+from autotune.planning.left_behind import left_behind
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
@@ -73,19 +74,22 @@ def check(path: Path, changes: Iterable[str], machine: Machine, launcher: Launch
         report.mistakes.append(Problem(f"not a TOML file: {error}"))
         return report
     table = {"name": path.stem, **with_absolute_paths(table, path.parent)}
-    _Examination(report, machine, launcher, lines_of(text)).examine(table, changes)
+    _Examination(report, machine, launcher, lines_of(text), (path.absolute().parent, Path.cwd())).examine(
+        table, changes
+    )
     report.mistakes.sort(key=lambda problem: problem.line or 0)
     return report
 
 
 @dataclass(frozen=True)
 class _Examination:
-    """One checkup on its way; `lines` are those of the file, by path."""
+    """One checkup on its way; `lines` are those of the file, by path; its user's own files may lie in `folders`."""
 
     report: CheckReport
     machine: Machine
     launcher: Launcher
     lines: Mapping[str, int]
+    folders: Sequence[Path]
 
     def examine(self, table: dict[str, Any], changes: Iterable[str]) -> None:
         study = self._study(table, changes)
@@ -208,6 +212,8 @@ class _Examination:
             cpus = self.machine.cpus[: job.resources.cores]
             job = replace(job, resources=replace(job.resources, cpus=cpus))
             self.report.job = job
+            if plan.runs == "launched":
+                self.report.warnings += left_behind(job, self.folders)
             try:
                 self.report.command = self.launcher.shown(job).replace(os.fspath(folder), RUN_FOLDER)
             except LaunchError as error:

@@ -9,7 +9,7 @@ from itertools import islice
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Running
 from autotune.execution.task import Task
-from launchers import STDOUT, LineReader
+from launchers import LineReader
 from objectives.base import Objective, Progress, ProgressReader
 
 SHOWN = 20
@@ -68,7 +68,7 @@ class RunsInFlight:
     def start(self, run: RunInFlight, objective: Objective) -> None:
         """Take note that the first of the waiting runs was started."""
         self._waiting.popleft()
-        lines = LineReader(run.task.job.folder / STDOUT)
+        lines = LineReader(run.task.job.folder / run.task.job.progress_file)
         self._in_flight[run.task.key] = _Followed(run, lines, objective.progress_reader())
 
     def of(self, task: Task) -> RunInFlight:

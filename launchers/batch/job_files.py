@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from launchers.base import STDERR, STDOUT, LaunchError
+from launchers.base import LaunchError
 from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG
-from launchers.job import Job
+from launchers.job import STDERR, STDOUT, Job
 from launchers.node import CLAIM_FILE, JOB_FILE
 from launchers.steps import STEPS_FILE
 from launchers.supervisor import STATUS_FILE

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Self
 
 from launchers import node
-from launchers.base import STDOUT, LaunchError
+from launchers.base import LaunchError
 from launchers.batch.commands import Answer, Commands, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob
 from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
 from launchers.environment import job_environment
-from launchers.job import EndReason, Job, JobState, JobStatus
+from launchers.job import STDOUT, EndReason, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
 from launchers.site import Site

@@ -108,6 +108,18 @@ def test_a_job_script_prepares_once_and_makes_folders(tmp_path):
     assert json.loads(json.dumps(describe_job(job)))["files"] == {"in/a.c": "int main(void) { return 0; }\n"}
 
 
+def test_a_job_script_copies_the_files_that_the_run_had_copies_of(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "topol.tpr").write_bytes(b"\0\xff")
+    (tmp_path / "deep" / "data.al").write_text("1 atoms")
+    copies = (("topol.tpr", "/home/me/my topol.tpr"), ("deep/data.al", "/home/me/deep/data.al"))
+    described = json.loads(json.dumps(describe_job(Job(("./a",), tmp_path, copies=copies))))
+    assert described["files"] == {}
+    lines = job_script("sh", JobScript("mine", {}, described, Usage(1.0), MpiFlavour(OPEN_MPI))).splitlines()
+    assert "cp '/home/me/my topol.tpr' topol.tpr" in lines
+    assert lines.index("mkdir -p deep") < lines.index("cp /home/me/deep/data.al deep/data.al") < lines.index("./a")
+
+
 @pytest.mark.real
 @pytest.mark.skipif(detect() is None, reason="this machine has no mpirun, mpiexec or srun")
 def test_steps_run_once_however_many_ranks_there_are(tmp_path):

@@ -1,0 +1,83 @@
+"""Files that commands make once on this machine, and that every run gets a copy of: a topology, a mesh, a data set."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from objectives.digest import file_digest
+
+_TIMEOUT_S = 3600
+_LINES = 3
+
+
+class NotMadeError(Exception):
+    """The commands that make a file have failed; the message says which one, and what it said."""
+
+
+def made_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> Path:
+    """Return the file `name` that the commands make in a folder with copies of `sources`; made when it is not there.
+
+    Raises:
+        OSError: a source cannot be read, or nothing can be written.
+        NotMadeError: a command fails, or leaves no such file.
+    """
+    folder = _cache(os.environ) / _digest(name, commands, sources)
+    if not (folder / name).is_file():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            made = Path(scratch) / folder.name
+            made.mkdir()
+            _make(made, name, commands, sources)
+            # Two studies may begin at once: the first to be done is the one that counts.
+            if not (folder / name).is_file():
+                shutil.rmtree(folder, ignore_errors=True)
+                made.rename(folder)
+    return folder / name
+
+
+def _cache(environment: Mapping[str, str]) -> Path:
+    base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "autotune" / "made"
+
+
+def _digest(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> str:
+    """Return what changes with the sources, the commands, and the programs that these name."""
+    programs = {path: file_digest(Path(path)) for command in commands if (path := shutil.which(command[0]))}
+    files = {source.name: file_digest(source) for source in sources}
+    text = json.dumps([name, [list(command) for command in commands], files, programs], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _make(folder: Path, name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> None:
+    for source in sources:
+        shutil.copy(source, folder / source.name)
+    for command in commands:
+        line = " ".join(command)
+        try:
+            ended = subprocess.run(
+                list(command),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            msg = f"{line!r}, which makes {name}, cannot be run: {error}"
+            raise NotMadeError(msg) from error
+        if ended.returncode != 0:
+            said = [text.strip() for text in ended.stdout.splitlines() if text.strip()]
+            errors = next((said[i : i + _LINES] for i, text in enumerate(said) if "error" in text.lower()), said[-1:])
+            msg = f"{line!r}, which makes {name}, ended with exit code {ended.returncode}: {' '.join(errors)}"
+            raise NotMadeError(msg)
+    if not (folder / name).is_file():
+        msg = f"the commands that make {name} have ended well, but left no such file"
+        raise NotMadeError(msg)
