@@ -54,7 +54,7 @@ class CannotRunHereError(AutotuneError):
 
 
 class NothingWorkedError(AutotuneError):
-    """Every run of the study failed."""
+    """The default configuration failed, or every trial did."""
 
     exit_code = ExitCode.NOTHING_WORKED
 

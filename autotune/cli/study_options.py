@@ -73,6 +73,9 @@ class StudyOptions:
     cores: CoresOption = None
     launcher: LauncherOption = None
     site: SiteOption = None
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run the trials that failed again; what they did stays in `runs`.")
+    ] = False
     wait: WaitOption = False
     take_over: TakeOverOption = False
     ray_address: Annotated[

@@ -36,6 +36,11 @@ def shown(holder: str) -> str:
     return f"process {rest} on {host}"
 
 
+def living(book: LeaseBook) -> frozenset[str]:
+    """Return the coordinators that work on a study, on a storage where several may."""
+    return frozenset(one.holder for one in book.all() if one.place.startswith(_PRESENCE) and not _is_dead(one))
+
+
 @dataclass
 class Coordinators:
     """The leases of a study as `holder` sees them. When alone, every other holder of a lease is dead."""

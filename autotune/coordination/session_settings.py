@@ -27,7 +27,7 @@ class SessionSettings:
     launcher of jobs, on the machine that the jobs get, of which somebody has described the `facts`. With `ray_address`
     they are made on the nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes,
     and `cluster` the cluster, once it is joined. All must have ended by the `deadline`; no run starts after a `pause`
-    was asked for. With an `external` executor other programs make them.
+    was asked for. With an `external` executor other programs make them. `retry_failed` makes failed trials run again.
     """
 
     url: str
@@ -44,6 +44,7 @@ class SessionSettings:
     facts: Facts | None = None
     pause: Pause = field(default_factory=Pause)
     external: "ExternalExecutor | None" = None
+    retry_failed: bool = False
 
     @property
     def shared(self) -> bool:

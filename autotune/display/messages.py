@@ -57,7 +57,7 @@ def why_nothing_worked(ended: list[TrialRecord]) -> str:
     reasons = Counter(trial.message for trial in ended)
     last = {trial.message: trial for trial in ended}
     lines = [_with_folder(f"  {count} times: {message}", last[message]) for message, count in reasons.most_common(5)]
-    return "\n".join([f"all of the first {len(ended)} runs failed:", *lines])
+    return "\n".join([f"every trial failed, {len(ended)} of {len(ended)}:", *lines])
 
 
 def _with_folder(text: str, trial: TrialRecord) -> str:

@@ -24,6 +24,7 @@ class SeriesKind(StrEnum):
     SIMPLIFY = "simplify"
     WORKLOAD = "workload"
     SCALING = "scaling"
+    ASIDE = "aside"
 
     @property
     def label(self) -> str:
@@ -35,7 +36,8 @@ class SeriesKind(StrEnum):
 class Series:
     """Runs with one purpose: tuning, a warm-up that counts for nothing, or one of the comparisons after tuning.
 
-    `of` tells series of one kind apart: the trials that are compared, a workload, a digest of the configurations.
+    `of` tells series of one kind apart: the trials that are compared, a workload, a digest of the configurations. Runs
+    that were set aside count for nothing any more, and stay in the log: their `of` is the series that they were of.
     """
 
     kind: SeriesKind = SeriesKind.TUNING
@@ -86,6 +88,11 @@ class Series:
         return cls(SeriesKind.SCALING, (digest,))
 
     @property
+    def aside(self) -> "Series":
+        """The series of its runs that are set aside."""
+        return Series(SeriesKind.ASIDE, (self.kind.label, *self.of))
+
+    @property
     def is_tuning(self) -> bool:
         """Whether its runs are what trials are judged by."""
         return self.kind is SeriesKind.TUNING
@@ -93,7 +100,7 @@ class Series:
     @property
     def is_comparison(self) -> bool:
         """Whether its runs compare configurations after tuning."""
-        return self.kind not in {SeriesKind.TUNING, SeriesKind.WARM_UP}
+        return self.kind not in {SeriesKind.TUNING, SeriesKind.WARM_UP, SeriesKind.ASIDE}
 
 
 TUNING = Series()

@@ -6,7 +6,7 @@ from math import ceil
 from statistics import fmean, median
 from typing import Any
 
-from autotune.records.series import WARM_UP
+from autotune.records.series import SeriesKind
 from autotune.records.study import Run, State, TrialRecord
 
 # From here on whole core-seconds have three digits.
@@ -116,7 +116,7 @@ def _entry(run: Run, default: int, seen: set[int | None]) -> str:
         return "comparisons"
     if run.outcome.capped:
         return "capped"
-    if run.outcome.failure is not None and run.series.is_tuning:
+    if run.series.kind is SeriesKind.ASIDE or (run.outcome.failure is not None and run.series.is_tuning):
         return "failed"
     if run.trial == default:
         return "baseline"
@@ -140,11 +140,13 @@ def _spared(trial: TrialRecord, max_runs: int) -> float:
 
 
 def _saved_per_run(runs: Sequence[Run], default: int, winner: int | None) -> float | None:
+    uncounted = {SeriesKind.WARM_UP, SeriesKind.ASIDE}
+
     def cost(number: int) -> float | None:
         costs = [
             run.core_s
             for run in runs
-            if run.trial == number and run.outcome.complete and run.series != WARM_UP and run.steps is None
+            if run.trial == number and run.outcome.complete and run.series.kind not in uncounted and run.steps is None
         ]
         return median(costs) if costs else None
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Beside parameters and metrics a row has these.
 _TRIAL, _SERIES, _JOB_S, _CORES, _FAILURE, _BOUND = "trial", "series", "job_s", "cores", "failure", "bound"
 # Runs that measure something else than a configuration on the study's own workload.
-_OTHER_SERIES = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD})
+_OTHER_SERIES = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
 
 
 def exported(store: "StudyStore") -> list[dict[str, Any]]:

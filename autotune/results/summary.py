@@ -317,10 +317,10 @@ def summarise(store: ReadableStudy) -> Summary:
 
 def run_to_use(store: ReadableStudy, summary: Summary) -> Run | None:
     """Return the newest complete run of the configuration to use, not on other workloads; None without one."""
-    wanted = dict(summary.configuration or {})
+    wanted, elsewhere = dict(summary.configuration or {}), {SeriesKind.WORKLOAD, SeriesKind.ASIDE}
     runs = [
         run
         for run in store.runs()
-        if run.outcome.complete and dict(run.configuration) == wanted and run.series.kind is not SeriesKind.WORKLOAD
+        if run.outcome.complete and dict(run.configuration) == wanted and run.series.kind not in elsewhere
     ]
     return runs[-1] if runs and summary.configuration is not None else None

@@ -1,7 +1,7 @@
 """The log of runs: every run of every study as one row beside Optuna's tables, which cannot change a finished trial."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, func, insert, select
@@ -13,7 +13,7 @@ from autotune.storage.leases import LeaseBook, MemoryLeaseBook, SqlLeaseBook, gi
 from autotune.storage.readable import stored_run
 
 _METADATA = MetaData()
-_RUNS = Table(
+RUNS = Table(
     "autotune_runs",
     _METADATA,
     Column("id", Integer, primary_key=True),
@@ -33,6 +33,9 @@ class RunLog(Protocol):
 
     def runs(self) -> list[Run]:
         """Return every run."""
+
+    def keyed(self) -> Mapping[int, Run]:
+        """Return every run by its key, which never changes."""
 
     def count(self, trial: int | None = None) -> int:
         """Return how many runs there are; of a `trial` those of tuning."""
@@ -55,6 +58,10 @@ class MemoryRunLog:
     def runs(self) -> list[Run]:
         """Return every run."""
         return list(self._runs)
+
+    def keyed(self) -> dict[int, Run]:
+        """Return every run by its place."""
+        return dict(enumerate(self._runs))
 
     def count(self, trial: int | None = None) -> int:
         """Return how many runs there are; of a `trial` those of tuning."""
@@ -97,19 +104,24 @@ class SqlRunLog:
         ]
         if rows:
             with self._engine.begin() as connection:
-                connection.execute(insert(_RUNS), rows)
+                connection.execute(insert(RUNS), rows)
                 give_up(connection, self._study, places)
 
     def runs(self) -> list[Run]:
         """Return every run."""
-        wanted = select(_RUNS).where(_RUNS.c.study == self._study).order_by(_RUNS.c.id)
+        return list(self.keyed().values())
+
+    def keyed(self) -> dict[int, Run]:
+        """Return every run by its key, in the order in which they ended."""
+        wanted = select(RUNS).where(RUNS.c.study == self._study).order_by(RUNS.c.id)
         with self._engine.connect() as connection:
-            return [stored_run(row.record, row.trial, row.series, row.round) for row in connection.execute(wanted)]
+            rows = connection.execute(wanted).all()
+        return {row.id: stored_run(row.record, row.trial, row.series, row.round) for row in rows}
 
     def count(self, trial: int | None = None) -> int:
         """Return how many runs there are; of a `trial` those of tuning."""
-        wanted = select(func.count()).select_from(_RUNS).where(_RUNS.c.study == self._study)
+        wanted = select(func.count()).select_from(RUNS).where(RUNS.c.study == self._study)
         if trial is not None:
-            wanted = wanted.where(_RUNS.c.trial == trial, _RUNS.c.series == str(TUNING))
+            wanted = wanted.where(RUNS.c.trial == trial, RUNS.c.series == str(TUNING))
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)

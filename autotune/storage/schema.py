@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from autotune import __version__
 from autotune.errors import StorageError
 from autotune.storage.address import shown
-from autotune.storage.version import VERSION
+from autotune.storage.tables import VERSION
 
 UPGRADE = "`autotune storage upgrade`, with the same --storage,"
 

@@ -13,8 +13,7 @@ from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import is_postgresql, shown, sqlite_path
 from autotune.storage.optuna_tables import are_known, reader_of
 from autotune.storage.readable import ABANDONED, DEFINITION, ReadableStudy, runs_of_tuning, stored_run
-from autotune.storage.tables import SqliteTables, Tables
-from autotune.storage.version import VERSION
+from autotune.storage.tables import VERSION, SqliteTables, Tables
 
 _SCHEMA, _STUDIES, _REVISIONS = "autotune_schema", "studies", "alembic_version"
 _OPEN = frozenset({"RUNNING", "WAITING"})

@@ -19,6 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import shown
+from autotune.storage.amendment import Amendment, amend
 from autotune.storage.connection import held_alone, storage_errors
 from autotune.storage.leases import LeaseBook
 from autotune.storage.observation import Observation
@@ -141,6 +142,11 @@ class StudyStore:
                 self._log.extend(copy.runs()[len(self._log.runs()) :])
 
     @property
+    def url(self) -> str:
+        """Where the study is kept."""
+        return self._url
+
+    @property
     def name(self) -> str:
         """The study's name."""
         return self._study.study_name
@@ -174,6 +180,19 @@ class StudyStore:
             found = self._log.runs()
         self._runs = len(found)
         return found
+
+    def keyed_runs(self) -> Mapping[int, Run]:
+        """Return every run by its key in the log, for an `Amendment`."""
+        with storage_errors(self._url):
+            return self._log.keyed()
+
+    def amend(self, amendment: Amendment) -> None:
+        """Change what is stored of runs that have ended, in one transaction; nobody else may work on the study."""
+        assert isinstance(self._storage, RDBStorage)
+        with storage_errors(self._url):
+            amend(log_engine(self._url, self._storage), self._study_id, amendment)
+            # What Optuna keeps in memory of finished trials is no more true.
+            self._study = optuna.load_study(study_name=self.name, storage=self._storage)
 
     def count_runs(self, trial: int) -> int:
         """Return how many runs of tuning a trial has, whoever made them."""

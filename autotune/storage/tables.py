@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
+VERSION = 3
+"""The version of autotune's tables that this autotune reads and writes."""
+
 _BUSY_TIMEOUT_S = 60
 _NAMES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 

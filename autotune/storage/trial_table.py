@@ -23,7 +23,7 @@ from spaces import Configuration
 
 _METADATA = sa.MetaData()
 _STUDIES = sa.Table("studies", _METADATA, sa.Column("study_id", sa.Integer, primary_key=True))
-_TRIALS = sa.Table(
+TRIALS = sa.Table(
     "trials",
     _METADATA,
     sa.Column("trial_id", sa.Integer, primary_key=True),
@@ -42,7 +42,7 @@ _PARAMETERS = sa.Table(
     sa.Column("param_value", sa.Double),
     sa.Column("distribution_json", sa.Text),
 )
-_ATTRIBUTES = sa.Table(
+TRIAL_ATTRIBUTES = sa.Table(
     "trial_user_attributes",
     _METADATA,
     sa.Column("trial_user_attribute_id", sa.Integer, primary_key=True),
@@ -50,7 +50,7 @@ _ATTRIBUTES = sa.Table(
     sa.Column("key", sa.String),
     sa.Column("value_json", sa.Text),
 )
-_VALUES = sa.Table(
+VALUES = sa.Table(
     "trial_values",
     _METADATA,
     sa.Column("trial_value_id", sa.Integer, primary_key=True),
@@ -132,16 +132,16 @@ class SqlTrialTable:
             }
             for name, value in configuration.items()
         ]
-        newest = sa.select(_TRIALS.c.number).where(_TRIALS.c.study_id == self._study)
+        newest = sa.select(TRIALS.c.number).where(TRIALS.c.study_id == self._study)
         with self._alone() as connection:
-            last = connection.scalar(newest.order_by(_TRIALS.c.trial_id.desc()).limit(1))
+            last = connection.scalar(newest.order_by(TRIALS.c.trial_id.desc()).limit(1))
             number = 0 if last is None else int(last) + 1
             row = {"number": number, "study_id": self._study, "state": TrialState.RUNNING, "datetime_start": _now()}
-            key = connection.execute(sa.insert(_TRIALS).values(row)).inserted_primary_key
+            key = connection.execute(sa.insert(TRIALS).values(row)).inserted_primary_key
             assert key is not None
             trial_id = int(key[0])
             _insert(connection, _PARAMETERS, [{"trial_id": trial_id, **one} for one in parameters])
-            _insert(connection, _ATTRIBUTES, [_attribute(trial_id, *one) for one in attributes.items()])
+            _insert(connection, TRIAL_ATTRIBUTES, [_attribute(trial_id, *one) for one in attributes.items()])
         return number, trial_id
 
     def tell(self, told: Mapping[int, TrialEnding]) -> None:
@@ -155,20 +155,20 @@ class SqlTrialTable:
 
     def count(self) -> int:
         """Return how many trials there are, whatever their states."""
-        wanted = sa.select(sa.func.count()).select_from(_TRIALS).where(_TRIALS.c.study_id == self._study)
+        wanted = sa.select(sa.func.count()).select_from(TRIALS).where(TRIALS.c.study_id == self._study)
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)
 
     def _tell(self, connection: sa.Connection, told: Mapping[int, TrialEnding], ids: Sequence[int]) -> None:
-        wanted = sa.select(_TRIALS.c.trial_id).where(_TRIALS.c.trial_id.in_(ids), _TRIALS.c.state.in_(_OPEN))
+        wanted = sa.select(TRIALS.c.trial_id).where(TRIALS.c.trial_id.in_(ids), TRIALS.c.state.in_(_OPEN))
         found = {trial_id: told[trial_id] for trial_id in connection.scalars(wanted.with_for_update())}
         for state in {one.state for one in found.values()}:
             ended = [trial_id for trial_id, one in found.items() if one.state is state]
-            change = sa.update(_TRIALS).where(_TRIALS.c.trial_id.in_(ended))
+            change = sa.update(TRIALS).where(TRIALS.c.trial_id.in_(ended))
             connection.execute(change.values(state=state, datetime_complete=_now()))
         _insert(
             connection,
-            _VALUES,
+            VALUES,
             [
                 {"trial_id": trial_id, "objective": 0, "value": one.value, "value_type": "FINITE"}
                 for trial_id, one in found.items()
@@ -178,9 +178,9 @@ class SqlTrialTable:
         bounds = [_attribute(trial_id, BOUND, one.bound) for trial_id, one in found.items() if one.bound is not None]
         if bounds:
             # A bound of a trial that was then not told of: its process was killed between the two.
-            old = _ATTRIBUTES.c.trial_id.in_([one["trial_id"] for one in bounds])
-            connection.execute(sa.delete(_ATTRIBUTES).where(old, _ATTRIBUTES.c.key == BOUND))
-        _insert(connection, _ATTRIBUTES, bounds)
+            old = TRIAL_ATTRIBUTES.c.trial_id.in_([one["trial_id"] for one in bounds])
+            connection.execute(sa.delete(TRIAL_ATTRIBUTES).where(old, TRIAL_ATTRIBUTES.c.key == BOUND))
+        _insert(connection, TRIAL_ATTRIBUTES, bounds)
 
     @contextmanager
     def _alone(self) -> Iterator[sa.Connection]:

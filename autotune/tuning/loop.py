@@ -9,8 +9,8 @@ from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.run_manager import RunManager, TakenError
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Status
-from autotune.display.messages import Messages, why_nothing_worked
-from autotune.errors import CannotRunHereError, NothingWorkedError
+from autotune.display.messages import Messages
+from autotune.errors import CannotRunHereError
 from autotune.execution.segments import Curve, Segment, best_until, continued, curve_of
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
@@ -28,7 +28,10 @@ from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.studyfile import StudyFile
+from autotune.tuning.hope import check_hope
 from autotune.tuning.in_flight import RunsInFlight
+from autotune.tuning.retry import announced
+from objectives import registry
 from objectives.base import Answer
 
 _TICK_S = 0.25
@@ -64,6 +67,7 @@ class TuningLoop:
         self._budget = study.budget
         self._clock = clock or manager.gate.clock
         self._metric = store.definition.target
+        self._launched = registry.runs(study.objective) == "launched"
         self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
         repeats = study.repeats if study.tradeoff is None else study.repeats.without_races
         self._scheduler: RunScheduler = RepeatScheduler(repeats, second_metric(store.definition))
@@ -89,7 +93,7 @@ class TuningLoop:
         """Run trials until there are as many as the budget says, and until every race is over.
 
         Raises:
-            NothingWorkedError: the first trials all failed.
+            NothingWorkedError: the default failed, or the first trials all did.
             CannotRunHereError: runs fail for reasons that are not the configurations'.
         """
         self._store.recover(self._space)
@@ -105,9 +109,8 @@ class TuningLoop:
         self._store_settled()
         self._go_on()
         self._checkpoints.sweep(number for number, trial in self._trials.items() if trial.settled)
-        for trial in self._trials.values():
-            if not trial.settled and not trial.runs and trial.number not in self._busy:
-                self._manager.display.line(f"trial {trial.number}: was interrupted, runs again")
+        for said in announced(self._trials.values(), self._store.runs(), self._busy):
+            self._manager.display.line(said)
         if self._budget.timeout_s is not None:
             self._ends_at = self._clock() + self._budget.timeout_s
         while True:
@@ -338,7 +341,7 @@ class TuningLoop:
         best = self._standings.incumbent
         if best is not None and best_before is not None and best.number != best_before.number:
             self._manager.display.line(f"best so far: trial {best.number}, {self._telling.value(best)}")
-        self._check_hope()
+        check_hope(self._standings, self._budget.give_up_after, launched=self._launched)
 
     def _settle(self) -> None:
         """Close the races that are over; closing one may change the incumbent of the next."""
@@ -377,10 +380,6 @@ class TuningLoop:
                 f"the last: {outcome.message}\nmend that, then use the same command again"
             )
             raise CannotRunHereError(msg)
-
-    def _check_hope(self) -> None:
-        if self._standings.nothing_worked >= self._budget.give_up_after:
-            raise NothingWorkedError(why_nothing_worked([trial for trial in self._trials.values() if trial.runs]))
 
     def status(self) -> Status:
         """Return how the study stands now."""

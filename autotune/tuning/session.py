@@ -32,7 +32,9 @@ from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
+from autotune.tuning.hope import check_worked
 from autotune.tuning.loop import Ending, TuningLoop
+from autotune.tuning.retry import retry
 from autotune.tuning.simulated import simulated_runs
 from launchers.local import sweep
 from objectives import registry
@@ -74,12 +76,16 @@ def run_study(study: StudyFile, settings: SessionSettings, display: Display) -> 
         store, prepared = opened.store, opened.prepared
         waiting = settings.external.waiting if settings.external is not None else lambda: 0
         sampler = sampler_of(prepared.space, study.sampler, waiting)
+        if prepared.plan.runs == "launched":
+            retry(store, everything=settings.retry_failed)
         if not _is_done(store, study, prepared):
             _warm_up(opened, sampler)
             with _says_what_remains(store, study), _runs(opened) as manager:
                 _tune(Asker(store, sampler), manager, study)
                 _judge(store, manager, study, prepared)
-        return summarise(store)
+        summary = summarise(store)
+        check_worked(summary.standings)
+        return summary
 
 
 @contextmanager

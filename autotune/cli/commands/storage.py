@@ -30,8 +30,8 @@ def storage(
 ) -> None:
     """Show what a storage holds, or upgrade it."""
     from autotune.storage.contents import contents
+    from autotune.storage.tables import VERSION
     from autotune.storage.upgrade import upgrade
-    from autotune.storage.version import VERSION
 
     url = storage_url(storage)
     if action is None:

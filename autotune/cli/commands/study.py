@@ -65,6 +65,7 @@ def study(options: StudyOptions) -> None:
         ray_address=options.ray_address,
         ray_nodes=options.ray_nodes or 1,
         facts=facts,
+        retry_failed=options.retry_failed,
     )
     stopped = STOPPED if cluster is None else LEFT.format(name=stored_name)
     with pausable() as pause, displayed(stopped, options.status) as display:

@@ -205,12 +205,16 @@ def test_the_default_runs_alone_and_its_answer_is_everybodys_reference(tmp_path)
     assert len(executor.launched) == 6
 
 
-def test_a_study_whose_every_run_fails_stops_early_and_says_why(tmp_path):
-    executor = PaperExecutor(lambda _: failed(FailureKind.APPLICATION_ERROR, "pseudopotential not found"))
+def test_a_study_whose_default_cannot_be_run_and_whose_others_fail_stops_early_and_says_why(tmp_path):
+    def model(configuration):
+        kind = FailureKind.INFRASTRUCTURE_ERROR if configuration == {"np": 8} else FailureKind.APPLICATION_ERROR
+        return failed(kind, "pseudopotential not found")
+
+    executor = PaperExecutor(model)
     _, _, runner = session(tmp_path, executor, trials=50, give_up_after=4)
     with pytest.raises(NothingWorkedError, match="4 times: pseudopotential not found"):
         runner.tune()
-    assert len(executor.launched) == 4
+    assert len({number for number, _ in executor.launched}) == 1 + 4
 
 
 def test_a_broken_machine_stops_the_study_and_not_the_configurations(tmp_path):

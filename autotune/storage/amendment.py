@@ -1,0 +1,91 @@
+"""Amendments: what is changed of runs that have ended, all of it in one transaction.
+
+Storage only grows while a study runs. Here it is corrected: a run was read wrongly, or is to count no more. Trials that
+are affected are open again, for Optuna too, so that a session judges them anew.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from optuna.trial import TrialState
+
+from autotune.records.outcome import Outcome
+from autotune.records.series import Series
+from autotune.storage.observation import BOUND
+from autotune.storage.run_log import RUNS
+from autotune.storage.trial_table import TRIAL_ATTRIBUTES, TRIALS, VALUES
+
+_ATTRIBUTES = sa.Table(
+    "study_user_attributes",
+    sa.MetaData(),
+    sa.Column("study_user_attribute_id", sa.Integer, primary_key=True),
+    sa.Column("study_id", sa.Integer),
+    sa.Column("key", sa.String),
+    sa.Column("value_json", sa.Text),
+)
+
+
+@dataclass(frozen=True)
+class Amendment:
+    """New `outcomes` of runs, and runs that are set `aside`, by their keys in the log; trials that are `reopened`.
+
+    `attributes` are those of the study that change; None takes one away.
+    """
+
+    outcomes: Mapping[int, Outcome] = field(default_factory=dict)
+    aside: Collection[int] = ()
+    reopened: Collection[int] = ()
+    attributes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+
+
+def amend(engine: sa.Engine, study_id: int, amendment: Amendment) -> None:
+    """Change the storage behind `engine`: all of it or, whatever happens, nothing."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            # Else it would begin as a reader, and be refused as a writer if somebody has written meanwhile.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        _change_runs(connection, study_id, amendment)
+        _reopen(connection, study_id, amendment.reopened)
+        _set_attributes(connection, study_id, amendment.attributes)
+
+
+def _change_runs(connection: sa.Connection, study_id: int, amendment: Amendment) -> None:
+    keys = {*amendment.outcomes, *amendment.aside}
+    rows = connection.execute(sa.select(RUNS).where(RUNS.c.study == study_id)).all() if keys else ()
+    for row in rows:
+        if row.id not in keys:
+            continue
+        change = sa.update(RUNS).where(RUNS.c.id == row.id)
+        outcome = amendment.outcomes.get(row.id)
+        if outcome is not None:
+            connection.execute(change.values(record={**row.record, "outcome": outcome.to_dict()}))
+        if row.id in amendment.aside:
+            connection.execute(change.values(series=str(Series.parse(row.series).aside)))
+
+
+def _reopen(connection: sa.Connection, study_id: int, numbers: Collection[int]) -> None:
+    for number in numbers:
+        wanted = sa.select(TRIALS.c.trial_id).where(TRIALS.c.study_id == study_id, TRIALS.c.number == number)
+        key = connection.scalar(wanted)
+        change = sa.update(TRIALS).where(TRIALS.c.trial_id == key)
+        connection.execute(change.values(state=TrialState.RUNNING, datetime_complete=None))
+        connection.execute(sa.delete(VALUES).where(VALUES.c.trial_id == key))
+        bound = TRIAL_ATTRIBUTES.c.trial_id == key, TRIAL_ATTRIBUTES.c.key == BOUND
+        connection.execute(sa.delete(TRIAL_ATTRIBUTES).where(*bound))
+
+
+def _set_attributes(
+    connection: sa.Connection, study_id: int, attributes: Mapping[str, Mapping[str, Any] | None]
+) -> None:
+    old = _ATTRIBUTES.c.study_id == study_id, _ATTRIBUTES.c.key.in_(list(attributes))
+    connection.execute(sa.delete(_ATTRIBUTES).where(*old))
+    rows = [
+        {"study_id": study_id, "key": key, "value_json": json.dumps(value)}
+        for key, value in attributes.items()
+        if value is not None
+    ]
+    if rows:
+        connection.execute(sa.insert(_ATTRIBUTES), rows)

@@ -1,4 +1,0 @@
-"""The version of autotune's tables."""
-
-VERSION = 3
-"""The version that this autotune reads and writes."""

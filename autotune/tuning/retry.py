@@ -1,0 +1,47 @@
+"""Retrying: failed runs are set aside, so that their trials run again. They stay in the log of runs."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from autotune.coordination.alone import check_alone
+from autotune.records.series import SeriesKind
+from autotune.records.study import Run, State, TrialRecord
+from autotune.statistics.standings import Standings
+from autotune.storage.amendment import Amendment
+from autotune.storage.study_store import StudyStore
+
+
+def retry(store: StudyStore, *, everything: bool) -> None:
+    """Let failed trials run again: `everything`, or only the default where the study stopped at it.
+
+    Raises:
+        BusyError: another coordinator works on the study.
+    """
+    standings = Standings.of(store.trials(), store.definition.target)
+    default = standings.default
+    trials: Sequence[TrialRecord] = [trial for trial in standings.trials.values() if trial.state is State.FAILED]
+    if not everything:
+        trials = [trial for trial in trials if trial is default and not standings.ranking]
+    if not trials:
+        return
+    check_alone(store, "failed trials run again")
+    _set_aside(store, [trial.number for trial in trials])
+
+
+def announced(trials: Iterable[TrialRecord], runs: Iterable[Run], busy: Collection[int]) -> list[str]:
+    """Say which trials run again, of all that have no run and none in flight, at the start of a session."""
+    failed = {run.trial for run in runs if run.series.kind is SeriesKind.ASIDE}
+    return [
+        f"trial {trial.number}: {'failed' if trial.number in failed else 'was interrupted'}, runs again"
+        for trial in trials
+        if not trial.settled and not trial.runs and trial.number not in busy
+    ]
+
+
+def _set_aside(store: StudyStore, numbers: Sequence[int]) -> None:
+    """Set aside the failed runs of trials; a program that works in steps begins anew."""
+    aside = [
+        key
+        for key, run in store.keyed_runs().items()
+        if run.series.is_tuning and run.trial in numbers and (run.outcome.failure is not None or run.steps is not None)
+    ]
+    store.amend(Amendment(aside=aside, reopened=numbers))
