@@ -10,30 +10,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-_HOLDER = re.compile(r"process (\d+) on (\S+) since (.+)")
+_HOLDER = re.compile(r"process (\d+) on (\S+) since ([^\n]+?)(?:, (.+))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that holds a lock file, as it wrote itself into it."""
+    """The process that holds a lock file, as it wrote itself into it; `work` says what for, if it did."""
 
     pid: int
     host: str
     since: str
+    work: str = ""
 
     @classmethod
-    def this(cls) -> Self:
+    def this(cls, work: str = "") -> Self:
         """Return this process."""
-        return cls(os.getpid(), socket.gethostname(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
+        return cls(os.getpid(), socket.gethostname(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), work)
 
     @classmethod
     def read(cls, text: str) -> Self | None:
         """Read what `str` writes; None for anything else."""
         found = _HOLDER.fullmatch(text.strip())
-        return cls(int(found[1]), found[2], found[3]) if found else None
+        return cls(int(found[1]), found[2], found[3], found[4] or "") if found else None
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host} since {self.since}"
+        return f"process {self.pid} on {self.host} since {self.since}" + (f", {self.work}" if self.work else "")
 
 
 class LockFile:
@@ -65,15 +66,15 @@ class LockFile:
             return False
         return True
 
-    def sign(self) -> None:
-        """Write this process into the file as its holder; a full disk is no reason to fail."""
+    def sign(self, work: str = "") -> None:
+        """Write this process into the file as its holder, which does that `work`; a full disk is no reason to fail."""
         with suppress(OSError):
             os.truncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, str(Holder.this()).encode(), 0)
+            os.pwrite(self._descriptor, str(Holder.this(work)).encode(), 0)
 
     def holder(self) -> Holder | None:
         """Return who signed it last; None if nobody did."""
-        return Holder.read(os.pread(self._descriptor, 500, 0).decode(errors="replace"))
+        return Holder.read(os.pread(self._descriptor, 5000, 0).decode(errors="replace"))
 
     def stat(self) -> os.stat_result:
         """Return which file it is."""

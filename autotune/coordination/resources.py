@@ -9,7 +9,7 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import NothingWorkedError, StorageError
 from autotune.execution.batch_executor import BatchExecutor
-from autotune.execution.core_pool import CoreClaim, CorePool, Pool
+from autotune.execution.core_pool import CoreClaim, CorePool, Pool, work_on
 from autotune.execution.executor import Executor
 from autotune.storage.address import lock_path
 from autotune.storage.study_lock import IfHeld, StudyLock
@@ -28,31 +28,58 @@ class QueuePool:
         """Take note that a job has ended."""
 
 
+class SessionCores:
+    """The cores of a session: claimed when its first run needs them, after all that can be checked without them."""
+
+    def __init__(self, settings: SessionSettings | None = None, display: Display | None = None) -> None:
+        """Claim the machine's cores as the settings say, once `claim` is called; nothing without settings."""
+        self._settings = settings
+        self._display = display
+        self._claimed: CoreClaim | None = None
+
+    def claim(self) -> None:
+        """Claim the cores, unless that is done.
+
+        Raises:
+            BusyError: somebody else has one of them.
+            PausedError: a pause was asked for.
+        """
+        settings, display = self._settings, self._display
+        if settings is None or display is None or self._claimed is not None:
+            return
+        wait_by = display.waits if settings.if_held is IfHeld.WAIT else None
+        with settings.pause.waiting():
+            self._claimed = CoreClaim.claim(settings.machine.cpus, wait_by=wait_by, work=work_on(settings.name))
+
+    def release(self) -> None:
+        """Give the cores up."""
+        if self._claimed is not None:
+            self._claimed.release()
+
+
 @contextmanager
-def held(settings: SessionSettings, display: Display, *, claim: bool) -> Iterator[SessionSettings]:
-    """Hold the study, and its cores or its cluster; provide the settings as they are then.
+def held(settings: SessionSettings, display: Display, *, claim: bool) -> Iterator[tuple[SessionSettings, SessionCores]]:
+    """Hold the study, and its cluster; provide the settings as they are then, and the cores, which are still to claim.
 
     A study on a storage for several coordinators is held by nobody. Without `claim` nothing runs.
 
     Raises:
-        BusyError: somebody else has the study or the cores.
+        BusyError: somebody else has the study.
         PausedError: a pause was asked for.
     """
     with nullcontext() if settings.shared else _locked(settings, display):
         if not claim or settings.queue is not None or settings.external is not None:
-            yield settings
+            yield settings, SessionCores()
             return
         if settings.ray_address is not None:
             from autotune.execution.ray_executor import joined_cluster  # noqa: PLC0415
 
             with joined_cluster(settings.ray_address, settings.runs, display.line, settings.ray_nodes) as cluster:
-                yield replace(settings, machine=cluster.machine, cluster=cluster)
+                yield replace(settings, machine=cluster.machine, cluster=cluster), SessionCores()
             return
-        wait_by = display.waits if settings.if_held is IfHeld.WAIT else None
-        with settings.pause.waiting():
-            cores = CoreClaim.claim(settings.machine.cpus, wait_by=wait_by)
+        cores = SessionCores(settings, display)
         try:
-            yield settings
+            yield settings, cores
         finally:
             cores.release()
 

@@ -3,6 +3,7 @@
 Within a study a pool hands them out; between studies of one user on one machine a lock file a core does.
 """
 
+import getpass
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,15 @@ def user_folder() -> Path:
         msg = f"{folder} belongs to somebody else; remove it, or ask them to"
         raise BusyError(msg)
     return folder
+
+
+def work_on(study: str) -> str:
+    """Return what cores are claimed for, for others who wait for them: the study, the folder and the user."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container may have no name for this user
+        user = str(os.getuid())
+    return f"study {study!r} of {user} in {Path.cwd()}"
 
 
 class Pool(Protocol):
@@ -74,9 +84,13 @@ class CoreClaim:
 
     @classmethod
     def claim(
-        cls, cpus: Iterable[int], folder: Path | None = None, wait_by: Callable[[str], None] | None = None
+        cls,
+        cpus: Iterable[int],
+        folder: Path | None = None,
+        wait_by: Callable[[str], None] | None = None,
+        work: str = "",
     ) -> Self:
-        """Lock all of `cpus`; with `wait_by`, wait until they are free, and tell it for whom.
+        """Lock all of `cpus` for some `work`; with `wait_by`, wait until they are free, and tell it for whom.
 
         Raises:
             BusyError: another study uses one of them.
@@ -85,7 +99,7 @@ class CoreClaim:
         told = ""
         while True:
             try:
-                return cls._claim_now(wanted, folder or user_folder())
+                return cls._claim_now(wanted, folder or user_folder(), work)
             except BusyError as error:
                 if wait_by is None:
                     raise
@@ -95,21 +109,20 @@ class CoreClaim:
             time.sleep(_POLL_S)
 
     @classmethod
-    def _claim_now(cls, cpus: Iterable[int], folder: Path) -> Self:
+    def _claim_now(cls, cpus: Iterable[int], folder: Path, work: str) -> Self:
         files: list[LockFile] = []
         for cpu in cpus:
             file = LockFile.open(folder / f"cpu{cpu}.lock")
             files.append(file)
             if not file.lock():
-                found = file.holder()
-                holder = f"autotune (process {found.pid})" if found else "another process"
+                holder = file.holder() or "another process"
                 cls(files).release()
                 msg = (
                     f"core {cpu} is in use by {holder}: two studies on the same cores would spoil each other's "
                     "measurements; wait for it (--wait does), or give each its own cores with --cores"
                 )
                 raise BusyError(msg)
-            file.sign()
+            file.sign(work)
         return cls(files)
 
     def release(self) -> None:

@@ -1,6 +1,6 @@
 """From a study file and a machine to everything a study is made of."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from autotune.records.workload import Workload
 from autotune.results.export import resolved
 from autotune.studyfile import StudyFile
 from autotune.studyfile.space import space_of
-from launchers import Launcher
+from launchers import Job, Launcher
 from objectives import registry
-from objectives.base import Plan, PlanError
+from objectives.base import Output, Plan, PlanError
 from spaces import Space
 
 
@@ -40,23 +40,28 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
     folder: Path,
     session: Mapping[str, str] | None = None,
     described: Facts | None = None,
+    before_run: Callable[[], None] = lambda: None,
 ) -> Prepared:
     """Plan the objective in `folder` (a dry run may be made there), and build the space.
 
     `session` are further facts that compared measurements must share (governor, MPI); `described` are the
-    facts of a machine that is not this one.
+    facts of a machine that is not this one; `before_run` is called before each dry run.
 
     Raises:
         CannotRunHereError: the program cannot be tuned here.
         StudyFileError: the space has errors; all of them are listed.
     """
 
+    def run_dry(job: Job) -> Output:
+        before_run()
+        return run_job(job, launcher)
+
     def planned(options: Mapping[str, Any], plan_folder: Path) -> tuple[Plan, Space]:
         plan = registry.plan(
             study.objective,
             resolved(options, plan_folder) if registry.runs(study.objective) == "recorded" else options,
             machine=machine.facts,
-            run_job=lambda job: run_job(job, launcher),
+            run_job=run_dry,
             folder=plan_folder,
         )
         return plan, space_of(study, plan, machine.facts)

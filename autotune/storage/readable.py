@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from autotune.errors import StorageError
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.records.study import Definition, Run, TrialRecord
+from autotune.storage.address import shown
 
 DEFINITION = "definition"
 VERDICT = "verdict"
@@ -42,6 +44,23 @@ class ReadableStudy(Protocol):
 
     def trials(self) -> list[TrialRecord]:
         """Return every trial that was proposed, by number, with those of its runs that count."""
+
+
+def check_same(url: str, name: str, stored: Definition, definition: Definition) -> None:
+    """Check that what was measured for the `stored` definition can be compared with what is measured for another.
+
+    Raises:
+        StorageError: they are about different things; says which.
+    """
+    differences = stored.differences(definition)
+    if differences:
+        lines = "\n".join(f"  {line}" for line in differences)
+        msg = (
+            f"study {name!r} in {shown(url)} is about something else, "
+            f"its measurements cannot be continued:\n{lines}\n"
+            "start another one with --name NEW-NAME, or use another --storage"
+        )
+        raise StorageError(msg)
 
 
 def runs_of_tuning(runs: Iterable[Run]) -> Mapping[int, list[Run]]:

@@ -12,7 +12,7 @@ from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import is_postgresql, shown, sqlite_path
 from autotune.storage.optuna_tables import are_known, reader_of
-from autotune.storage.readable import ABANDONED, DEFINITION, ReadableStudy, runs_of_tuning, stored_run
+from autotune.storage.readable import ABANDONED, DEFINITION, ReadableStudy, check_same, runs_of_tuning, stored_run
 from autotune.storage.tables import VERSION, SqliteTables, Tables
 
 _SCHEMA, _STUDIES, _REVISIONS = "autotune_schema", "studies", "alembic_version"
@@ -99,6 +99,21 @@ def stored_study(url: str, name: str) -> ReadableStudy:
         msg = f"study {name!r} in {shown(url)} was not made by autotune, or was interrupted while it was made"
         raise StorageError(msg)
     return StoredStudy(tables, keys[name], name, _decoded(found))
+
+
+def check_continues(url: str, name: str, definition: Definition) -> None:
+    """Check that a session with this definition can go on with what is stored, if anything is, and write nothing.
+
+    Raises:
+        StorageError: storage cannot be read, or the study there is about something else.
+    """
+    tables = _known_tables(url)
+    if tables is None:
+        return  # whatever is there is looked at when the study is opened
+    keys, attributes = _studies(tables)
+    stored = _decoded(attributes[keys[name]]) if name in keys else {}
+    if DEFINITION in stored:
+        check_same(url, name, Definition.from_dict(stored[DEFINITION]), definition)
 
 
 def stored_studies(url: str) -> list[ReadableStudy]:

@@ -24,7 +24,7 @@ from autotune.storage.connection import held_alone, storage_errors
 from autotune.storage.leases import LeaseBook
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_storage import connect, log_engine
-from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, runs_of_tuning
+from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, check_same, runs_of_tuning
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog
 from autotune.storage.trial_table import TrialEnding, TrialTable, trial_table
 from autotune.storage.upgrade import opened
@@ -67,18 +67,10 @@ class StudyStore:
             log = SqlRunLog(log_engine(url, storage), _study_id(storage, study))
             store = cls(url, storage, study, log, holder)
             stored = store.definition
-            differences = stored.differences(definition)
-            if not differences and stored.study != definition.study:
+            check_same(url, name, stored, definition)
+            if stored.study != definition.study:
                 # What does not change measurements (budget, verdict) is that of the newest session.
                 study.set_user_attr(DEFINITION, replace(stored, study=definition.study).to_dict())
-        if differences:
-            lines = "\n".join(f"  {line}" for line in differences)
-            msg = (
-                f"study {name!r} in {shown(url)} is about something else, "
-                f"its measurements cannot be continued:\n{lines}\n"
-                "start another one with --name NEW-NAME, or use another --storage"
-            )
-            raise StorageError(msg)
         return store
 
     @classmethod

@@ -30,6 +30,7 @@ from autotune.search.base import Proposer
 from autotune.search.registry import check_sampler, sampler_of
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
+from autotune.storage.stored_study import check_continues
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
 from autotune.tuning.hope import check_worked
@@ -191,12 +192,17 @@ def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> I
         raise StudyFileError(
             _EXTERNAL.format(name=study.name) if external is None else _NOT_EXTERNAL.format(study=study)
         )
-    with held(requested, display, claim=not replay) as settings:
-        if not settings.shared:
-            sweep(settings.runs)
+    with held(requested, display, claim=not replay) as (settings, cores):
         display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
         facts = session_facts(settings.machine, settings.launcher.flavour, settings.file, here=settings.queue is None)
-        prepared = prepare(study, settings.machine, settings.launcher, settings.plan, facts.identity, settings.facts)
+        prepared = prepare(
+            study, settings.machine, settings.launcher, settings.plan, facts.identity, settings.facts, cores.claim
+        )
+        check_continues(settings.url, settings.name, prepared.definition)
+        cores.claim()
+        if not settings.shared:
+            # Only now: a study of the same name in another storage, which has the cores, may have its runs there.
+            sweep(settings.runs)
         for note in (*(() if replay or external is not None else settings.launcher.notes()), *prepared.plan.notes):
             display.line(note)
         size = prepared.space.size

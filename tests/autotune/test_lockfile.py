@@ -41,4 +41,6 @@ def test_what_is_written_into_the_file_is_read_back():
     holder = Holder.this()
     assert Holder.read(str(holder)) == holder
     assert holder.pid == os.getpid()
+    at_work = Holder.this("study 'a, b' of me in /home/me, too\n")
+    assert Holder.read(str(at_work).rstrip()).work == at_work.work.rstrip()
     assert Holder.read("process x on y since z") is None

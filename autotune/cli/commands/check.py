@@ -1,5 +1,7 @@
 """`autotune check`: is a study file right? Everything that can be known without running it, all mistakes at once."""
 
+import json
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autotune.cli.common import errors, output, print_json
-from autotune.cli.options import AsJson, SetOption, StudyArgument
+from autotune.cli.options import AsJson, InputOption, SetOption, StudyArgument, WaitOption
 from autotune.cli.where import CoresOption, restrict
 from autotune.errors import ExitCode
 from autotune.formatting import shown
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 def check(
     name: StudyArgument,
     changes: SetOption = None,
+    input_file: InputOption = None,
     cores: CoresOption = None,
     run: Annotated[
         bool,
         typer.Option("--run", help="Run the default configuration once, and show the values that are read."),
     ] = False,
+    wait: WaitOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a study file, and say every mistake.
@@ -41,13 +45,18 @@ def check(
 
     path = studyfile.find(name)
     machine, launcher = restrict(this_machine(), cores), local_launcher()
-    report = examined(path, changes or (), machine, launcher)
+    given = [] if input_file is None else [f"options.input={json.dumps(input_file)}"]
+    report = examined(path, [*(changes or ()), *given], machine, launcher)
     tried = None
     if run and report.plan is not None and report.space is not None and report.job is not None and not report.missing:
-        from autotune.execution.core_pool import CoreClaim
+        from autotune.execution.core_pool import CoreClaim, work_on
         from autotune.planning.trial_run import trial_run
 
-        claim = CoreClaim.claim(machine.cpus)
+        def say(text: str) -> None:
+            errors().print(text, markup=False)
+
+        study = report.study.name if report.study else path.stem
+        claim = CoreClaim.claim(machine.cpus, wait_by=say if wait else None, work=f"the check of {work_on(study)}")
         try:
             limit_s = report.study.budget.run_time_limit_s if report.study else None
             tried = trial_run(report.plan, report.space.default(), machine, launcher, limit_s)
@@ -61,7 +70,8 @@ def check(
         if tried is not None:
             _print_run(tried)
         if code is ExitCode.OK:
-            output().print(f"right: autotune study {_quoted(name)}", markup=False)
+            own = "" if input_file is None else f" --input {shlex.quote(input_file)}"
+            output().print(f"right: autotune study {_quoted(name)}{own}", markup=False)
     raise typer.Exit(code)
 
 

@@ -1,10 +1,12 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from autotune.errors import BusyError
-from autotune.execution.core_pool import CoreClaim, CorePool
+from autotune.execution.core_pool import CoreClaim, CorePool, work_on
 from autotune.storage.study_lock import StudyLock
 from launchers import Resources
 
@@ -26,8 +28,9 @@ def test_a_job_larger_than_the_machine_gets_all_of_it():
 
 
 def test_a_second_study_on_the_same_cores_is_refused_and_told_by_whom(tmp_path):
-    claim = CoreClaim.claim([0, 1], tmp_path)
-    with pytest.raises(BusyError, match=r"core 1 is in use by autotune \(process \d+\).*--cores"):
+    claim = CoreClaim.claim([0, 1], tmp_path, work=work_on("melt"))
+    holder = rf"process {os.getpid()} on \S+ since [-\d]+ [:\d]+ UTC, study 'melt' of \S+ in {Path.cwd()}"
+    with pytest.raises(BusyError, match=rf"core 1 is in use by {holder}: .*--cores"):
         CoreClaim.claim([1, 2], tmp_path)
     CoreClaim.claim([2], tmp_path).release()
     claim.release()

@@ -190,8 +190,7 @@ def test_a_session_that_waits_for_another_is_paused_at_once(tmp_path):
             with subprocess.Popen(
                 [sys.executable, "-m", "autotune", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
             ) as second:
-                waits = second.stderr.readline()
-                assert "waiting" in waits
+                waits = next(line for line in second.stderr if "waiting" in line)
                 status = json.loads((tmp_path / "status.json").read_text())
                 assert (status["phase"], status["pid"]) == ("waiting", second.pid)
                 assert waits.startswith(status["message"])

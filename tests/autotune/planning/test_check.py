@@ -2,12 +2,17 @@
 
 import json
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from autotune.cli.app import app
+from autotune.errors import BusyError
+from autotune.execution import core_pool
+from autotune.execution.core_pool import CoreClaim
+from autotune.machines.this_machine import this_machine
 
 pytestmark = pytest.mark.cores(1)
 
@@ -201,3 +206,19 @@ def test_options_on_the_command_line_are_checked_too(tmp_path):
     code, found = checked(tmp_path, GOOD, "--set", "budget.trials=0")
     assert code == 2
     assert list(mistakes(found)) == ["budget.trials"]
+
+
+def test_an_own_input_is_checked_as_study_takes_it(tmp_path):
+    ended = CliRunner().invoke(app, ["check", "qe", "--input", str(tmp_path / 'my "own".in')])
+    assert f"input '{tmp_path}/my \"own\".in' is not there" in ended.output
+
+
+def test_the_run_of_a_check_waits_for_the_cores_if_it_is_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
+    claim = CoreClaim.claim(this_machine().cpus, work="study 'melt'")
+    (tmp_path / "a.toml").write_text(GOOD)
+    assert isinstance(CliRunner().invoke(app, ["check", str(tmp_path / "a.toml"), "--run"]).exception, BusyError)
+    threading.Timer(0.1, claim.release).start()
+    ended = CliRunner().invoke(app, ["check", str(tmp_path / "a.toml"), "--run", "--wait"])
+    assert ended.exit_code == 0, ended.output
+    assert "study 'melt'" in ended.output

@@ -233,7 +233,7 @@ def test_a_session_that_waits_finds_everything_done(tmp_path):
 def test_a_study_elsewhere_waits_for_the_cores(tmp_path):
     elsewhere = ("--trials", "1", "--storage", "other.db", "--wait")
     with tuning(tmp_path, trials=100) as session, another(tmp_path, *elsewhere) as second:
-        assert "waiting (Ctrl-C leaves): core" in second.stderr.readline()
+        assert any("waiting (Ctrl-C leaves): core" in line for line in second.stderr)
         session.send_signal(signal.SIGTERM)
         told = session.stderr.read()
         assert session.wait() == 130, told

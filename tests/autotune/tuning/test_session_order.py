@@ -1,0 +1,60 @@
+"""What a session finds out before it waits for cores: a storage that cannot be used, a study about something else."""
+
+import pytest
+
+from autotune.coordination.session_settings import SessionSettings
+from autotune.errors import BusyError, StorageError
+from autotune.execution import core_pool
+from autotune.execution.core_pool import CoreClaim
+from autotune.machines.this_machine import this_machine
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import parse
+from autotune.tuning import session
+from autotune.tuning.session import run_study
+from launchers.local import local_launcher
+from tests.support.fakes import ListDisplay, definition, small_space
+
+X = {"type": "integer", "values": [1, 2], "default": 1}
+
+
+@pytest.fixture
+def busy(tmp_path, monkeypatch):
+    """Let another study hold this machine's cores."""
+    locks = tmp_path / "locks"
+    locks.mkdir()
+    monkeypatch.setattr(core_pool, "user_folder", lambda: locks)
+    claim = CoreClaim.claim(this_machine().cpus)
+    yield
+    claim.release()
+
+
+def started(folder, word):
+    study = parse(
+        {
+            "name": "mine",
+            "objective": "command",
+            "options": {"argv": ["echo", word]},
+            "space": {"parameters": {"x": X}},
+        },
+        "test",
+    )
+    url = f"sqlite:///{folder}/a.db"
+    run_study(study, SessionSettings(url, "mine", folder / "runs", this_machine(), local_launcher()), ListDisplay())
+
+
+def test_a_study_about_something_else_is_refused_before_it_waits_for_cores(tmp_path, busy, monkeypatch):
+    swept = []
+    monkeypatch.setattr(session, "sweep", swept.append)
+    with pytest.raises(BusyError, match="core 0 is in use"):
+        started(tmp_path, "{x}")
+    assert not (tmp_path / "a.db").exists()
+    assert swept == []  # what runs there may be the runs of the study that has the cores
+    StudyStore.create(f"sqlite:///{tmp_path}/a.db", "mine", definition(small_space()))
+    with pytest.raises(StorageError, match="is about something else"):
+        started(tmp_path, "{x}")
+
+
+def test_a_file_that_is_no_storage_is_refused_before_cores_are_waited_for(tmp_path, busy):
+    (tmp_path / "a.db").write_text("no storage at all " * 1000)
+    with pytest.raises(StorageError, match="file is not a database"):
+        started(tmp_path, "{x}")
