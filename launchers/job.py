@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from launchers.mpi.start_command import MpiStart
+from launchers.software.software import LoadedSoftware
 
 STDOUT = "stdout"
 STDERR = "stderr"
@@ -37,7 +38,8 @@ class Job:
     where its output is kept as `stdout` and `stderr`.
 
     `prepare` are commands that run before it, one after the other, once however many ranks there are, in the same
-    folder and environment: see `launchers.steps`.
+    folder and environment: see `launchers.steps`. `software` is where its programs come from: `argv` is inside of the
+    image already, if that is one, and the launcher brings the rest.
 
     `copies` are the files of its folder that were copied there: name, and the path of the original. `progress_file` is
     the file of the folder whose lines say how far it is.
@@ -53,6 +55,7 @@ class Job:
     prepare: tuple[tuple[str, ...], ...] = ()
     copies: tuple[tuple[str, str], ...] = ()
     progress_file: str = STDOUT
+    software: LoadedSoftware | None = None
 
 
 class JobState(StrEnum):

@@ -151,7 +151,8 @@ class LocalLauncher:
 
     def environment(self, job: Job) -> dict[str, str]:
         """Return the whole environment of `job`, but for its mark."""
-        return job_environment(os.environ, self._added(job))
+        caller = os.environ if job.software is None else job.software.changes.applied(os.environ)
+        return job_environment(caller, self._added(job))
 
     def shown(self, job: Job) -> str:
         """Return `job` as a line for a shell: its folder, its own environment, its command."""
@@ -166,9 +167,12 @@ class LocalLauncher:
 
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self._flavour(job), user_id=os.geteuid()) if job.mpi is not None else {}
-        return added | dict(job.environment)
+        changed = {} if job.software is None else job.software.changes.variables
+        return {**changed, **added, **job.environment}
 
     def _flavour(self, job: Job) -> MpiFlavour:
+        if job.software is not None and job.software.mpi is not None:
+            return job.software.mpi
         if self.flavour is None:
             msg = (
                 f"{job.name} needs MPI, but none of mpirun, mpiexec and srun is on the search path; load a module "

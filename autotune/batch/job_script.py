@@ -98,7 +98,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         "#!/bin/bash",
         *head,
         *(f"# {line}" for remark in (*script.remarks, shown(script.configuration)) for line in remark.splitlines()),
-        *_setup(script.site),
+        *_setup(script.site, job["setup"]),
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',
@@ -112,10 +112,12 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _setup(site: Site | None) -> list[str]:
-    if site is None:
+def _setup(site: Site | None, software: Sequence[str]) -> list[str]:
+    """Return what makes the programs available: the site's lines, then those of the winner's own software."""
+    if site is None and not software:
         return ["# module load ...  (what the programs below need, where they come from modules)"]
-    return [*(f"module load {shlex.quote(module)}" for module in site.modules), *site.setup]
+    common = [] if site is None else [*(f"module load {shlex.quote(m)}" for m in site.modules), *site.setup]
+    return [*common, *software]
 
 
 def _file(name: str, text: str) -> str:

@@ -216,6 +216,7 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
     Of files that were copied it has the originals' paths.
     """
     copied = {job.folder / name for name, _ in job.copies}
+    flavour = (job.software and job.software.mpi) or flavour
     files = {
         entry.relative_to(job.folder).as_posix(): entry.read_text(encoding="utf-8", errors="replace")
         for entry in sorted(job.folder.rglob("*"))
@@ -225,6 +226,7 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
         "argv": list(job.argv),
         "environment": dict(job.environment),
         "prepare": [list(step) for step in job.prepare],
+        "setup": list(job.software.script) if job.software else [],
         "mpi": asdict(job.mpi) if job.mpi else None,
         "flavour": flavour_record(flavour) if job.mpi and flavour else None,
         "resources": asdict(job.resources),

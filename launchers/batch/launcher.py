@@ -222,7 +222,7 @@ class BatchLauncher:
         head = self._scheduler.head(self._request(job), self.site)
         folder = job.folder.absolute()
         command = [self.site.python, "-I", node.__file__, os.fspath(folder), token]
-        return script(head, self.site, folder / QUEUE_LOG, command)
+        return script(head, self.site, folder / QUEUE_LOG, command, job.software.script if job.software else ())
 
     def shown(self, job: Job) -> str:
         """Return what would be submitted, and what it runs, as lines for a person."""
@@ -257,7 +257,8 @@ class BatchLauncher:
 
     def _environment(self, job: Job) -> dict[str, str]:
         """Return what is set on the node beside what its modules set."""
-        carried = {} if self.site.modules else {name: os.environ[name] for name in _CARRIED if name in os.environ}
+        caller = job.software.changes.applied(os.environ) if job.software else os.environ
+        carried = {} if self.site.modules else {name: caller[name] for name in _CARRIED if name in caller}
         return job_environment({}, carried | self._added(job))
 
     def _whole(self, job: Job) -> list[str]:

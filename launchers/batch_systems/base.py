@@ -155,8 +155,8 @@ def request(job: Job, site: Site) -> Request:
     )
 
 
-def script(head: Sequence[str], site: Site, log: Path, command: Sequence[str]) -> str:
-    """Return a job script: the scheduler's lines, the site's modules and setup, and one command.
+def script(head: Sequence[str], site: Site, log: Path, command: Sequence[str], software: Sequence[str] = ()) -> str:
+    """Return a job script: the scheduler's lines, the site's modules and setup, those of `software`, and one command.
 
     What its shell prints goes to `log`, by its own doing: schedulers see patterns in a file's name. It is added to what
     is there, so that a second job of the folder, which ends at once, takes nothing from the first. A module that
@@ -168,6 +168,7 @@ def script(head: Sequence[str], site: Site, log: Path, command: Sequence[str]) -
         f"exec >>{shlex.quote(os.fspath(log))} 2>&1",
         *(f"module load {shlex.quote(module)} || exit 1" for module in site.modules),
         *site.setup,
+        *software,
         f"exec {shlex.join(command)}",
     ]
     return "\n".join(lines) + "\n"

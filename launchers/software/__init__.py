@@ -1,0 +1,1 @@
+"""Where the programs of a run come from: environment modules, Spack packages, container images."""

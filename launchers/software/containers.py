@@ -1,0 +1,97 @@
+"""Container images, and the runtimes that start programs inside them without root."""
+
+import hashlib
+import os
+import pwd
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_CHUNK = 16
+"""Characters of a digest that are kept."""
+
+
+@dataclass(frozen=True)
+class ContainerRuntime:
+    """A program that runs a command inside an image.
+
+    Args:
+        name: What a study file calls it, which is the name of the program.
+        options: What stands between the program and the command, given the image and the folder of the run, which
+            must be the current folder inside and may be written to.
+        variables: What it needs in its environment.
+    """
+
+    name: str
+    options: Callable[[str, str], tuple[str, ...]]
+    variables: Callable[[], Mapping[str, str]] = dict
+
+
+def _apptainer(image: str, folder: str) -> tuple[str, ...]:
+    # https://apptainer.org/docs/user/latest/cli/apptainer_exec.html
+    return ("exec", "--bind", folder, "--pwd", folder, image)
+
+
+def _charliecloud(image: str, folder: str) -> tuple[str, ...]:
+    # https://hpc.github.io/charliecloud/ch-run.html
+    return ("--bind", f"{folder}:{folder}", "--cd", folder, image, "--")
+
+
+def _of_charliecloud() -> Mapping[str, str]:
+    """Return what ch-run needs: it insists on $USER, which batch jobs may lack, and shows $TMPDIR as /tmp inside.
+
+    The ranks of a job meet in /tmp, so that it has to be the same outside.
+    """
+    return {"USER": os.environ.get("USER") or pwd.getpwuid(os.geteuid()).pw_name, "TMPDIR": "/tmp"}  # noqa: S108
+
+
+RUNTIMES = (
+    ContainerRuntime("apptainer", _apptainer),
+    ContainerRuntime("singularity", _apptainer),
+    ContainerRuntime("ch-run", _charliecloud, _of_charliecloud),
+)
+
+
+@dataclass(frozen=True)
+class Container:
+    """An image and the full path of the program that starts it."""
+
+    image: str
+    program: str
+    runtime: ContainerRuntime = field(compare=False)
+
+    def command(self, folder: Path) -> tuple[str, ...]:
+        """Return the words in front of a command that runs in `folder`, inside the image."""
+        return (self.program, *self.runtime.options(self.image, os.fspath(folder.resolve())))
+
+
+def runtime_here(wanted: str) -> tuple[ContainerRuntime, str] | None:
+    """Return the runtime called `wanted`, by default the first that is here, and its path; None if it is not here."""
+    for runtime in RUNTIMES:
+        if wanted in {"", runtime.name} and (path := shutil.which(runtime.name)) is not None:
+            return runtime, path
+    return None
+
+
+def image_digest(image: str) -> str | None:
+    """Return what tells whether an image is still the same; None if it is not there.
+
+    A file is told by its content, an image that is a folder by names, sizes and times of its files: there are tens of
+    thousands of them. The address of an image in a registry holds its digest, or tells nothing.
+    """
+    if "://" in image:
+        return image.rpartition("@")[2] if "@sha256:" in image else None
+    path = Path(image)
+    if path.is_file():
+        with path.open("rb") as file:
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()[:_CHUNK]}"
+    if not path.is_dir():
+        return None
+    digest = hashlib.sha256()
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            status = os.lstat(os.path.join(folder, name))  # noqa: PTH118  tens of thousands of files
+            digest.update(f"{os.path.relpath(folder, path)}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return f"folder:{digest.hexdigest()[:_CHUNK]}"

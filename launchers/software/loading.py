@@ -1,0 +1,137 @@
+"""Software made ready on this machine: a request in, what its runs need out."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from launchers.software import modules, spack
+from launchers.software.changes import NOTHING, Changes
+from launchers.software.containers import RUNTIMES, Container, image_digest, runtime_here
+from launchers.software.modules import ModuleError
+from launchers.software.software import LoadedSoftware, Software, SoftwareError
+from launchers.software.spack import SpackError
+
+_CHARACTERS = 16
+
+
+def load(software: Software, caller: Mapping[str, str] | None = None) -> LoadedSoftware:
+    """Make software ready, in the environment of `caller` (this process's by default), which is not changed.
+
+    Raises:
+        SoftwareError: it cannot be had here.
+    """
+    environment = dict(os.environ if caller is None else caller)
+    loaded = _modules(software, environment)
+    packages = _spack(software, loaded.changes.applied(environment))
+    changes = loaded.changes.then(packages.changes)
+    container, image = _container(software)
+    return LoadedSoftware(
+        changes=changes,
+        script=(*loaded.script, *packages.script),
+        identity={**loaded.identity, **packages.identity, **image},
+        container=container,
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    changes: Changes = NOTHING
+    script: tuple[str, ...] = ()
+    identity: Mapping[str, str] = field(default_factory=dict)
+
+
+def _modules(software: Software, environment: Mapping[str, str]) -> _Part:
+    if not software.modules and not software.purge:
+        return _Part()
+    command = modules.module_command(environment)
+    if command is None:
+        msg = (
+            "there is no module command on this machine: neither $LMOD_CMD nor $MODULESHOME leads to one; start "
+            "autotune from a shell in which `module avail` works"
+        )
+        raise SoftwareError(msg)
+    steps = [["purge"]] if software.purge else []
+    steps += [["load", name] for name in software.modules]
+    changes = NOTHING
+    for step in steps:
+        try:
+            changes = changes.then(modules.change(command, step, changes.applied(environment)))
+        except ModuleError as error:
+            msg = f"module {' '.join(step)}: {_first(str(error))}; `module avail` lists what there is"
+            raise SoftwareError(msg) from error
+    files = modules.loaded_files(changes.applied(environment))
+    identity = {"modules": ", ".join(f"{name} {_digest(file)}" for name, file in files.items()) or "none"}
+    return _Part(changes, tuple(f"module {shlex.join(step)} || exit 1" for step in steps), identity)
+
+
+def _spack(software: Software, environment: Mapping[str, str]) -> _Part:
+    if not software.spack and not software.spack_environment:
+        return _Part()
+    program = shutil.which("spack", path=environment.get("PATH"))
+    if program is None:
+        msg = "there is no `spack` on the search path; source its setup-env.sh, or load its module, and start again"
+        raise SoftwareError(msg)
+    changes, script, identity = NOTHING, list[str](), {}
+    try:
+        if name := software.spack_environment:
+            words = ["env", "activate", "--sh", name]
+            changes = spack.exports(spack.asked(program, words, environment))
+            place = spack.asked(program, ["location", "--env", name], environment).strip()
+            identity["spack environment"] = f"{name} {_digest(Path(place, 'spack.lock'))}"
+            script += _evaluated(words)
+        for spec in software.spack:
+            words = ["load", "--sh", spec]
+            now = changes.applied(environment)
+            hashes = spack.asked(program, ["find", "--format", "{name}@{version}/{hash}", spec], now).split()
+            changes = changes.then(spack.exports(spack.asked(program, words, now)))
+            identity[f"spack {spec}"] = ", ".join(hashes)
+            script += _evaluated(words)
+    except SpackError as error:
+        msg = f"{_first(str(error))} (spack find lists what is installed)"
+        raise SoftwareError(msg) from error
+    return _Part(changes, tuple(script), identity)
+
+
+def _evaluated(words: Sequence[str]) -> list[str]:
+    # In two lines, for `eval "$(...)"` ends well whatever happens inside.
+    return [f'loaded="$(spack {shlex.join(words)})" || exit 1', 'eval "$loaded"']
+
+
+def _container(software: Software) -> tuple[Container | None, dict[str, str]]:
+    if not software.container:
+        return None, {}
+    here = runtime_here(software.runtime)
+    if here is None:
+        known = ", ".join(runtime.name for runtime in RUNTIMES)
+        wanted = f"{software.runtime} is" if software.runtime else f"none of {known} is"
+        msg = f"{wanted} not on the search path, so that {software.container} cannot be started; load its module"
+        raise SoftwareError(msg)
+    digest = image_digest(software.container)
+    if digest is None and "://" in software.container:
+        msg = (
+            f"{software.container} may change while the study goes on: name its digest (...@sha256:...), or pull it "
+            "into a file (apptainer pull FILE.sif ADDRESS) and name that"
+        )
+        raise SoftwareError(msg)
+    if digest is None:
+        msg = f"there is no image {software.container}; a relative path is one from the study file's folder"
+        raise SoftwareError(msg)
+    runtime, program = here
+    name = Path(software.container).name
+    return Container(software.container, program, runtime), {"image": f"{name} {digest} ({runtime.name})"}
+
+
+def _digest(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hexdigest()[:_CHARACTERS]
+    except OSError:
+        return "unreadable"
+
+
+def _first(text: str) -> str:
+    """Return the first paragraph of what a program complains of, on a line."""
+    return " ".join(text.strip().partition("\n\n")[0].split())

@@ -1,0 +1,97 @@
+"""Environment modules, of Lmod and of Environment Modules, without a shell.
+
+Both print what a `module load` changes as statements of Python (`modulecmd python load NAME`), which are read here and
+not run. Sources: https://lmod.readthedocs.io, https://modules.readthedocs.io/en/stable/module.html.
+"""
+
+import ast
+import os
+import shutil
+import subprocess
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from launchers.software.changes import Changes
+
+# A module may look for a licence, or lie on a slow file system.
+_PATIENCE_S = 60.0
+_TCL = ("libexec/modulecmd.tcl", "modulecmd.tcl")
+_DEBIAN = ("/usr/lib/*/modulecmd.tcl", "/usr/lib*/modulecmd.tcl", "/usr/share/Modules/libexec/modulecmd.tcl")
+
+
+class ModuleError(Exception):
+    """A module could not be loaded; the message is the module command's own."""
+
+
+def module_command(environment: Mapping[str, str]) -> list[str] | None:
+    """Return what `module` calls here; None if this machine has no modules."""
+    if (lmod := environment.get("LMOD_CMD")) and Path(lmod).is_file():
+        return [lmod]
+    home = environment.get("MODULESHOME")
+    places = [Path(home, name) for name in _TCL] if home else []
+    places += [path for pattern in _DEBIAN for path in sorted(Path("/").glob(pattern.lstrip("/")))]
+    for path in places:
+        if path.is_file() and (tclsh := shutil.which("tclsh") or shutil.which("tclsh8.6")):
+            return [tclsh, os.fspath(path)]
+    lmod_here = Path("/usr/share/lmod/lmod/libexec/lmod")
+    return [os.fspath(lmod_here)] if lmod_here.is_file() else None
+
+
+def change(command: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str]) -> Changes:
+    """Return what `module ARGUMENTS` changes in an environment.
+
+    Raises:
+        ModuleError: it failed, or did not answer.
+    """
+    try:
+        done = subprocess.run(
+            [*command, "python", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+            env=dict(environment),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        msg = f"module {' '.join(arguments)}: {error}"
+        raise ModuleError(msg) from error
+    complaint = done.stderr.decode(errors="replace").strip()
+    changes = statements(done.stdout.decode(errors="replace"))
+    if changes is None or done.returncode != 0:
+        raise ModuleError(complaint or f"module {' '.join(arguments)} ended with exit code {done.returncode}")
+    return changes
+
+
+def statements(text: str) -> Changes | None:
+    """Read the statements that a module command prints; None where it says that it failed, or prints anything else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a value with a backslash is written as it is
+        try:
+            body = ast.parse(text).body
+        except SyntaxError:
+            return None
+    variables: dict[str, str] = {}
+    unset: set[str] = set()
+    for statement in body:
+        match statement:
+            case ast.Assign(
+                targets=[ast.Subscript(slice=ast.Constant(value=str(name)))], value=ast.Constant(str(value))
+            ):
+                variables[name] = value
+                unset.discard(name)
+            case ast.Delete(targets=[ast.Subscript(slice=ast.Constant(value=str(name)))]):
+                variables.pop(name, None)
+                unset.add(name)
+            case ast.Assign(targets=[ast.Name(id="_mlstatus")], value=ast.Constant(value=False)):
+                return None
+            case _:
+                continue  # import os, aliases, messages
+    return Changes(variables, frozenset(unset))
+
+
+def loaded_files(environment: Mapping[str, str]) -> dict[str, Path]:
+    """Return the files of the modules that are loaded in an environment, by their names."""
+    names = environment.get("LOADEDMODULES", "").split(":")
+    files = environment.get("_LMFILES_", "").split(":")
+    return {name: Path(file) for name, file in zip(names, files, strict=False) if name and file}

@@ -1,0 +1,54 @@
+"""Software as a value: what a study file asks for, and what was made of it on this machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launchers.mpi import MpiFlavour
+from launchers.software.changes import NOTHING, Changes
+from launchers.software.containers import Container
+
+
+class SoftwareError(Exception):
+    """Software cannot be had here; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Software:
+    """Where the programs of a run come from; without anything, from where the study was started.
+
+    `modules` are loaded in their order, after all others were unloaded with `purge`. `spack` are specs of installed
+    packages, `spack_environment` is a name or a folder. `container` is an image in which the programs are, started by
+    `runtime`, by default the first that is here.
+    """
+
+    modules: tuple[str, ...] = ()
+    purge: bool = False
+    spack: tuple[str, ...] = ()
+    spack_environment: str = ""
+    container: str = ""
+    runtime: str = ""
+
+
+@dataclass(frozen=True)
+class LoadedSoftware:
+    """Software made ready on this machine.
+
+    `changes` are those of the environment, and `script` the lines of a job script that do the same; `identity` tells
+    which software it is, by digest; `mpi` is the MPI start command that comes with it, if one does.
+    """
+
+    changes: Changes = NOTHING
+    script: tuple[str, ...] = ()
+    identity: Mapping[str, str] = field(default_factory=dict)
+    container: Container | None = None
+    mpi: MpiFlavour | None = None
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What the start of its container needs in the environment."""
+        return {} if self.container is None else self.container.runtime.variables()
+
+    def command(self, argv: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+        """Return the command line that runs `argv` in `folder`, inside the image if there is one."""
+        return argv if self.container is None else (*self.container.command(folder), *argv)
