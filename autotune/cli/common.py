@@ -20,11 +20,17 @@ if TYPE_CHECKING:
     from autotune.display.console import Display
 
 
+_NO_WIDTH = 1_000_000
+
+
 def output() -> "Console":
-    """Return the console for results."""
+    """Return the console for results. A pipe or a file has no width: nothing is cut or wrapped there."""
     from rich.console import Console
 
-    return Console(soft_wrap=True, highlight=False)
+    console = Console(soft_wrap=True, highlight=False)
+    if not console.is_terminal:
+        console.width = _NO_WIDTH
+    return console
 
 
 def errors() -> "Console":

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from autotune.display.bar import Bar
 from autotune.formatting import quantity, shown
 from autotune.statistics.standings import Standings
 from objectives.base import Progress
@@ -118,7 +118,7 @@ def display_for(console: Console) -> Display:
 def panel(status: Status) -> Group:
     """Draw the live panel."""
     head = Table.grid(padding=(0, 2))
-    bar = ProgressBar(total=None if status.open_ended else status.budget, completed=status.finished, width=30)
+    bar = Bar(status.finished, None if status.open_ended else status.budget)
     done = (
         f"{status.finished} of at most {status.budget}" if status.open_ended else f"{status.finished}/{status.budget}"
     )

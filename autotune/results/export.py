@@ -40,13 +40,14 @@ def exported(store: "StudyStore") -> list[dict[str, Any]]:
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with a header; nothing for no rows."""
+    """Return rows as CSV with a header, empty where a row has no such column; nothing for no rows."""
     if not rows:
         return ""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(rows[0])
-    writer.writerows([_written(value) for value in row.values()] for row in rows)
+    writer.writerow(columns)
+    writer.writerows([_written(row.get(name)) for name in columns] for row in rows)
     return out.getvalue()
 
 

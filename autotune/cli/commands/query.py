@@ -6,12 +6,11 @@ import typer
 
 from autotune.cli.common import output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
+from autotune.cli.tables import Column, fitted
 from autotune.formatting import output_folder, quantity, shown
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from autotune.records.study import Run, TrialRecord
     from autotune.results.summary import Summary
     from autotune.statistics.standings import Standings
@@ -19,10 +18,18 @@ if TYPE_CHECKING:
     from objectives.base import Metric
 
 
+_LIST = (
+    Column("study"),
+    Column("trials", 2),
+    Column("failed", 1),
+    Column("best", 4),
+    Column("over the default", 3),
+    Column("verdict"),
+)
+
+
 def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """List the studies in a storage."""
-    from rich.table import Table
-
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_studies
 
@@ -30,10 +37,8 @@ def list_studies(storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) ->
     if as_json:
         print_json([summary.to_dict() for summary in summaries])
         return
-    table = Table("study", "trials", "failed", "best", "over the default", "verdict")
-    for summary in summaries:
-        table.add_row(*_list_row(summary))
-    output().print(table)
+    console = output()
+    console.print(fitted(_LIST, [_list_row(summary) for summary in summaries], console))
 
 
 def show(
@@ -59,6 +64,7 @@ def trials(
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
     """Print every trial of a study."""
+    from autotune.results.export import as_csv
     from autotune.results.trial_rows import trial_row
 
     summary = _summary(name, storage)
@@ -66,11 +72,9 @@ def trials(
     if as_json:
         print_json(rows)
     elif csv:
-        import pandas as pd
-
-        typer.echo(pd.DataFrame(rows).to_csv(index=False), nl=False)
+        typer.echo(as_csv(rows), nl=False)
     else:
-        output().print(_trials_table(summary))
+        _print_trials(summary)
 
 
 def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
@@ -78,8 +82,6 @@ def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = 
 
     With --json, each run has its whole command and environment.
     """
-    from rich.table import Table
-
     store = _store(name, storage)
     target = store.definition.target
     found = store.runs()
@@ -88,11 +90,20 @@ def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = 
             [run.to_dict() | {"trial": run.trial, "series": str(run.series), "round": run.round} for run in found]
         )
         return
-    value_title = f"{target.name} [{target.unit}]".replace("[", r"\[")
-    table = Table("trial", "for", "round", "block", value_title, "core-s", "started", "host", "load", "configuration")
-    for run in found:
-        table.add_row(*_run_row(run, target))
-    output().print(table)
+    columns = (
+        Column("trial"),
+        Column("for", 7),
+        Column("round", 3),
+        Column("block", 1),
+        Column(f"{target.name} [{target.unit}]"),
+        Column("core-s", 5),
+        Column("started", 6),
+        Column("host", 4),
+        Column("load", 2),
+        Column("configuration"),
+    )
+    console = output()
+    console.print(fitted(columns, [_run_row(run, target) for run in found], console))
 
 
 def _run_row(run: "Run", target: "Metric") -> list[str]:
@@ -109,7 +120,7 @@ def _run_row(run: "Run", target: "Metric") -> list[str]:
         run.started[:19],
         run.host,
         "" if load is None else f"{load:.2f}",
-        shown(run.configuration).replace("[", r"\["),
+        shown(run.configuration),
     ]
 
 
@@ -140,30 +151,30 @@ def _list_row(summary: "Summary") -> list[str]:
     ]
 
 
-def _trials_table(summary: "Summary") -> "Table":
-    from rich.table import Table
-
+def _print_trials(summary: "Summary") -> None:
     from autotune.results.trial_rows import state_of
     from autotune.statistics.ratio_words import ratio_title
 
     standings = summary.standings
     metric = standings.metric
-    value_title = f"{metric.name} [{metric.unit}]".replace("[", r"\[")
-    table = Table("trial", "state", "runs", value_title, ratio_title(metric), "configuration")
+    columns = (
+        Column("trial"),
+        Column("state", 3),
+        Column("runs", 1),
+        Column(f"{metric.name} [{metric.unit}]"),
+        Column(ratio_title(metric), 2),
+        Column("configuration"),
+    )
+    rows = []
     for trial in summary.trials:
         speed_up = standings.speed_up(trial)
         message, folder = trial.message, output_folder(trial.job) if trial.failure is not None else ""
         note = f"{shown(trial.configuration)}{': ' if message else ''}{message}{f' ({folder})' if folder else ''}"
-        table.add_row(
-            str(trial.number),
-            state_of(trial),
-            _runs_of(trial),
-            _value_of(trial, standings),
-            speed_up.text() if speed_up is not None else "",
-            note.replace("[", r"\["),
-            style="bold green" if summary.best and trial.number == summary.best.number else "",
-        )
-    return table
+        figures = (_value_of(trial, standings), speed_up.text() if speed_up is not None else "")
+        rows.append((str(trial.number), state_of(trial), _runs_of(trial), *figures, note))
+    best = next((index for index, trial in enumerate(summary.trials) if trial is summary.best), None)
+    console = output()
+    console.print(fitted(columns, rows, console, bold=best))
 
 
 def _runs_of(trial: "TrialRecord") -> str:

@@ -1,0 +1,63 @@
+"""Tables of results that fit: on a narrow terminal the least important columns are left out, elsewhere nothing is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+# What borders and spaces add to a column; the left border is one more.
+_AROUND = 3
+# The last column is text, which may be broken into lines, but not into letters.
+_LEAST_TEXT = 24
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. Where there is no room for all, those of the least `weight` are left out first, those of 0 never."""
+
+    title: str
+    weight: int = 0
+
+
+def fitted(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    console: "Console",
+    bold: int | None = None,
+) -> "RenderableType":
+    """Return a table as wide as the console, with row number `bold` made bold; the last column is text in lines."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    widths = [max(map(len, (column.title, *(row[index] for row in rows)))) for index, column in enumerate(columns)]
+    shown = _shown(columns, widths, console.width)
+    table = Table()
+    for index in shown:
+        is_text = index == len(columns) - 1
+        table.add_column(Text(columns[index].title), no_wrap=not is_text, overflow="fold")
+    for number, row in enumerate(rows):
+        table.add_row(*(Text(row[index]) for index in shown), style="bold green" if number == bold else "")
+    left_out = [column.title for index, column in enumerate(columns) if index not in shown]
+    if not left_out:
+        return table
+    return Group(table, Text(f"left out, for lack of room: {', '.join(left_out)} (in a pipe or a wider terminal)"))
+
+
+def _shown(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
+    """Return the columns for which there is room."""
+    shown = list(range(len(columns)))
+    text = len(columns) - 1
+
+    def needed() -> int:
+        fixed = sum(widths[index] + _AROUND for index in shown if index != text)
+        return 1 + fixed + min(widths[text], _LEAST_TEXT) + _AROUND
+
+    while needed() > room:
+        candidates = [index for index in shown if columns[index].weight]
+        if not candidates:
+            break
+        shown.remove(min(candidates, key=lambda index: columns[index].weight))
+    return shown

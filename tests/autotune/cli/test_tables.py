@@ -1,0 +1,56 @@
+"""Tables fit a narrow terminal without a cut word; CSV has the digits of the figures."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from autotune.cli.tables import Column, fitted
+from autotune.display.bar import Bar
+from autotune.records.study import Run, TrialRecord
+from autotune.results.export import as_csv
+from autotune.results.trial_rows import trial_row
+from autotune.statistics.standings import Standings
+from tests.support.fakes import SECONDS, definition, small_space, took
+
+COLUMNS = (Column("trial"), Column("host", 1), Column("started", 2), Column("configuration"))
+ROWS = [("0", "gadi-cpu-clx-0001", "2026-11-22T20:52:33", "ranks=4 pools=2 blas=fast"), ("1", "vm", "2026", "a=[1]")]
+
+
+def drawn(renderable, width, **options):
+    console = Console(file=StringIO(), width=width, soft_wrap=True, highlight=False, **options)
+    console.print(renderable(console) if callable(renderable) else renderable)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(("width", "titles"), [(200, ("host", "started")), (70, ("started",)), (40, ())])
+def test_a_narrow_terminal_loses_the_least_important_columns_and_no_letter(width, titles):
+    text = drawn(lambda console: fitted(COLUMNS, ROWS, console), width)
+    table, _, left_out = text.partition("left out")
+    assert all((title in table) == (title in titles) for title in ("host", "started"))
+    assert all((title in left_out) == (title not in titles) for title in ("host", "started"))
+    assert max(map(len, table.splitlines())) <= width
+    assert "…" not in text
+    assert all(word in table for word in ["ranks=4", "pools=2", "blas=fast", "a=[1]"])
+
+
+def test_figures_in_csv_are_those_that_were_measured():
+    values = [{"wall_s": 2.76}, {"wall_s": 2.7599999999999993}]
+    trials = []
+    for number, configuration in enumerate(({"np": 4, "npool": 2}, {"np": 1, "blas": "fast"})):
+        outcomes = [took(value["wall_s"]) for value in values]
+        runs = tuple(Run(configuration, number, outcome=outcome) for outcome in outcomes)
+        trials.append(TrialRecord(number, configuration, runs, settled=True))
+    standings = Standings.of(trials, SECONDS)
+    header, *rows = as_csv([trial_row(trial, standings, definition(small_space())) for trial in trials]).splitlines()
+    names = header.split(",")
+    assert names[-1] == "message"
+    first, second = (dict(zip(names, row.split(","), strict=True)) for row in rows)
+    assert (first["np"], first["npool"], second["np"], second["npool"]) == ("4", "2", "1", "")
+    assert first["value"] == first["wall_s"] == "2.76"
+
+
+def test_a_bar_shows_what_is_left_without_colours():
+    plain = {"no_color": True, "force_terminal": True}
+    assert drawn(Bar(0, 4, width=8), 20, **plain).strip() == "────────"
+    assert drawn(Bar(2, 4, width=8), 20, **plain).strip() == "━━━━────"
