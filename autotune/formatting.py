@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from objectives.base import Metric
-    from spaces import Configuration
+    from spaces import Configuration, Space
 
 
 def shown(configuration: "Configuration") -> str:
     """Return a configuration for reading: only what is set."""
     return " ".join(f"{name}={written(value)}" for name, value in configuration.items()) or "(nothing set)"
+
+
+def with_derived(space: "Space", configuration: "Configuration") -> str:
+    """Return a configuration for reading, with the values that its space derives from it."""
+    derived = space.derived_values(configuration)
+    return shown(configuration) + (f"  (derived: {shown(derived)})" if derived else "")
 
 
 def written(value: object) -> str:

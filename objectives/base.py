@@ -11,6 +11,7 @@ import numpy as np
 from launchers import Job, JobStatus
 from objectives.kind import Runs
 from spaces import Configuration, Constraint, Parameter
+from spaces.mention import Mention
 from spaces.parameters.problem import ProblemsError
 
 MetricKind = Literal["time", "rate", "other"]
@@ -242,11 +243,11 @@ class Plan:
     `facts` are those of the workload and of the program's installation, for constraints and for the performance
     model; `installation` names the latter, which a performance model counts as the machine's; `notes` are remarks for
     the person (what was found, what was left out and why); `identity` says what makes measurements comparable (input
-    digest, program version): a study holds measurements of one identity; `mentioned` are the parameters that the study
-    file's space must have, since the job mentions them; `unknown` says what is wrong with names of its parameters.
-    `alike` saves runs of configurations that could show nothing new. A program that `works_in_steps` tells its
-    progress, stops at the step that it is asked to, and goes on from there. With `recorded` nothing is run: its runs
-    are drawn from what was measured before, and their times are simulated; `space_size` is how many configurations
+    digest, program version): a study holds measurements of one identity; `mentioned` are the parameters and
+    expressions that the job mentions, which the study file's space must know; `unknown` says what is wrong with names
+    of its parameters. `alike` saves runs of configurations that could show nothing new. A program that `works_in_steps`
+    tells its progress, stops at the step that it is asked to, and goes on from there. With `recorded` nothing is run:
+    its runs are drawn from what was measured before, with simulated times; `space_size` is how many configurations
     there were to be measured, where that is known. `warnings` are remarks on options that are right and yet unwise.
     `looks` reads each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who
     makes the runs; the registry of objectives knows it.
@@ -257,7 +258,7 @@ class Plan:
     constraints: tuple[Constraint, ...]
     facts: Mapping[str, int | float | str | bool]
     identity: Mapping[str, str]
-    mentioned: tuple[str, ...] = ()
+    mentioned: tuple[Mention, ...] = ()
     notes: tuple[str, ...] = ()
     unknown: Callable[[Iterable[str]], list[str]] | None = None
     alike: Alike | None = None

@@ -34,10 +34,11 @@ from objectives.digest import file_digest
 from objectives.ending import check_disk, check_ending
 from objectives.figure import Figure, number_of, text_of
 from objectives.fileoptions import RunFile
-from objectives.templates import filled_in, names_in
+from objectives.mentions.count import counted, expressions
+from objectives.mentions.templates import filled_in, names_in
 from spaces import Configuration
 
-__all__ = ["CommandObjective", "CommandOptions", "placeholders", "plan", "planned"]
+__all__ = ["CommandObjective", "CommandOptions", "plan", "planned"]
 
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 
@@ -65,11 +66,14 @@ class CommandObjective:
         return tuple(replace(metric, kind="other") if metric.kind == "time" else metric for metric in declared)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
-        """Return the command with the configuration's values in their places, and write its input files."""
+        """Return the command with the configuration's values in their places, and write its input files.
+
+        The values of what it mentions beside parameters stand in the configuration, too: see `ComputingObjective`.
+        """
         options = self.options
         environment = {name: filled_in(value, configuration) for name, value in options.environment.items()}
-        threads = _number(options.threads, configuration)
-        ranks = None if options.ranks is None else _number(options.ranks, configuration)
+        threads = counted(options.threads, configuration)
+        ranks = None if options.ranks is None else counted(options.ranks, configuration)
         for file in self.files:
             file.write(context.folder, configuration)
         return Job(
@@ -192,7 +196,7 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...]) -> Plan:
         parameters=(),
         constraints=(),
         facts={},
-        mentioned=tuple(sorted(placeholders(options, files))),
+        mentioned=mentions(options, files),
         identity=_identity(options, files, found),
         warnings=tuple(option_warnings(options, objective.metrics[0])),
         looks=partial(_look, options),
@@ -225,6 +229,7 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
         ", ".join(f"{name}={text}" for name, text in sorted(options.environment.items())) or "none"
     )
     identity["figures"] = "; ".join(_read_from(metric) for metric in options.metrics) or "none"
+    identity |= expressions(ranks=options.ranks, threads=options.threads)
     if files:
         identity["files"] = ", ".join(f"{file.name} sha256:{file.digest}" for file in files)
     if options.prepare:
@@ -242,15 +247,6 @@ def _read_from(metric: MetricOptions) -> str:
 
 def _digest(program: str) -> str:
     return f"{Path(program).name} sha256:{file_digest(Path(program))}"
-
-
-def placeholders(options: CommandOptions, files: tuple[RunFile, ...] = ()) -> set[str]:
-    """Return the names of the parameters that the options and their files mention."""
-    return set(mentions(options, files))
-
-
-def _number(value: int | str, configuration: Configuration) -> int:
-    return value if isinstance(value, int) else int(configuration.get(value, 1))
 
 
 def _filled(words: Sequence[str], configuration: Configuration) -> tuple[str, ...]:

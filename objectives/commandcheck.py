@@ -12,8 +12,10 @@ from launchers import STDERR, STDOUT
 from objectives.commandoptions import CommandOptions
 from objectives.fileoptions import RunFile, input_files, repeated_names
 from objectives.inputfile import name_error
-from objectives.templates import names_in, template_errors
+from objectives.mentions.count import counts
+from objectives.mentions.templates import mentioned_in, template_errors
 from objectives.validation import problems_in
+from spaces.mention import Mention
 from spaces.parameters.problem import Problem
 
 
@@ -38,20 +40,17 @@ def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[RunFi
         return checked, files, [*errors, *_mistakes(checked), *unreadable]
 
 
-def mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> dict[str, str]:
-    """Return the parameters that the options and their files mention, each with the path of the first place."""
-    found: dict[str, str] = {}
-    for place, text in _templates(options):
-        for name in names_in(text):
-            found.setdefault(name, place)
+def mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Mention, ...]:
+    """Return what the options and their files mention, each with the path of the first place."""
+    found = [mention for place, text in _templates(options) for mention in mentioned_in(text, place)]
     places = {file.name: f"options.files.{i}" for i, file in enumerate(options.files)}
     for file in files:
-        for name in file.names:
-            found.setdefault(name, places[file.name])
-    for place, value in (("ranks", options.ranks), ("threads", options.threads)):
-        if isinstance(value, str):
-            found.setdefault(value, f"options.{place}")
-    return found
+        found += file.mentioned(places.get(file.name, "options.files"))
+    found += counts(ranks=options.ranks, threads=options.threads)
+    first: dict[tuple[str, bool], Mention] = {}
+    for mention in found:
+        first.setdefault((mention.key, mention.count), mention)
+    return tuple(first.values())
 
 
 def missing_programs(options: CommandOptions) -> list[Problem]:

@@ -8,6 +8,7 @@ from launchers import STDOUT
 from objectives.base import MetricKind
 from objectives.figure import Figure
 from objectives.fileoptions import FileOptions
+from objectives.mentions.count import Count
 
 
 class _Section(BaseModel):
@@ -62,8 +63,9 @@ class CommandOptions(_Section):
     """The `[options]` of a study of a command.
 
     `argv` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{{` a brace. An
-    argument or variable that mentions a parameter without a value is left out. A flag is written 1 or 0. `ranks` and
-    `threads` are numbers or names of parameters; with `ranks` the MPI start command starts the program. `files` are
+    argument or variable that mentions a parameter without a value is left out. A flag is written 1 or 0. `{= 2 * np}`
+    becomes the value of an expression. `ranks` and `threads` are numbers, names of parameters or expressions; a run has
+    the product of both in cores, and with `ranks` the MPI start command starts the program. `files` are
     written into the run's folder, then the commands of `prepare` run there, and then the measured one. `success` and
     `failure` are looked for in what it prints, and in the files `outputs` that it writes. `unused` finds names of
     parameters or variables that the program says to have had no effect. `input` is the name of the one of `files` that
@@ -74,8 +76,8 @@ class CommandOptions(_Section):
     environment: dict[str, str] = Field(default_factory=dict)
     files: list[FileOptions] = Field(default_factory=list)
     prepare: list[list[str]] = Field(default_factory=list)
-    ranks: int | str | None = None
-    threads: int | str = 1
+    ranks: Count | None = None
+    threads: Count = 1
     success: list[str] = Field(default_factory=list)
     failure: list[str] = Field(default_factory=list)
     outputs: list[str] = Field(default_factory=list)

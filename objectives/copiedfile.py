@@ -2,12 +2,13 @@
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from objectives.inputfile import MOST_BYTES, name_error
-from spaces import Configuration
+from spaces import Value
+from spaces.mention import Mention
 
 # What stands between the words of an input file: blanks, quotes, and the punctuation of its language.
 _BETWEEN_WORDS = re.compile(r"""[\s"'`=,;:()<>\[\]{}]+""")
@@ -24,19 +25,19 @@ class CopiedFile:
     source: Path
     digest: str
 
-    @property
-    def names(self) -> set[str]:
-        """The parameters that it mentions: none."""
-        return set()
+    def mentioned(self, path: str = "") -> list[Mention]:
+        """Return what it mentions: nothing."""
+        del path
+        return []
 
     @property
     def copied_from(self) -> str:
         """The file that it is a copy of."""
         return str(self.source)
 
-    def write(self, folder: Path, configuration: Configuration) -> None:
+    def write(self, folder: Path, values: Mapping[str, Value]) -> None:
         """Copy it into a run's folder."""
-        del configuration
+        del values
         target = folder / self.name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(self.source, target)

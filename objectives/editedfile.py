@@ -1,15 +1,16 @@
 """A text of the user's in which lines are replaced or added: knobs of an input file that was not written for tuning."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from objectives.digest import text_digest
-from objectives.templates import filled_in, names_in, template_errors
-from spaces import Configuration
+from objectives.mentions.templates import filled_in, mentioned_in, template_errors
+from spaces import Value
+from spaces.mention import Mention
 from spaces.parameters.problem import Problem
 
 
@@ -26,9 +27,9 @@ class LineEdit(BaseModel):
     replaces: str
     before: str | None = None
 
-    def changed(self, lines: list[str], configuration: Configuration) -> list[str]:
+    def changed(self, lines: list[str], values: Mapping[str, Value]) -> list[str]:
         """Return the lines of a file, each with its end, with this one in its place."""
-        filled = filled_in(self.line, configuration)
+        filled = filled_in(self.line, values)
         if filled is None:
             return lines
         old = [index for index, line in enumerate(lines) if re.search(self.replaces, line)]
@@ -56,21 +57,25 @@ class EditedFile:
         """Changes with the text and with what may be changed in it."""
         return text_digest(f"{[edit.model_dump() for edit in self.edits]}{self.text}")
 
-    @property
-    def names(self) -> set[str]:
-        """The parameters that its lines mention."""
-        return {name for edit in self.edits for name in names_in(edit.line)}
+    def mentioned(self, path: str = "") -> list[Mention]:
+        """Return what its lines mention; `path` is its own in the study file."""
+        places = [f"{path}.lines.{i}.line" for i in range(len(self.edits))]
+        return [
+            mention
+            for edit, place in zip(self.edits, places, strict=True)
+            for mention in mentioned_in(edit.line, place)
+        ]
 
     @property
     def copied_from(self) -> None:
         """The file that it is a copy of: none, since it is another text."""
         return
 
-    def write(self, folder: Path, configuration: Configuration) -> None:
+    def write(self, folder: Path, values: Mapping[str, Value]) -> None:
         """Write it into a run's folder."""
         lines = [f"{line}\n" for line in self.text.removesuffix("\n").split("\n")]
         for edit in self.edits:
-            lines = edit.changed(lines, configuration)
+            lines = edit.changed(lines, values)
         target = folder / self.name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text("".join(lines), encoding="utf-8", newline="")

@@ -1,14 +1,15 @@
 """Input files of a command: templates that are written into a run's folder with the configuration's values."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from launchers import STDERR, STDOUT
 from objectives.digest import text_digest
-from objectives.templates import filled_in, names_in, template_errors, written
-from spaces import Configuration
+from objectives.mentions.templates import filled_in, mentioned_in, template_errors, written
+from spaces import Value
+from spaces.mention import Mention, key_of
 from spaces.parameters.problem import Problem
 
 BRACES = ("{", "}")
@@ -22,8 +23,8 @@ class InputFile:
     """A file that is written as `name` into the run's folder.
 
     A line that mentions a parameter without a value is left out. With the delimiters `{` and `}` the lines are
-    templates as those of a command line are, with `{{` for a brace; with others (`@NAME@`) only names between them
-    are replaced, and all else stays as it is; without any, everything does.
+    templates as those of a command line are, with `{{` for a brace; with others (`@NAME@`) only names between them,
+    and expressions after a `=` (`@= 2 * NAME@`), are replaced, and all else stays as it is; without any, all does.
     """
 
     name: str
@@ -40,26 +41,25 @@ class InputFile:
         """The file that it is a copy of: none, since it is written."""
         return
 
-    @property
-    def names(self) -> set[str]:
-        """The parameters that it mentions."""
+    def mentioned(self, path: str = "") -> list[Mention]:
+        """Return what it mentions; `path` is its own in the study file."""
         if self.delimiters == BRACES:
-            return {name for line in self._lines() for name in names_in(line)}
-        return set(self._mark.findall(self.text)) if self.delimiters else set()
+            return [mention for line in self._lines() for mention in mentioned_in(line, path)]
+        return [Mention(_text(match), path) for match in self._mark.finditer(self.text)] if self.delimiters else []
 
-    def filled(self, configuration: Configuration) -> str:
-        """Return its text with the values of a configuration."""
+    def filled(self, values: Mapping[str, Value]) -> str:
+        """Return its text with the values of a configuration, and of its expressions."""
         if not self.delimiters:
             return self.text
         fill = filled_in if self.delimiters == BRACES else self._replaced
-        lines = (fill(line, configuration) for line in self._lines())
+        lines = (fill(line, values) for line in self._lines())
         return "".join(line for line in lines if line is not None)
 
-    def write(self, folder: Path, configuration: Configuration) -> None:
+    def write(self, folder: Path, values: Mapping[str, Value]) -> None:
         """Write it into a run's folder."""
         target = folder / self.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(self.filled(configuration), encoding="utf-8", newline="")
+        target.write_text(self.filled(values), encoding="utf-8", newline="")
 
     def problems(self, place: str) -> list[Problem]:
         """Return what is wrong with its text, each with the number of its line; `place` is that of the text."""
@@ -76,16 +76,20 @@ class InputFile:
     @property
     def _mark(self) -> re.Pattern[str]:
         before, after = (re.escape(text) for text in self.delimiters)
-        return re.compile(rf"{before}\s*([A-Za-z_]\w*)\s*{after}")
+        return re.compile(rf"{before}(?:\s*([A-Za-z_]\w*)\s*|=([^\n]+?)){after}")
 
-    def _replaced(self, line: str, configuration: Configuration) -> str | None:
-        if any(name not in configuration for name in self._mark.findall(line)):
+    def _replaced(self, line: str, values: Mapping[str, Value]) -> str | None:
+        if any(key_of(_text(match)) not in values for match in self._mark.finditer(line)):
             return None
-        return self._mark.sub(lambda match: written(configuration[match[1]]), line)
+        return self._mark.sub(lambda match: written(values[key_of(_text(match))]), line)
 
     def _lines(self) -> Iterator[str]:
         # Not splitlines(), which takes a form feed for the end of a line.
         return (match[0] for match in re.finditer(r"[^\n]*\n|[^\n]+", self.text))
+
+
+def _text(match: re.Match[str]) -> str:
+    return match[1] or match[2].strip()
 
 
 def name_error(name: str) -> str | None:

@@ -10,6 +10,7 @@ from spaces.parameters.parameter import Configuration, Value, describe_domain, i
 from spaces.valid_set.compiled import Compiled
 from spaces.valid_set.domain import NO_VALUE, Domain
 from spaces.valid_set.rule import ConstraintRule, ExistenceRule
+from spaces.values import values_in
 
 
 def violations(space: Compiled, configuration: Configuration, facts: Mapping[str, Value]) -> list[str]:
@@ -50,6 +51,8 @@ def broken(rule: ConstraintRule, space: Compiled, configuration: Configuration, 
     names = [space.domains[position].parameter.name for position in rule.positions]
     values = [f"{name}={configuration[name]!r}" for name in names if name in configuration]
     values += [f"{name} is unset" for name in names if name not in configuration]
+    derived = {name: space.derived[name] for name in rule.derived}
+    values += [f"{name}={value!r}" for name, value in values_in(space, derived, configuration).items()]
     values += [f"{name}={facts[name]!r}" for name in rule.facts if name in facts]
     at = f" with {', '.join(values)}" if values else ""
     return f"{described(rule)}: not so{at}"

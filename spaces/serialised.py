@@ -18,19 +18,23 @@ _KINDS: dict[str, Callable[..., Parameter]] = {
 
 
 def to_dict(
-    parameters: Sequence[Parameter], constraints: Sequence[Constraint], facts: Mapping[str, Value]
+    parameters: Sequence[Parameter],
+    constraints: Sequence[Constraint],
+    facts: Mapping[str, Value],
+    derived: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the parts of a space as lists, dictionaries, numbers and strings."""
     return {
         "parameters": [_parameter_to_dict(parameter) for parameter in parameters],
         "constraints": [_constraint_to_dict(constraint) for constraint in constraints],
         "facts": dict(facts),
+        **({"derived": dict(derived)} if derived else {}),
     }
 
 
 def from_dict(
     stored: Mapping[str, Any],
-) -> tuple[tuple[Parameter, ...], tuple[Constraint, ...], Mapping[str, Value]]:
+) -> tuple[tuple[Parameter, ...], tuple[Constraint, ...], Mapping[str, Value], Mapping[str, str]]:
     """Return the parts of the space that `to_dict` wrote.
 
     Raises:
@@ -39,7 +43,7 @@ def from_dict(
     try:
         parameters = tuple(_parameter_from_dict(entry) for entry in stored["parameters"])
         constraints = tuple(_constraint_from_dict(entry) for entry in stored["constraints"])
-        return parameters, constraints, dict(stored["facts"])
+        return parameters, constraints, dict(stored["facts"]), dict(stored.get("derived", {}))
     except (KeyError, TypeError, AttributeError) as error:
         raise SpaceError(f"this is not a stored space: {type(error).__name__}: {error}") from error
 

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from spaces import encoding, serialised
 from spaces.explain import described, violations
-from spaces.expressions.node import Array
+from spaces.expressions.node import Array, Node
 from spaces.expressions.quantities import column_of
+from spaces.expressions.syntax import parse
 from spaces.parameters.constraint import Constraint
 from spaces.parameters.errors import SpaceError
 from spaces.parameters.parameter import Configuration, Parameter, Value, index_of
@@ -24,6 +25,7 @@ from spaces.valid_set.neighbourhood import Neighbourhood
 from spaces.valid_set.particles import MORE, PARTICLES, RUNS, NoneFoundError, Particles
 from spaces.valid_set.rule import ConstraintRule
 from spaces.valid_set.valid_set import LISTABLE_ROWS, EmptyError, Indices, ValidSet, valid_set
+from spaces.values import values_in
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -51,6 +53,9 @@ class Count:
 class Space:
     """Parameters, constraints over them, and facts (numbers and words that do not change) that both may use.
 
+    `derived` are names for expressions over parameters, facts and one another, which conditions and constraints may
+    use, too: what they compute is no part of a configuration.
+
     The valid set is constructed, not filtered, when it is first needed (`spaces.valid_set.diagram`); equal spaces
     sample alike from equal generators. A configuration is valid if every parameter that exists has a value of
     its domain (or is unset, where that is allowed), none other has one, and every constraint holds. A
@@ -64,23 +69,26 @@ class Space:
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
     facts: Mapping[str, Value]
+    derived: Mapping[str, str]
 
     def __init__(
         self,
         parameters: Iterable[Parameter],
         constraints: Iterable[Constraint] = (),
         facts: Mapping[str, Value] = MappingProxyType({}),
+        derived: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         object.__setattr__(self, "parameters", tuple(parameters))
         object.__setattr__(self, "constraints", tuple(constraints))
         object.__setattr__(self, "facts", MappingProxyType(dict(facts)))
-        object.__setattr__(self, "_compiled", compiled(self.parameters, self.constraints, self.facts))
+        object.__setattr__(self, "derived", MappingProxyType(dict(derived)))
+        object.__setattr__(self, "_compiled", compiled(self.parameters, self.constraints, self.facts, self.derived))
 
     def __hash__(self) -> int:
-        return hash((self.parameters, self.constraints, frozenset(self.facts.items())))
+        return hash((self.parameters, self.constraints, frozenset(self.facts.items()), frozenset(self.derived.items())))
 
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
-        return (type(self), (self.parameters, self.constraints, dict(self.facts)))
+        return (type(self), (self.parameters, self.constraints, dict(self.facts), dict(self.derived)))
 
     @property
     def raw_size(self) -> int:
@@ -143,6 +151,28 @@ class Space:
     def violations(self, configuration: Configuration) -> list[str]:
         """Return what is wrong with `configuration`, a sentence each, with the rule, its reason and the values."""
         return violations(self._ready, configuration, self.facts)
+
+    def derived_values(self, configuration: Configuration) -> dict[str, Value]:
+        """Return the derived values of a configuration by name; those that have none there are left out."""
+        return self.values_of(self._ready.derived, configuration)
+
+    def behind(self, name: str) -> set[str]:
+        """Return the parameters behind a derived value; any other name stands for itself."""
+        if name not in self.derived:
+            return {name}
+        return {self.parameters[position].name for position in self._ready.derived[name].positions}
+
+    def expression(self, text: str) -> Node:
+        """Read an expression over the parameters, facts and derived values.
+
+        Raises:
+            ExpressionError: it is not of the language, or mentions something else.
+        """
+        return parse(text, self._ready.scope)
+
+    def values_of(self, expressions: Mapping[str, Node], configuration: Configuration) -> dict[str, Value]:
+        """Return what expressions compute from a configuration, by name; those without a value are left out."""
+        return values_in(self._ready, expressions, configuration)
 
     def sample(self, rng: np.random.Generator, n: int) -> list[Configuration]:
         """Return `n` distinct valid configurations in random order; all of them if there are fewer.
@@ -276,7 +306,7 @@ class Space:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the space in JSON's terms; `Space.from_dict` gives an equal space."""
-        return serialised.to_dict(self.parameters, self.constraints, self.facts)
+        return serialised.to_dict(self.parameters, self.constraints, self.facts, self.derived)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:

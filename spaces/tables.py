@@ -14,6 +14,9 @@
     rule = "np % npool == 0"
     reason = "pools are of equal size"
 
+    [space.derived]
+    cores_used = "ranks * threads" # a name for an expression, for rules, conditions and options
+
 A float has `low`, `high`, `log` and `points`; a choice has `values`; a flag has nothing more.
 """
 

@@ -22,7 +22,7 @@ from autotune.performance.model import PerformanceModel
 from autotune.performance.regression.prediction import Prediction, believed
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
-from autotune.studyfile.space import space_of
+from autotune.studyfile.space import joined
 from launchers import Launcher
 from objectives import registry
 from objectives.base import Plan, PlanError
@@ -52,8 +52,8 @@ class Question:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules of the space, for the numbers that they compute."""
-        return tuple(constraint.rule for constraint in self.space.constraints)
+        """The rules and derived values of the space, for the numbers that they compute."""
+        return (*(constraint.rule for constraint in self.space.constraints), *self.space.derived.values())
 
 
 def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path) -> Question:
@@ -92,7 +92,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         workload_facts=workload_facts,
         identity=identity_of(plan.identity),
     )
-    return Question(plan, space_of(study, plan, facts), setting)
+    return Question(*joined(study, plan, facts), setting)
 
 
 def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
@@ -126,7 +126,7 @@ def restricted(original: Question, rules: Iterable[str]) -> Question:
         return original
     space = original.space
     try:
-        narrower = Space(space.parameters, [*space.constraints, *more], space.facts)
+        narrower = Space(space.parameters, [*space.constraints, *more], space.facts, space.derived)
         _ = narrower.size
     except SpaceError as error:
         msg = f"--where: {error}"
@@ -151,7 +151,7 @@ def _with_default(space: Space, configuration: Configuration) -> Space:
         else _starting_at(parameter, configuration.get(parameter.name))
         for parameter in space.parameters
     ]
-    return Space(parameters, space.constraints, space.facts)
+    return Space(parameters, space.constraints, space.facts, space.derived)
 
 
 def _starting_at(parameter: Parameter, value: Value | None) -> Parameter:

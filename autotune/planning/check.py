@@ -17,7 +17,7 @@ from autotune.planning.left_behind import left_behind
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
-from autotune.studyfile.space import space_of
+from autotune.studyfile.space import joined
 from autotune.tomlfiles.lines import lines_of
 from autotune.tomlfiles.located import located
 from launchers import Job, Launcher, LaunchError
@@ -26,7 +26,7 @@ from objectives.base import Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
 from spaces import Configuration, Space
-from spaces.parameters.errors import did_you_mean
+from spaces.mention import Mention
 from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
 
 RUN_FOLDER = "RUN-FOLDER"
@@ -98,7 +98,7 @@ class _Examination:
         self.report.study = study
         self._sampler(study)
         plan = self._command(study) if study.objective == registry.COMMAND else self._plan(study)
-        self._space(study, plan)
+        plan = self._space(study, plan)
         if self.report.mistakes or self.report.missing or plan is None:
             return
         self.report.plan = plan
@@ -151,21 +151,11 @@ class _Examination:
         if checked is None:
             return None
         self._missing(missing_programs(checked))
-        known = set(study.space.parameters)
-        paths = {}
-        with suppress(ValueError):  # an unreadable template is reported already
-            paths = mentions(checked, files)
-        self._wrong(
-            Problem(f"the space has no parameter {name!r}{did_you_mean(name, known)}, which is mentioned here", path)
-            for name, path in paths.items()
-            if name not in known
-        )
         if errors:
-            return Plan(CommandObjective(checked, files), (), (), {}, {})
-        nowhere = "neither argv, environment, files, prepare, ranks nor threads mention it"
-        self.report.warnings += [
-            f"parameter {name!r} reaches nothing: {nowhere}" for name in study.space.parameters if name not in paths
-        ]
+            mentioned: tuple[Mention, ...] = ()
+            with suppress(ValueError):  # an unreadable template is reported already
+                mentioned = mentions(checked, files)
+            return Plan(CommandObjective(checked, files), (), (), {}, {}, mentioned)
         return planned(checked, files)
 
     def _plan(self, study: StudyFile) -> Plan | None:
@@ -189,18 +179,19 @@ class _Examination:
                 self._wrong(_all(error))
         return None
 
-    def _space(self, study: StudyFile, plan: Plan | None) -> None:
+    def _space(self, study: StudyFile, plan: Plan | None) -> Plan | None:
+        """Check the space; return the plan whose jobs get what it computes."""
         if plan is None and study.objective != registry.COMMAND:
-            return  # most of it is the objective's
-        # The mentioned names are checked already, each with its own line.
-        known = _NO_PLAN if plan is None else replace(plan, mentioned=())
+            return None  # most of it is the objective's
         try:
-            space = space_of(study, known, self.machine.facts)
+            ready, space = joined(study, plan or _NO_PLAN, self.machine.facts)
         except StudyFileError as error:
             self._wrong(_in_file(problem, study) for problem in error.problems)
-        else:
-            if plan is not None:
-                self.report.space = space
+            return plan
+        if plan is None:
+            return None
+        self.report.space = space
+        return ready
 
     def _job(self, plan: Plan) -> None:
         if plan.recorded is not None or self.report.space is None:
@@ -247,6 +238,13 @@ def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str
         yield "the space has one configuration: there is nothing to tune"
     elif size is not None and size.exact and not study.budget.auto and size.value < study.budget.most:
         yield f"budget.trials is {study.budget.trials}, but there are {size.value} configurations: no more are tried"
+    if study.objective == registry.COMMAND and space is not None:
+        reached = {
+            parameter for mention in plan.mentioned for name in mention.names for parameter in space.behind(name)
+        }
+        nowhere = "neither argv, environment, files, prepare, ranks nor threads mention it"
+        unreached = [name for name in study.space.parameters if name not in reached]
+        yield from (f"parameter {name!r} reaches nothing: {nowhere}" for name in unreached)
     yield from plan.warnings
 
 

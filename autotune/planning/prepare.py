@@ -15,7 +15,7 @@ from autotune.records.study import Definition
 from autotune.records.workload import Workload
 from autotune.results.export import resolved
 from autotune.studyfile import StudyFile
-from autotune.studyfile.space import space_of
+from autotune.studyfile.space import joined
 from launchers import Job, Launcher
 from objectives import registry
 from objectives.base import Output, Plan, PlanError
@@ -64,7 +64,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
             run_job=run_dry,
             folder=plan_folder,
         )
-        return plan, space_of(study, plan, machine.facts)
+        return joined(study, plan, machine.facts)
 
     errors, workloads = [], []
     try:

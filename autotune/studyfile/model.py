@@ -28,11 +28,12 @@ class SpaceSection(_Section):
     """Parameters and constraints beside (or instead of) those that the objective brings.
 
     A parameter with the name of one of the objective's replaces it. The tables' own format is that of
-    `spaces.tables`.
+    `spaces.tables`. `derived` are names for expressions over parameters, facts and one another.
     """
 
     parameters: dict[str, dict[str, Any]] = Field(default_factory=dict)
     constraints: list[dict[str, Any]] = Field(default_factory=list)
+    derived: dict[str, str] = Field(default_factory=dict)
 
 
 class BudgetSection(_Section):

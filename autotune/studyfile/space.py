@@ -1,10 +1,12 @@
 """The space of a study: what its objective brings, and what its file adds."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from autotune.errors import StudyFileError
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
 from objectives.base import Plan
+from objectives.computing import ComputingObjective
 from spaces import (
     Constraint,
     Parameter,
@@ -14,14 +16,16 @@ from spaces import (
     constraints_from_tables,
     parameters_from_tables,
 )
+from spaces.expressions.derived import constants
+from spaces.mention import values_of_mentions
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import Problem
 
 
-def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Space:
+def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[Plan, Space]:
     """Join what the objective brings and what the study file adds; the study file's parameters win by name.
 
-    `machine` are the facts of the machine.
+    `machine` are the facts of the machine. The jobs of the plan that is returned get what the space computes for them.
 
     Raises:
         StudyFileError: the space has errors, or no valid configuration.
@@ -31,7 +35,8 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
     parameters: tuple[Parameter, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     try:
-        parameters = parameters_from_tables(study.space.parameters, facts)
+        fixed = constants(study.space.derived, facts)
+        parameters = parameters_from_tables(study.space.parameters, {**fixed, **facts})
     except SpaceError as error:
         errors.extend(error.problems)
     try:
@@ -39,13 +44,8 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
     except SpaceError as error:
         errors.extend(error.problems)
     known = {parameter.name for parameter in (*plan.parameters, *parameters)} | set(study.space.parameters)
-    errors.extend(
-        Problem(
-            f"the options mention {name!r}, but the space has no such parameter{did_you_mean(name, known)}", "options"
-        )
-        for name in plan.mentioned
-        if name not in known
-    )
+    known |= {*study.space.derived, *facts}
+    errors.extend(problem for mention in plan.mentioned if (problem := mention.problem(known)) is not None)
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
     if plan.runs == "told" and study.workloads:
@@ -66,14 +66,27 @@ def space_of(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> Spac
         own = {parameter.name: parameter for parameter in parameters}
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]
         try:
-            space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts)
-            space.default()
+            space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts, study.space.derived)
+            return _computing(plan, space)
         except SpaceError as error:
             errors.extend(error.problems)
-        else:
-            return space
     msg = f"the space of study {study.name!r} has errors:"
     raise StudyFileError(msg, errors)
+
+
+def _computing(plan: Plan, space: Space) -> tuple[Plan, Space]:
+    """Return the plan whose jobs get what the space computes for them, and the space in which all of it has values.
+
+    Raises:
+        SpaceError: what the jobs mention has errors, or the default is not valid.
+    """
+    values, needed, errors = values_of_mentions(space, plan.mentioned)
+    if errors:
+        raise SpaceError(errors)
+    if needed:
+        space = Space(space.parameters, [*space.constraints, *needed], space.facts, space.derived)
+    space.default()
+    return replace(plan, objective=ComputingObjective(plan.objective, values)) if values.computes else plan, space
 
 
 def _auto_errors(study: StudyFile) -> list[Problem]:

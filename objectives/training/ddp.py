@@ -26,8 +26,8 @@ from objectives.base import (
     RunJob,
 )
 from objectives.jsonline import json_object
+from objectives.mentions.templates import filled_in
 from objectives.options import read_options
-from objectives.templates import filled_in
 from objectives.training import torch
 from objectives.training.ending import check, last_line
 from objectives.training.progress import reader

@@ -19,7 +19,8 @@ from objectives.base import (
     ProgressReader,
 )
 from objectives.ending import check_disk
-from objectives.templates import filled_in
+from objectives.mentions.count import Count, counted
+from objectives.mentions.templates import filled_in
 from objectives.training.ending import check, last_line
 from objectives.training.progress import ReaderKind, reader
 from spaces import Configuration
@@ -43,7 +44,7 @@ class TrainingObjective:
     more: tuple[Metric, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     kind: ReaderKind = "auto"
-    cores: int = 1
+    cores: Count = 1
     gpus: int = 0
     target: float | None = None
     budget_s: float | None = None
@@ -56,6 +57,7 @@ class TrainingObjective:
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the command with the configuration's values in their places."""
+        cores = counted(self.cores, configuration)
         words = [filled_in(word, configuration) for word in self.argv]
         variables = {name: filled_in(value, configuration) for name, value in self.environment.items()}
         asked = {
@@ -68,12 +70,12 @@ class TrainingObjective:
             argv=tuple(word for word in words if word is not None),
             folder=context.folder,
             environment={
-                "OMP_NUM_THREADS": str(self.cores),
+                "OMP_NUM_THREADS": str(cores),
                 "PYTHONUNBUFFERED": "1",
                 **{name: str(value) for name, value in asked.items() if value is not None},
                 **{name: value for name, value in variables.items() if value is not None},
             },
-            resources=Resources(self.cores, gpus=self.gpus, cpus=context.cpus),
+            resources=Resources(cores, gpus=self.gpus, cpus=context.cpus),
             time_limit_s=min(limits, default=None),
         )
 

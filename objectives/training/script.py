@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.base import Metric, Plan, PlanError, RunJob
 from objectives.digest import file_digest
+from objectives.mentions.count import Count, counts, expressions
+from objectives.mentions.templates import mentioned_in, template_errors
 from objectives.options import read_options
-from objectives.templates import names_in, template_errors
 from objectives.training.objective import TrainingObjective
 from objectives.training.progress import ReaderKind
 from spaces.parameters.problem import Problem
@@ -38,7 +39,7 @@ class TrainingOptions(_Section):
     `argv` and the values of `environment` are templates as those of a command. `metric` is optimised, `metrics` are
     recorded beside it; `progress` names the form of the progress lines (see docs/training.md). With `target` the time
     until the metric reaches it is optimised; with `budget_s` a run is stopped after so many seconds, and what it has
-    reached counts. Each run gets `cores` and `gpus` of its own.
+    reached counts. Each run gets `cores` (a number, the name of a parameter or an expression) and `gpus` of its own.
     """
 
     argv: list[str] = Field(min_length=1)
@@ -48,7 +49,7 @@ class TrainingOptions(_Section):
     progress: ReaderKind = "auto"
     target: float | None = None
     budget_s: float | None = Field(default=None, gt=0)
-    cores: int = Field(default=1, ge=1)
+    cores: Count = 1
     gpus: int = Field(default=0, ge=0)
 
 
@@ -60,12 +61,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """
     del machine, run_job, folder
     checked = read_options(TrainingOptions, options, "training")
-    errors = template_errors(
-        [
-            *((f"options.argv.{i}", text) for i, text in enumerate(checked.argv)),
-            *((f"options.environment.{name}", text) for name, text in checked.environment.items()),
-        ]
-    )
+    templates = [
+        *((f"options.argv.{i}", text) for i, text in enumerate(checked.argv)),
+        *((f"options.environment.{name}", text) for name, text in checked.environment.items()),
+    ]
+    errors = template_errors(templates)
     program = shutil.which(checked.argv[0])
     if program is None:
         errors.append(Problem(f"program {checked.argv[0]!r} is not there; give its full path", "options.argv.0"))
@@ -76,7 +76,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         str(Path(program).absolute()),
         *(str(Path(w).absolute()) if Path(w).is_file() else w for w in checked.argv[1:]),
     ]
-    mentioned = {name for text in [*argv, *checked.environment.values()] for name in names_in(text)}
+    mentioned = [mention for place, text in templates for mention in mentioned_in(text, place)]
     return Plan(
         objective=TrainingObjective(
             tuple(argv),
@@ -92,7 +92,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         parameters=(),
         constraints=(),
         facts={"gpus": checked.gpus},
-        mentioned=tuple(sorted(mentioned)),
+        mentioned=(*mentioned, *counts(cores=checked.cores)),
         identity=_identity(checked, argv),
         works_in_steps=checked.target is None and checked.budget_s is None,
     )
@@ -106,4 +106,5 @@ def _identity(options: TrainingOptions, argv: list[str]) -> dict[str, str]:
         "program": ", ".join(f"{Path(word).name} sha256:{file_digest(Path(word))}" for word in program),
         "metric": options.metric.name,
         "until": f"target {options.target}, budget {options.budget_s} s",
+        **expressions(cores=options.cores),
     }

@@ -24,4 +24,4 @@ def constant_value(text: str, facts: Mapping[str, Value]) -> Value:
         value = number(node)
     except ArithmeticError as error:
         raise ExpressionError(f"this has no value: {error}", clean(text), 0, len(text)) from error
-    return next(word for word, code in scope.codes.items() if code == value) if node.kind == "str" else value
+    return scope.word(value) if node.kind == "str" else value

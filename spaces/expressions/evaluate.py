@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from spaces.expressions.node import Array, Node
+from spaces.expressions.node import Array, Node, Scope
+from spaces.parameters.parameter import Value
 
 Failed: TypeAlias = Array | None
 Outcome: TypeAlias = tuple[Array, Failed]
@@ -38,6 +39,44 @@ def values_of(node: Node, columns: Columns, count: int) -> Array:
     return values
 
 
+def value_of(node: Node, columns: Columns, scope: Scope) -> Value | None:
+    """Return the value of an expression in one configuration, columns of one row; None where it has none.
+
+    It has none where it needs a parameter without a value, or cannot be computed.
+    """
+    if any(int(columns[position][0]) < 0 for position in node.needs):
+        return None
+    with np.errstate(all="ignore"):
+        value, failed = _compute(node, columns)
+    if failed is not None and bool(np.any(failed)):
+        return None
+    found = np.asarray(value).reshape(-1)[0]
+    if node.kind == "str":
+        return scope.word(int(found))
+    if node.kind == "float":
+        return _rounded_off(float(found))
+    return bool(found) if node.kind == "bool" else int(found)
+
+
+def can_fail(node: Node) -> bool:
+    """Whether the bounds of an expression's parts leave it open that it cannot be computed."""
+    last = node.operands[-1] if node.operands else node
+    own = {
+        "div": last.low <= 0 <= last.high,
+        "floordiv": last.low <= 0 <= last.high,
+        "mod": last.low <= 0 <= last.high,
+        "pow": node.kind == "float",
+        "sqrt": last.low < 0,
+        "log2": last.low <= 0,
+    }
+    return own.get(node.op, False) or any(can_fail(operand) for operand in node.operands)
+
+
+def _rounded_off(value: float) -> float:
+    """Return a number as a person would write it: 0.01, not 0.010000000000000002."""
+    return float(f"{value:.15g}")
+
+
 def number(node: Node) -> Any:  # noqa: ANN401  a number, a truth value or a code, as the node says
     """Return the value of an expression over facts only: a Python number, truth value or word code.
 
@@ -58,6 +97,8 @@ def _compute(node: Node, columns: Columns) -> Outcome:
         return node.value, None
     if node.op == "is_set":
         return columns[node.position] >= 0, None
+    if node.op == "derived":
+        return _compute(node.operands[0], columns)
     outcomes = [_compute(operand, columns) for operand in node.operands]
     if node.op in _LAZY:
         return _LAZY[node.op](outcomes)

@@ -21,8 +21,8 @@ class Node:
     `low` and `high` bound the value (whole numbers and numbers). `needs` are the positions of the parameters
     that are mentioned outside `is_set`, `positions` those of all; `table` holds a parameter's values by
     index, with a filler at the end for index -1. Words are computed with as codes; `words` are the possible
-    ones. `name` is that of a parameter or fact, `start` and `end` are the columns in the text. `exact` says
-    that int64 and floats would not do, so that Python's numbers must.
+    ones. `name` is that of a parameter, fact or derived value, `start` and `end` are the columns in the text. `exact`
+    says that int64 and floats would not do, so that Python's numbers must.
     """
 
     op: str
@@ -72,7 +72,10 @@ _NO_TABLE: Array = np.empty(0)
 
 @dataclass(frozen=True)
 class Symbol:
-    """What a name means: a parameter (`position` >= 0, with its `table`) or a fact (with its `value`)."""
+    """What a name means: a parameter (`position` >= 0, with its `table`), or a fact (with its `value`).
+
+    A derived value has the `node` of its expression.
+    """
 
     kind: Kind
     low: float = 0
@@ -81,6 +84,7 @@ class Symbol:
     table: Array = field(default_factory=lambda: _NO_TABLE)
     words: frozenset[str] = frozenset()
     value: Any = None
+    node: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -93,3 +97,7 @@ class Scope:
     def code(self, word: str) -> int:
         """Return the number that stands for `word` in computations."""
         return self.codes.setdefault(word, len(self.codes))
+
+    def word(self, code: int) -> str:
+        """Return the word of a code."""
+        return next(word for word, its in self.codes.items() if its == code)

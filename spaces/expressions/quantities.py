@@ -49,7 +49,7 @@ def computed(node: Node) -> Iterator[Node]:
     """Yield the parts of an expression that compute a number from parameters, the parts of a part before it."""
     for operand in node.operands:
         yield from computed(operand)
-    if node.operands and node.kind in {"int", "float"} and node.positions:
+    if node.operands and node.op != "derived" and node.kind in {"int", "float"} and node.positions:
         yield node
 
 

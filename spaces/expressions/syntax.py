@@ -84,6 +84,15 @@ def parse(text: str, scope: Scope) -> Node:
     return _Reader(clean(text), scope).read()
 
 
+def tree_of(text: str) -> ast.expr:
+    """Return Python's tree of an expression, of which nothing is checked.
+
+    Raises:
+        ExpressionError: it is not even Python's.
+    """
+    return _Reader(clean(text), Scope({}, {})).tree()
+
+
 class _Reader:
     """Reads one expression: holds its text and scope, and turns `ast` nodes into checked ones."""
 
@@ -156,6 +165,12 @@ class _Reader:
         symbol = self.scope.symbols.get(tree.id)
         if symbol is None:
             raise self.unknown_name(tree)
+        if symbol.node is not None:
+            return replace(
+                _combine("derived", symbol.kind, (symbol.node,), (symbol.low, symbol.high)),
+                name=tree.id,
+                words=symbol.words,
+            )
         if symbol.position < 0:
             return replace(_constant(symbol), op="fact", name=tree.id)
         position = frozenset({symbol.position})
@@ -270,7 +285,7 @@ class _Reader:
         return _combine(name, "bool", (left, right), (0, 1))
 
     def want_possible_word(self, word: Node, other: Node) -> None:
-        if word.op == "constant" and other.op == "parameter" and not word.words <= other.words:
+        if word.op == "constant" and other.op in {"parameter", "derived"} and not word.words <= other.words:
             (given,) = word.words
             known = sorted(other.words)
             hint = "its values: " + ", ".join(repr(value) for value in known)

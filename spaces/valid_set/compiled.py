@@ -1,12 +1,14 @@
 """A space made ready for computing: its names checked, its expressions read, all mistakes found at once."""
 
+import keyword
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
+from spaces.expressions.derived import DerivedValues
 from spaces.expressions.fact import fact_symbol
 from spaces.expressions.functions import FUNCTIONS
 from spaces.expressions.node import Node, Scope
@@ -22,11 +24,16 @@ from spaces.valid_set.rule import ConstraintRule, ExistenceRule, ListedRule, Rul
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """The domains by position, the conditions by the position of their parameter, and the constraints."""
+    """The domains by position, the conditions by the position of their parameter, and the constraints.
+
+    `derived` are the derived values, in the order of dependence; `scope` are the names that expressions may use.
+    """
 
     domains: tuple[Domain, ...]
     existence: Mapping[int, ExistenceRule]
     constraints: tuple[ConstraintRule, ...]
+    derived: Mapping[str, Node]
+    scope: Scope
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -40,41 +47,50 @@ class Compiled:
 
 
 def compiled(
-    parameters: Sequence[Parameter], constraints: Sequence[Constraint], facts: Mapping[str, Value]
+    parameters: Sequence[Parameter],
+    constraints: Sequence[Constraint],
+    facts: Mapping[str, Value],
+    derived_texts: Mapping[str, str],
 ) -> Compiled:
     """Check and compile a space.
 
     Raises:
         SpaceError: all that is wrong with it.
     """
-    errors = _name_errors(parameters, constraints, facts)
+    errors = _name_errors(parameters, constraints, facts, derived_texts)
     if errors:
         raise SpaceError(errors)
     scope = Scope({}, {})
     for name, value in facts.items():
         scope.symbols[name] = fact_symbol(value, scope)
+    derived = DerivedValues(dict(derived_texts))
+    derived.define(scope)
     domains: list[Domain] = []
     existence: dict[int, ExistenceRule] = {}
     for position, parameter in enumerate(parameters):
         if parameter.when is not None:
-            node = _condition(parameter, scope, errors, _later(parameters, position))
+            later = [*_later(parameters, position), *derived.waiting]
+            node = _condition(parameter, scope, errors, later)
             if node is not None:
                 existence[position] = ExistenceRule(position, parameter.optional, node, _missable(node, domains))
         domain = domain_of(parameter, position, scope)
         domains.append(domain)
         scope.symbols[parameter.name] = symbol_of(domain)
+        derived.define(scope)
+    derived.finish(scope)
+    errors += derived.problems
     rules: list[ConstraintRule] = []
     for constraint in constraints:
         if isinstance(constraint, Listed):
             listed = _listed(constraint, domains, errors)
             rules += [listed] if listed else []
             continue
-        node = _rule(constraint, scope, errors)
+        node = _rule(constraint, scope, errors, derived_texts.keys() - derived.nodes.keys())
         if node is not None:
             rules.append(ConstraintRule(constraint, node, _missable(node, domains)))
     if errors:
         raise SpaceError(errors)
-    return Compiled(tuple(domains), existence, tuple(rules))
+    return Compiled(tuple(domains), existence, tuple(rules), derived.nodes, scope)
 
 
 def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[Problem]) -> ListedRule | None:
@@ -105,10 +121,13 @@ def _of_constraint(name: str, wrong: str) -> Problem:
     return ConstraintProblem(f"constraint {name!r}{wrong}", constraint=name)
 
 
-def _rule(constraint: Constraint, scope: Scope, errors: list[Problem]) -> Node | None:
+def _rule(constraint: Constraint, scope: Scope, errors: list[Problem], wrong: Set[str]) -> Node | None:
+    """Read a rule; `wrong` are derived values with mistakes of their own, which are no news of the rule."""
     try:
         return parse_condition(constraint.rule, scope)
     except ExpressionError as error:
+        if any(f"unknown name {name!r}" in error.problem for name in wrong):
+            return None
         errors.append(_of_constraint(constraint.name, f": {error}"))
         return None
 
@@ -119,7 +138,9 @@ def _condition(parameter: Parameter, scope: Scope, errors: list[Problem], later:
     except ExpressionError as error:
         remark = ""
         if any(repr(name) in error.problem for name in later):
-            remark = "\n(a condition may only mention parameters that are declared before it)"
+            remark = (
+                "\n(a condition may only mention parameters that are declared before it, and derived values of these)"
+            )
         errors.append(ConditionProblem(f"when of {parameter.name}: {error}{remark}", parameter=parameter.name))
         return None
 
@@ -133,7 +154,10 @@ def _missable(node: Node, domains: Sequence[Domain]) -> tuple[int, ...]:
 
 
 def _name_errors(
-    parameters: Sequence[Parameter], constraints: Sequence[Constraint], facts: Mapping[str, Value]
+    parameters: Sequence[Parameter],
+    constraints: Sequence[Constraint],
+    facts: Mapping[str, Value],
+    derived: Mapping[str, str],
 ) -> list[Problem]:
     names = [parameter.name for parameter in parameters]
     errors = [f"parameter {name!r} is declared twice" for name in _repeated(names)]
@@ -144,7 +168,22 @@ def _name_errors(
         *map(Problem, errors),
         *(_of_constraint(name, " is declared twice") for name in repeated),
         *(Problem(error) for name, value in facts.items() for error in _fact_errors(name, value)),
+        *(
+            Problem(f"{name!r} {wrong}", f"space.derived.{name}")
+            for name in derived
+            if (wrong := _derived_name_error(name, names, facts))
+        ),
     ]
+
+
+def _derived_name_error(name: str, parameters: Sequence[str], facts: Mapping[str, Value]) -> str:
+    if not name.isidentifier() or keyword.iskeyword(name):
+        return "is not a name: letters, digits and _, not a digit first"
+    if name in FUNCTIONS:
+        return "is the name of a function in rules; choose another"
+    if name in parameters or name in facts:
+        return f"is a {'parameter' if name in parameters else 'fact'}, too; rename the derived value"
+    return ""
 
 
 def _repeated(names: Sequence[str]) -> list[str]:

@@ -39,7 +39,12 @@ class ConstraintRule:
     @property
     def facts(self) -> tuple[str, ...]:
         """The names of the facts that the constraint mentions."""
-        return tuple(sorted(_facts(self.node)))
+        return tuple(sorted(_names(self.node, "fact")))
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """The names of the derived values that the constraint mentions, also in others."""
+        return tuple(sorted(_names(self.node, "derived")))
 
     def mask(self, columns: Columns) -> Array:
         """Return where the constraint is satisfied or does not apply."""
@@ -124,6 +129,6 @@ class ExistenceRule:
         return exists | absent if self.optional else exists ^ absent
 
 
-def _facts(node: Node) -> set[str]:
-    own = {node.name} if node.op == "fact" else set()
-    return own.union(*(_facts(operand) for operand in node.operands))
+def _names(node: Node, op: str) -> set[str]:
+    own = {node.name} if node.op == op else set()
+    return own.union(*(_names(operand, op) for operand in node.operands))

@@ -15,7 +15,7 @@ from objectives.base import (
     RunFailure,
     TimedOut,
 )
-from objectives.command import placeholders, plan
+from objectives.command import plan
 
 FULL = {
     "argv": [sys.executable, "solve.py", "--grid={nx}x{ny}", "--tile={tile}", "--text={{nx}}", "{fast}"],
@@ -187,4 +187,5 @@ def test_what_changes_what_is_measured_is_another_identity(changes, key):
 
 
 def test_placeholders():
-    assert placeholders(objective().options) == {"nx", "ny", "tile", "fast", "np", "threads"}
+    found = plan(FULL, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).mentioned
+    assert {mention.text for mention in found} == {"nx", "ny", "tile", "fast", "np", "threads"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from launchers import EndReason, JobState, JobStatus, Usage
 from objectives.base import ApplicationError, Context, InvalidResult, Output, PlanError
-from objectives.command import placeholders, plan
+from objectives.command import plan
 from objectives.figure import Figure
 from objectives.inputfile import InputFile, name_error
 
@@ -45,8 +45,7 @@ def test_golden_files_of_a_run(tmp_path):
     assert (tmp_path / "in" / "main.c").read_text() == 'int main() { puts("64 a@b"); }\n'
     assert (tmp_path / "plain").read_text() == "{ } @nb@ {nb}\n"
     assert (tmp_path / "j2").read_text() == "{ 64 }"
-    assert found.mentioned == ("depth", "fast", "nb")
-    assert placeholders(found.objective.options, found.objective.files) == {"depth", "fast", "nb"}
+    assert {mention.text for mention in found.mentioned} == {"depth", "fast", "nb"}
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
@@ -61,7 +60,7 @@ def test_a_file_without_placeholders_is_written_as_it_is(text):
 def test_only_the_lines_of_an_unset_parameter_are_left_out(text, value):
     template = f"before\n{text}@n@\nafter\r\n"
     filled = InputFile("x", template, ("@", "@"))
-    if filled.names == {"n"}:
+    if {mention.text for mention in filled.mentioned()} == {"n"}:
         assert filled.filled({"n": value}) == f"before\n{text}{value}\nafter\r\n".replace("@n@", str(value))
         kept = [line for line in re.findall(r"[^\n]*\n", template) if "@n@" not in line]
         assert filled.filled({}) == "".join(kept)

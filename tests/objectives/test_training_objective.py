@@ -123,7 +123,7 @@ def test_a_script_of_the_present_folder_is_found_from_any_other(tmp_path, monkey
     (tmp_path / "train.py").write_text("print(1)")
     plan = planned(tmp_path, argv=[sys.executable, "train.py", "--rate={rate}"], metric={"name": "val_auc"})
     assert plan.objective.argv[1] == str(tmp_path / "train.py")
-    assert plan.mentioned == ("rate",)
+    assert [mention.text for mention in plan.mentioned] == ["rate"]
     assert plan.works_in_steps
     before = dict(plan.identity)
     (tmp_path / "train.py").write_text("print(2)")

@@ -12,7 +12,7 @@ from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import AsJson, InputOption, SetOption, StudyArgument, WaitOption
 from autotune.cli.where import CoresOption, restrict
 from autotune.errors import ExitCode
-from autotune.formatting import shown
+from autotune.formatting import with_derived
 
 if TYPE_CHECKING:
     from autotune.planning.check import CheckReport
@@ -115,7 +115,7 @@ def _print_plan(report: "CheckReport") -> None:
     also = f"; also recorded: {', '.join(metric.name for metric in others)}" if others else ""
     unit = f" in {target.unit}" if target.unit else ""
     output().print(f"optimised: {target.name}{unit}, {aim}{also}", markup=False)
-    output().print(f"default: {shown(report.space.default()) or 'nothing is set'}", markup=False)
+    output().print(f"default: {with_derived(report.space, report.space.default())}", markup=False)
     if report.command:
         output().print(f"command: {report.command}", markup=False)
 

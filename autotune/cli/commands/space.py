@@ -11,7 +11,7 @@ from autotune.cli.options import AsJson, InputOption, SetOption, StudyArgument
 from autotune.cli.study_request import choose
 from autotune.cli.where import CoresOption, restrict
 from autotune.errors import StudyFileError
-from autotune.formatting import shown, written
+from autotune.formatting import with_derived, written
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,6 +65,7 @@ def space(
                 "combinations": built.raw_size,
                 "sampling": built.sampling,
                 "default": dict(built.default()),
+                "derived": built.derived_values(built.default()),
                 "sample": [dict(configuration) for configuration in drawn],
                 "space": built.to_dict(),
             }
@@ -79,9 +80,11 @@ def space(
     )
     output().print(_parameters(built))
     output().print(_constraints(built))
-    output().print(f"default: {shown(built.default())}", markup=False)
+    if built.derived:
+        output().print(_derived(built))
+    output().print(f"default: {with_derived(built, built.default())}", markup=False)
     for configuration in drawn:
-        output().print(f"sample:  {shown(configuration)}", markup=False)
+        output().print(f"sample:  {with_derived(built, configuration)}", markup=False)
 
 
 def _check(built: "Space", text: str, *, as_json: bool) -> None:
@@ -133,6 +136,15 @@ def _parameters(built: "Space") -> "Table":
             listed = f"unset, {listed}"
         default = "" if parameter.default is None else written(parameter.default)
         table.add_row(parameter.name, listed, default, parameter.when or "", parameter.help)
+    return table
+
+
+def _derived(built: "Space") -> "Table":
+    from rich.table import Table
+
+    table = Table("derived value", "expression")
+    for name, expression in built.derived.items():
+        table.add_row(name, expression)
     return table
 
 

@@ -104,7 +104,7 @@ def _deadline(until: float | None, display: "Display") -> "Deadline | None":
 
 
 def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher") -> None:
-    from autotune.formatting import shown
+    from autotune.formatting import with_derived
     from autotune.planning.prepare import prepare
     from autotune.records.study import REPLAY_NOTICE
     from autotune.search.preview import preview
@@ -119,7 +119,7 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher") -> No
             errors().print(note, markup=False)
         known = preview(prepared.space, chosen.sampler, chosen.budget.most)
         for number, configuration in enumerate(known.proposals):
-            output().print(f"# trial {number}: {shown(configuration)}", markup=False)
+            output().print(f"# trial {number}: {with_derived(prepared.space, configuration)}", markup=False)
             if prepared.plan.runs != "launched":
                 continue  # nothing would be run
             folder = Path(scratch) / f"{number}"

@@ -13,6 +13,10 @@ from autotune.errors import BusyError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
 from autotune.machines.this_machine import this_machine
+from autotune.planning.prepare import prepare
+from autotune.studyfile.loading import load
+from launchers.local import local_launcher
+from objectives.base import Context
 
 pytestmark = pytest.mark.cores(1)
 
@@ -222,3 +226,60 @@ def test_the_run_of_a_check_waits_for_the_cores_if_it_is_to(tmp_path, monkeypatc
     ended = CliRunner().invoke(app, ["check", str(tmp_path / "a.toml"), "--run", "--wait"])
     assert ended.exit_code == 0, ended.output
     assert "study 'melt'" in ended.output
+
+
+THREAD_MPI = f"""
+objective = "command"
+
+[options]
+argv = ["{PYTHON}", "-c", "print('took 1')", "-ntmpi", "{{ntmpi}}", "{{= 12 // ntomp}}", "{{used}}"]
+threads = "ntmpi * ntomp"
+environment = {{ OMP_NUM_THREADS = "{{ntomp}}" }}
+metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\S+)', kind = "time" }}]
+files = [{{ name = "in", text = "@= ntmpi + 1@ of {{n}}", delimiters = ["@", "@"] }}]
+
+[space.parameters]
+ntmpi = {{ type = "integer", values = [1, 2], default = 1 }}
+ntomp = {{ type = "integer", values = [1, 2, 3], default = 1 }}
+
+[space.derived]
+used = "ntmpi * ntomp"
+
+[[space.constraints]]
+name = "fits"
+rule = "used <= 4"
+"""
+
+
+def test_cores_of_a_run_are_an_expression_and_the_users_variable_wins(tmp_path):
+    code, found = checked(tmp_path, THREAD_MPI, "--set", "space.parameters.ntomp.default=2")
+    assert (code, found["mistakes"], found["size"]) == (0, [], 5)
+    assert found["default"] == {"ntmpi": 1, "ntomp": 2}, "a derived value is no option"
+    assert "OMP_NUM_THREADS=2" in found["command"]
+    assert found["command"].endswith("-ntmpi 1 6 2")
+    assert not [warning for warning in found["warnings"] if "reaches nothing" in warning]
+
+
+def test_the_job_of_a_run_has_the_cores_that_its_expression_says(tmp_path):
+    (tmp_path / "mine.toml").write_text(THREAD_MPI, encoding="utf-8")
+    study = load(tmp_path / "mine.toml")
+    prepared = prepare(study, this_machine(), local_launcher(), tmp_path / "plan")
+    job = prepared.plan.objective.job({"ntmpi": 2, "ntomp": 3}, Context(tmp_path))
+    assert job.resources.cores == 6
+    assert job.environment["OMP_NUM_THREADS"] == "3"
+    assert (tmp_path / "in").read_text() == "3 of {n}"
+    assert prepared.plan.identity["threads"] == "ntmpi * ntomp"
+
+
+def test_mistakes_in_expressions_have_their_path_and_a_caret(tmp_path):
+    wrong = THREAD_MPI.replace("12 // ntomp", "12 // ntmop").replace('"ntmpi * ntomp"\nenv', '"ntmpi *"\nenv')
+    code, found = checked(tmp_path, wrong.replace("@= ntmpi + 1@", "@= ntmpi + one@"))
+    assert code == 2
+    mistakes = {problem["path"]: problem["message"] for problem in found["mistakes"]}
+    assert mistakes.keys() == {"options.argv.5", "options.threads", "options.files.0"}
+    assert (
+        "unknown name 'ntmop' (did you mean 'ntomp'?)\n    12 // ntmop\n          ^^^^^" in mistakes["options.argv.5"]
+    )
+    assert "cannot read this" in mistakes["options.threads"]
+    assert "'one'" in mistakes["options.files.0"]
+    assert all(problem["line"] for problem in found["mistakes"])

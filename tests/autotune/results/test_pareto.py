@@ -15,7 +15,7 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.training_data import evidence_of
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
-from autotune.studyfile.space import space_of
+from autotune.studyfile.space import joined
 from autotune.tuning.loop import TuningLoop
 from objectives.base import Metric, Plan
 from spaces import Integer, Space
@@ -87,7 +87,7 @@ def test_what_does_not_go_together_is_said(sections, words):
 
     plan = Plan(Two(), tuple(SPACE.parameters), (), {}, {}, works_in_steps=True)
     with pytest.raises(StudyFileError, match=words):
-        space_of(study_file(**sections), plan, this_machine().facts)
+        joined(study_file(**sections), plan, this_machine().facts)
 
 
 def test_who_has_only_one_of_two_values_is_no_candidate():

@@ -1,0 +1,1 @@
+"""What stands in a study file for values of its space: placeholders, counts, expressions."""

@@ -1,0 +1,35 @@
+"""Counts: options of a study file that are whole numbers, or expressions that give one."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from spaces import Value
+from spaces.mention import Mention, key_of
+
+
+def _count(given: object) -> object:
+    if isinstance(given, str) or (isinstance(given, int) and not isinstance(given, bool) and given >= 1):
+        return given
+    msg = "must be a whole number from 1 up, the name of a parameter, or an expression in quotes"
+    raise ValueError(msg)
+
+
+Count = Annotated[int | str, BeforeValidator(_count)]
+"""A whole number from 1 up, the name of a parameter, or an expression."""
+
+
+def counts(**options: Count | None) -> list[Mention]:
+    """Return what the options mention that are no plain numbers."""
+    return [Mention(text, f"options.{name}", count=True) for name, text in options.items() if isinstance(text, str)]
+
+
+def counted(count: Count, values: Mapping[str, Value]) -> int:
+    """Return a count where these are the values of its study's space; 1 where it has none."""
+    return count if isinstance(count, int) else int(values.get(key_of(count), 1))
+
+
+def expressions(**options: Count | None) -> dict[str, str]:
+    """Return the options that are expressions, for what makes measurements comparable."""
+    return {name: text for name, text in options.items() if isinstance(text, str) and not text.isidentifier()}

@@ -1,0 +1,121 @@
+"""Mentions: what stands in a job for values of a space, and what the space computes for it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from spaces.expressions.evaluate import can_fail
+from spaces.expressions.names import names_of, unknown_name
+from spaces.expressions.node import Node
+from spaces.expressions.syntax import clean
+from spaces.parameters.constraint import Constraint
+from spaces.parameters.errors import ExpressionError, did_you_mean
+from spaces.parameters.parameter import Configuration, Value
+from spaces.parameters.problem import Problem
+from spaces.space import Space
+
+
+@dataclass(frozen=True)
+class Mention:
+    """The name of a parameter, a derived value or a fact, or an expression over them, at a `path` of the study file.
+
+    A `count` is a whole number from 1 up.
+    """
+
+    text: str
+    path: str
+    count: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name by which a job finds the value."""
+        return key_of(self.text)
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is a name, no expression."""
+        return self.text.isidentifier()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that it mentions; none where it cannot be read."""
+        try:
+            return (self.text,) if self.is_name else names_of(self.text)
+        except ExpressionError:
+            return ()
+
+    def problem(self, known: set[str]) -> Problem | None:
+        """Return what is wrong with it whatever the names mean: it cannot be read, or a name is not one of `known`."""
+        if self.is_name and self.text in known:
+            return None
+        if self.is_name:
+            msg = f"the space has no parameter {self.text!r}{did_you_mean(self.text, known)}, which is mentioned here"
+            return Problem(msg, self.path)
+        try:
+            error = unknown_name(self.text, known)
+        except ExpressionError as unreadable:
+            error = unreadable
+        return None if error is None else Problem(str(error), self.path)
+
+
+def key_of(text: str) -> str:
+    """Return the name by which a job finds the value of a mention: that of a parameter, or "= EXPRESSION"."""
+    return text if text.isidentifier() else f"= {clean(text)}"
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a space computes for mentions."""
+
+    space: Space
+    nodes: Mapping[str, Node]
+
+    @property
+    def computes(self) -> bool:
+        """Whether the mentions are more than the names of parameters."""
+        return not self.nodes.keys() <= {parameter.name for parameter in self.space.parameters}
+
+    def of(self, configuration: Configuration) -> dict[str, Value]:
+        """Return the values of a configuration's mentions, each by its key; those without a value are not there."""
+        return self.space.values_of(self.nodes, configuration)
+
+
+def values_of_mentions(space: Space, mentions: Iterable[Mention]) -> tuple[Values, list[Constraint], list[Problem]]:
+    """Return what computes the mentions in a space whose names they know, and what is wrong with them.
+
+    The constraints are those under which each has a value that can be used.
+    """
+    nodes: dict[str, Node] = {}
+    needed: dict[str, Constraint] = {}
+    problems: list[Problem] = []
+    for mention in mentions:
+        try:
+            node = space.expression(mention.text)
+        except ExpressionError as error:
+            problems.append(Problem(str(error), mention.path))
+            continue
+        nodes[mention.key] = node
+        if mention.count and (wrong := _count_error(node)):
+            text = clean(mention.text)
+            problems.append(
+                Problem(str(ExpressionError(wrong, text, 0, len(text), "use // or floor(...)")), mention.path)
+            )
+        elif rule := _rule(mention, node):
+            reason = "it is a whole number from 1 up" if mention.count else "it cannot be computed elsewhere"
+            needed.setdefault(rule, Constraint(mention.path, rule, reason))
+    return Values(space, nodes), list(needed.values()), problems
+
+
+def _count_error(node: Node) -> str | None:
+    if node.kind != "int":
+        kind = {"float": "a number", "bool": "true or false", "str": "a word"}[node.kind]
+        return f"this must be a whole number; it is {kind}"
+    return f"this must be at least 1; it is at most {node.high}" if node.high < 1 else None
+
+
+def _rule(mention: Mention, node: Node) -> str | None:
+    """Return the rule that keeps a mention usable, None where it always is."""
+    if mention.count and node.low < 1:
+        return f"({mention.text}) >= 1"
+    if not can_fail(node):
+        return None
+    return f"({mention.text}) != ''" if node.kind == "str" else f"abs({mention.text}) >= 0"
