@@ -45,8 +45,8 @@ class Launcher(Protocol):
     def shown(self, job: Job) -> str:
         """Return what would be started, as text for a person."""
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what a user should know about how jobs are started here."""
+    def notes(self, *, ranks: bool) -> tuple[str, ...]:
+        """Return what a user should know about how jobs are started here, which have `ranks` or not."""
 
 
 class BatchQueue(Launcher, Protocol):

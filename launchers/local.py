@@ -161,9 +161,9 @@ class LocalLauncher:
         lines = [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, self.command(job))]
         return " && ".join([f"cd {shlex.quote(os.fspath(job.folder))}", *lines])
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what a user should know about how jobs are started here."""
-        return notes(self.flavour, user_id=os.geteuid()) if self.flavour else ()
+    def notes(self, *, ranks: bool) -> tuple[str, ...]:
+        """Return what a user should know about how jobs are started here, which have `ranks` or not."""
+        return notes(self.flavour, user_id=os.geteuid()) if ranks and self.flavour else ()
 
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self._flavour(job), user_id=os.geteuid()) if job.mpi is not None else {}

@@ -32,6 +32,9 @@ def find(name_or_path: str) -> Path:
     path = Path(name_or_path)
     if path.is_file():
         return path
+    if path.is_dir():
+        msg = f"{name_or_path} is a folder: give the path of a study file in it, or one of: {', '.join(known)}"
+        raise StudyFileError(msg)
     if path.suffix == ".toml" or "/" in name_or_path:
         msg = f"no study file at {name_or_path}"
         raise StudyFileError(msg)

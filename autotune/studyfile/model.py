@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.racing import RaceRules
@@ -216,6 +216,16 @@ class LauncherSection(_Section):
         return self
 
 
+def _named(name: str) -> str:
+    if not re.fullmatch(NAME, name):
+        msg = (
+            "a study's name begins with one of A-Z, a-z, 0-9, and has these, '.', '_' and '-' only; "
+            'a study without one is called like its file: write name = "..." at the start of the file'
+        )
+        raise ValueError(msg)
+    return name
+
+
 class StudyFile(_Section):
     """A whole study file.
 
@@ -223,7 +233,7 @@ class StudyFile(_Section):
     winner is compared with the default on each.
     """
 
-    name: str = Field(pattern=NAME)
+    name: Annotated[str, AfterValidator(_named)]
     description: str = ""
     objective: str
     options: dict[str, Any] = Field(default_factory=dict)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from autotune.comparison.ablation import ablate
 from autotune.comparison.blocks import FAILED_OFTEN
@@ -39,7 +41,7 @@ from autotune.tuning.retry import retry
 from autotune.tuning.simulated import simulated_runs
 from launchers.local import sweep
 from objectives import registry
-from objectives.base import Metric
+from objectives.base import Context, Metric
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,10 @@ def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> I
         if not settings.shared:
             # Only now: a study of the same name in another storage, which has the cores, may have its runs there.
             sweep(settings.runs)
-        for note in (*(() if replay or external is not None else settings.launcher.notes()), *prepared.plan.notes):
+        if prepared.plan.runs == "launched":
+            for note in settings.launcher.notes(ranks=_has_ranks(prepared)):
+                display.line(note)
+        for note in prepared.plan.notes:
             display.line(note)
         size = prepared.space.size
         about = "" if size.exact else "about "
@@ -214,6 +219,12 @@ def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> I
             external.recall(store.runs(), standings)
         with store.mirrored() if replay else nullcontext(store) as used:
             yield _Opened(study, settings, used, prepared, facts, display)
+
+
+def _has_ranks(prepared: Prepared) -> bool:
+    """Whether runs are programs of MPI."""
+    with TemporaryDirectory() as folder:
+        return prepared.plan.objective.job(prepared.space.default(), Context(Path(folder))).mpi is not None
 
 
 @contextmanager

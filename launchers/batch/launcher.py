@@ -231,11 +231,11 @@ class BatchLauncher:
         lines = [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, self.command(job))]
         return f"{''.join(self._files(job).values())}# runs: {' && '.join(lines)}"
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what a user should know about how jobs are started here."""
+    def notes(self, *, ranks: bool) -> tuple[str, ...]:
+        """Return what a user should know about how jobs are started here, which have `ranks` or not."""
         said = [
             f"each run is a job of {self._scheduler.name} at {self.site.name}",
-            *notes(self.flavour, user_id=os.geteuid())[:1],
+            *(notes(self.flavour, user_id=os.geteuid())[:1] if ranks else ()),
         ]
         if not self.site.exclusive:
             said.append(

@@ -69,6 +69,8 @@ def study(options: StudyOptions) -> None:
     )
     stopped = STOPPED if cluster is None else LEFT.format(name=stored_name)
     with pausable() as pause, displayed(stopped, options.status) as display:
+        if options.input_file is not None and options.study_name is None:
+            display.line(f"study: {stored_name} (its name is made from the input; --name gives another)")
         settings = replace(settings, deadline=_deadline(request.ends_at, display), pause=pause)
         summary = run_study(chosen, settings, display)
     if options.as_json:

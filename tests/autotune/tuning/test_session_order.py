@@ -28,18 +28,20 @@ def busy(tmp_path, monkeypatch):
     claim.release()
 
 
-def started(folder, word):
+def started(folder, word, display=None, options=None):
     study = parse(
         {
             "name": "mine",
             "objective": "command",
-            "options": {"argv": ["echo", word]},
+            "options": options or {"argv": ["echo", word]},
             "space": {"parameters": {"x": X}},
         },
         "test",
     )
     url = f"sqlite:///{folder}/a.db"
-    run_study(study, SessionSettings(url, "mine", folder / "runs", this_machine(), local_launcher()), ListDisplay())
+    run_study(
+        study, SessionSettings(url, "mine", folder / "runs", this_machine(), local_launcher()), display or ListDisplay()
+    )
 
 
 def test_a_study_about_something_else_is_refused_before_it_waits_for_cores(tmp_path, busy, monkeypatch):
@@ -58,3 +60,14 @@ def test_a_file_that_is_no_storage_is_refused_before_cores_are_waited_for(tmp_pa
     (tmp_path / "a.db").write_text("no storage at all " * 1000)
     with pytest.raises(StorageError, match="file is not a database"):
         started(tmp_path, "{x}")
+
+
+@pytest.mark.parametrize(("ranks", "said"), [(None, False), (1, True)])
+def test_how_ranks_are_started_is_said_for_programs_of_mpi_only(tmp_path, monkeypatch, ranks, said):
+    display = ListDisplay()
+    monkeypatch.setattr(session, "_runs", lambda _: (_ for _ in ()).throw(BusyError("enough")))
+    monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
+    options = {"argv": ["echo", "{x}"]} | ({} if ranks is None else {"ranks": ranks})
+    with pytest.raises(BusyError):
+        started(tmp_path, "{x}", display, options)
+    assert any("ranks" in line for line in display.lines) is said
