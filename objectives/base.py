@@ -55,12 +55,27 @@ class Progress:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result that a run computed, for comparison with the baseline's: a fast wrong answer is a failed trial."""
+    """The result that a run computed, for comparison with the baseline's: a fast wrong answer is a failed trial.
+
+    Others may differ from it by `tolerance`, or by `relative_tolerance` of its value, whichever is more.
+    """
 
     name: str
     value: float
     tolerance: float
     unit: str = ""
+    relative_tolerance: float = 0.0
+
+    def disagreement(self, value: float) -> str | None:
+        """Return how another run's value differs by more than is allowed; None if it agrees."""
+        difference, relative = abs(value - self.value), self.relative_tolerance * abs(self.value)
+        if difference <= max(self.tolerance, relative):
+            return None
+        if relative > self.tolerance:
+            return (
+                f"they differ by {difference / abs(self.value):.2g} (relative), more than {self.relative_tolerance:.2g}"
+            )
+        return f"they differ by {difference:.2g}, more than {self.tolerance:.2g}"
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,8 @@ class CommandObjective:
         wanted = self.options.answer
         if wanted is None:
             return None
-        return Answer(wanted.name, wanted.figure.value(output), wanted.tolerance, wanted.unit)
+        value = wanted.figure.value(output)
+        return Answer(wanted.name, value, wanted.tolerance or 0.0, wanted.unit, wanted.relative_tolerance or 0.0)
 
     def _prepared(self, output: Output) -> float:
         """Return how long the commands took that ran before the measured one, in seconds.

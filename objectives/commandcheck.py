@@ -132,6 +132,10 @@ def _figure_errors(options: CommandOptions) -> Iterator[Problem]:
             yield Problem(f"{one.name} is read by its pattern or as json: leave one of the two out", f"{place}.json")
         if one.file is not None and (error := name_error(one.file)):
             yield Problem(error, f"{place}.file")
+    answer = options.answer
+    if answer is not None and answer.tolerance is None and answer.relative_tolerance is None:
+        wrong = "how far may an answer be from the default's? give tolerance, relative_tolerance (1e-6), or both"
+        yield Problem(wrong, "options.answer.tolerance")
     for i, name in enumerate(options.outputs):
         if error := name_error(name):
             yield Problem(error, f"options.outputs.{i}")

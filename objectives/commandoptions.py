@@ -46,10 +46,11 @@ class MetricOptions(_Read):
 
 
 class AnswerOptions(_Read):
-    """The result that every run must agree on, within `tolerance`."""
+    """The result that every run must agree on, within `tolerance` or `relative_tolerance`, whichever allows more."""
 
     name: str = "answer"
-    tolerance: float = Field(ge=0)
+    tolerance: float | None = Field(default=None, ge=0)
+    relative_tolerance: float | None = Field(default=None, ge=0)
 
 
 class ProgressOptions(_Section):

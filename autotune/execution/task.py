@@ -182,13 +182,9 @@ def check_answer(measurement: Measurement, reference: Answer | None) -> None:
     answer = measurement.answer
     if answer is None or reference is None:
         return
-    difference = abs(answer.value - reference.value)
-    if not difference <= reference.tolerance:
+    if disagreement := reference.disagreement(answer.value):
         value = _with_unit(f"{answer.value:.10g}", answer.unit)
-        msg = (
-            f"{answer.name} is {value}, the reference run's is {reference.value:.10g}: "
-            f"they differ by {difference:.2g}, more than {reference.tolerance:.2g}"
-        )
+        msg = f"{answer.name} is {value}, the reference run's is {reference.value:.10g}: {disagreement}"
         raise InvalidResult(msg, code="wrong-answer")
 
 

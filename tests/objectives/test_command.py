@@ -189,3 +189,16 @@ def test_what_changes_what_is_measured_is_another_identity(changes, key):
 def test_placeholders():
     found = plan(FULL, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).mentioned
     assert {mention.text for mention in found} == {"nx", "ny", "tile", "fast", "np", "threads"}
+
+
+def test_an_answer_has_an_absolute_tolerance_a_relative_one_or_both():
+    def answer(**tolerances):
+        return objective(answer={"pattern": r"norm = (\S+)", **tolerances}).measure(output(GOOD)).answer
+
+    assert (answer(relative_tolerance=1e-6).tolerance, answer(relative_tolerance=1e-6).relative_tolerance) == (
+        0.0,
+        1e-6,
+    )
+    assert (answer(tolerance=0.5).tolerance, answer(tolerance=0.5).relative_tolerance) == (0.5, 0.0)
+    with pytest.raises(PlanError, match="give tolerance, relative_tolerance"):
+        answer()

@@ -36,7 +36,7 @@ def test_what_was_stored_is_read_back(address):
     first, second, third = (add_trial(store, SPACE, one) for one in (DEFAULT, *OTHERS))
     measured = Outcome(
         metrics={"wall_s": 2.5},
-        answer=Answer("energy", -1.0, 1e-6, "Ry"),
+        answer=Answer("energy", -1.0, 1e-6, "Ry", 1e-9),
         details={"iterations": 9},
         unused=("blas",),
         timeline=((1, 0.5), (2, 1.0)),
