@@ -4,6 +4,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from urllib.parse import quote
 
 import sqlalchemy
 import sqlalchemy.exc
@@ -12,6 +13,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from autotune.errors import StorageError
 from autotune.storage.address import is_postgresql, shown, sqlite_path
+from autotune.storage.sqlite.file import READING, check_writable, sqlite_address, whole_at_exit
 
 _BUSY_TIMEOUT_S = 60
 _CONNECT_TIMEOUT_S = 20
@@ -24,6 +26,8 @@ def prepare_sqlite(url: str) -> None:
     path = sqlite_path(url)
     if path is None:
         return
+    check_writable(path)
+    whole_at_exit(path)
     with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S)) as connection:
         # Readers (list, show, a dashboard) must not block the coordinator, nor it them.
         connection.execute("PRAGMA journal_mode=WAL")
@@ -83,7 +87,16 @@ def tables_engine(url: str) -> Engine:
     Raises:
         StorageError: it is a file that is not there.
     """
-    return sqlalchemy.create_engine(readable_address(url), **engine_arguments(url, read_only=True))
+    engine = sqlalchemy.create_engine(readable_address(url), **engine_arguments(url, read_only=True))
+    if sqlite_path(url) is not None:
+        sqlalchemy.event.listen(engine, "connect", only_read)
+    return engine
+
+
+def only_read(connection: sqlite3.Connection, record: object) -> None:
+    """Let a new connection to a file change nothing."""
+    del record
+    connection.execute(READING)
 
 
 @contextmanager
@@ -91,7 +104,7 @@ def storage_errors(url: str) -> Iterator[None]:
     """Turn whatever a storage refuses into a `StorageError` that says what to do."""
     try:
         yield
-    except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error) as error:
+    except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error, PermissionError) as error:
         raise _unusable(url, error) from error
     except ImportError as error:
         package = "'psycopg[binary]'" if is_postgresql(url) else "the driver that the address names"
@@ -128,7 +141,8 @@ def _unusable(url: str, error: Exception) -> StorageError:
 def engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:
     """Return what an engine for an address is made with."""
     if sqlite_path(url) is not None:
-        return {"connect_args": {"timeout": _BUSY_TIMEOUT_S}}
+        # Who reads closes each connection at once: the last one takes away what SQLite keeps beside the file.
+        return {"connect_args": {"timeout": _BUSY_TIMEOUT_S}} | ({"poolclass": NullPool} if read_only else {})
     if not is_postgresql(url):
         return {"pool_pre_ping": True}
     return {
@@ -150,4 +164,6 @@ def readable_address(url: str) -> str:
     if not path.is_file():
         msg = f"no storage at {path}; `autotune study` makes it, --storage or AUTOTUNE_STORAGE names another"
         raise StorageError(msg)
-    return f"sqlite:///file:{path.absolute()}?mode=ro&uri=true"
+    # SQLAlchemy decodes the path before SQLite does.
+    file, _, mode = sqlite_address(path).partition("?")
+    return f"sqlite:///{quote(file, safe='/:')}?{mode}&uri=true"

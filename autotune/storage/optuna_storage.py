@@ -8,8 +8,9 @@ from optuna.storages import RDBStorage
 from sqlalchemy import Engine
 
 from autotune.storage.address import sqlite_path
-from autotune.storage.connection import engine_arguments, readable_address, tables_engine
+from autotune.storage.connection import engine_arguments, only_read, readable_address, tables_engine
 from autotune.storage.schema import check_studies, newer_optuna, older_optuna
+from autotune.storage.sqlite.file import note_writing
 
 _REVISIONS = "alembic_version"  # a table of Optuna's
 
@@ -36,8 +37,10 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
         revisions = optuna_revisions(url)
         raise (older_optuna(url, revisions[0]) if revisions else error) from error
     if sqlite_path(url) is not None:
-        sqlalchemy.event.listen(storage.engine, "connect", _without_syncs)
+        sqlalchemy.event.listen(storage.engine, "connect", only_read if read_only else _without_syncs)
         storage.engine.dispose()  # the connections that were made before
+        if not read_only:
+            note_writing(storage.engine)
     return storage
 
 
@@ -74,7 +77,11 @@ def upgrade_optuna(url: str) -> None:
 
 def log_engine(url: str, storage: RDBStorage) -> Engine:
     """Return the engine for what must be on disk whatever happens, beside a storage: its commits wait for the disk."""
-    return storage.engine if sqlite_path(url) is None else sqlalchemy.create_engine(url, **engine_arguments(url))
+    if sqlite_path(url) is None:
+        return storage.engine
+    engine = sqlalchemy.create_engine(url, **engine_arguments(url))
+    note_writing(engine)
+    return engine
 
 
 def _without_syncs(connection: sqlite3.Connection, record: object) -> None:

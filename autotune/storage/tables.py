@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote
+
+from autotune.storage.sqlite.file import READING, sqlite_address
 
 VERSION = 3
 """The version of autotune's tables that this autotune reads and writes."""
@@ -30,8 +31,8 @@ class SqliteTables:
     def __init__(self, url: str, path: Path, patience_s: float = _BUSY_TIMEOUT_S) -> None:
         """Read the file at `path`, and wait `patience_s` for another process to unlock it; messages call it `url`."""
         self._url = url
+        self._path = path
         self._patience_s = patience_s
-        self._address = f"file:{quote(str(path.absolute()))}?mode=ro"
 
     def names(self) -> frozenset[str]:
         """Return which tables there are."""
@@ -40,8 +41,9 @@ class SqliteTables:
     def rows(self, statement: str, **values: object) -> list[Any]:
         """Return the rows that a statement asks for."""
         with _errors(self._url):
-            connection = sqlite3.connect(self._address, uri=True, timeout=self._patience_s)
+            connection = sqlite3.connect(sqlite_address(self._path), uri=True, timeout=self._patience_s)
             with closing(connection):
+                connection.execute(READING)
                 return connection.execute(statement, values).fetchall()
 
 
@@ -49,7 +51,7 @@ class SqliteTables:
 def _errors(url: str) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error:
+    except (sqlite3.Error, OSError):
         from autotune.storage.connection import storage_errors  # noqa: PLC0415  it imports SQLAlchemy
 
         with storage_errors(url):

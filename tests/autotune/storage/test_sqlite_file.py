@@ -1,0 +1,142 @@
+"""A storage's file beside which SQLite keeps a log: whole when a writer has ended, readable where nobody can write."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+
+import pytest
+
+from autotune.errors import StorageError
+from autotune.storage.contents import contents
+from autotune.storage.sqlite import file as sqlite_file
+from autotune.storage.stored_study import stored_studies, stored_study
+from autotune.storage.study_store import StudyStore, study_names
+from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
+
+SPACE = small_space()
+WRITER = """
+import builtins, signal, sys
+from autotune.storage.study_store import StudyStore
+from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
+store = StudyStore.create(sys.argv[1], "paper", definition(small_space()))
+builtins.kept = store, store.runs, (lambda: store)
+add_trial(store, small_space(), small_space().default(), took(2.0))
+if sys.argv[2] == "interrupted":
+    signal.raise_signal(signal.SIGINT)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a storage whose newest transaction is in the log only, as after a `kill -9`."""
+    there = tmp_path / "theirs"
+    there.mkdir()
+    store = StudyStore.create(f"sqlite:///{there / 'autotune.db'}", "paper", definition(SPACE))
+    add_trial(store, SPACE, SPACE.default(), took(2.0))
+    with sqlite3.connect(there / "autotune.db") as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    add_trial(store, SPACE, SPACE.default(), took(2.5))
+    copy = tmp_path / "ours"
+    copy.mkdir()
+    for name in ("autotune.db", "autotune.db-wal"):
+        shutil.copy(there / name, copy / name)
+    return copy
+
+
+@contextmanager
+def read_only(folder):
+    """Make a folder one that cannot be written: by its mode, and for root by a mount."""
+    if os.geteuid():
+        folder.chmod(0o555)
+        yield
+        folder.chmod(0o755)
+        return
+    commands = (["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder])
+    if any(subprocess.run(command, check=False, capture_output=True).returncode for command in commands):
+        pytest.skip("mounting is not allowed here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["finished", "interrupted"])
+def test_what_a_process_wrote_is_in_the_file_when_it_has_ended(tmp_path, end):
+    path = tmp_path / "autotune.db"
+    url = f"sqlite:///{path}"
+    store = StudyStore.create(url, "before", definition(SPACE))
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
+        # Who only reads, and closes the file last, cannot put the log into it.
+        assert reader.execute("SELECT count(*) FROM trials").fetchone() == (0,)
+        del store
+        subprocess.run(
+            [sys.executable, "-c", WRITER, url, end],
+            check=end == "finished",
+            stderr=subprocess.DEVNULL,
+        )
+        shutil.copy(path, tmp_path / "copy.db")
+    assert len(stored_study(f"sqlite:///{tmp_path / 'copy.db'}", "paper").runs()) == 1
+
+
+def test_who_reads_leaves_nothing_beside_the_file(folder):
+    url = f"sqlite:///{folder / 'autotune.db'}"
+    assert len(stored_study(url, "paper").trials()) == 2
+    assert files(folder) == ["autotune.db"]
+    assert len(StudyStore.read(url, "paper").trials()) == 2
+    assert contents(url).trials == 2
+    assert study_names(url) == ["paper"]
+    assert files(folder) == ["autotune.db"]
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_what_cannot_be_written_can_be_read_with_what_is_in_the_log_only(folder, logged):
+    url = f"sqlite:///{folder / 'autotune.db'}"
+    if not logged:
+        stored_studies(url)  # the last one who closes a file takes the log away
+        assert files(folder) == ["autotune.db"]
+    before = files(folder)
+    with read_only(folder):
+        (study,) = stored_studies(url)
+        assert len(study.trials()) == 2
+        runs = StudyStore.read(url, "paper").runs()
+        assert [list(run.outcome.metrics.values()) for run in runs] == [[2.0], [2.5]]
+        assert contents(url).runs == 2
+        with pytest.raises(StorageError, match=r"cannot be written: the folder .*ours is read-only.*autotune merge"):
+            StudyStore.create(url, "paper", definition(SPACE))
+    assert files(folder) == before
+
+
+def test_a_file_that_changes_is_copied_again_and_the_copies_stay_few(folder, monkeypatch):
+    monkeypatch.setattr(sqlite_file, "_MOST_COPIES", 2)
+    monkeypatch.setattr(sqlite_file, "_can_write", lambda _: False)
+    path = folder / "autotune.db"
+    addresses = []
+    for number in range(4):
+        os.utime(path, ns=(number, number))
+        addresses.append(sqlite_file.sqlite_address(path))
+        assert addresses[-1] == sqlite_file.sqlite_address(path)
+    assert len({*addresses}) == 4
+    assert len(sqlite_file._copies) == 2
+
+
+def test_a_name_with_every_character_that_an_address_gives_a_meaning(tmp_path):
+    folder = tmp_path / "a b%20é#?{x}"
+    folder.mkdir()
+    url = f"sqlite:///{tmp_path / 'plain.db'}"
+    add_trial(StudyStore.create(url, "paper", definition(SPACE)), SPACE, SPACE.default(), took(2.0))
+    stored_studies(url)
+    with sqlite3.connect(tmp_path / "plain.db") as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(tmp_path / "plain.db", folder / "autotune.db")
+    assert len(stored_study(f"sqlite:///{folder / 'autotune.db'}", "paper").runs()) == 1
+    assert len(StudyStore.read(f"sqlite:///{folder / 'autotune.db'}", "paper").runs()) == 1
