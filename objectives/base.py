@@ -96,6 +96,11 @@ CHECKPOINT_VARIABLE = "AUTOTUNE_CHECKPOINT"
 SEED_VARIABLE = "AUTOTUNE_SEED"
 """The variables by which a program that works in steps may be told of `steps`, `checkpoint` and `seed` of `Context`."""
 
+StepsTold = Literal["placeholder", "variable", "unclear"]
+"""How a program that works in steps learns after which to stop: by a placeholder of its job, which then needs the
+number; by the variable, as its own code says; or nobody knows.
+"""
+
 CURVE = "curve"
 """The detail of a program that works in steps that holds the values of the target metric, a list of (step, value)."""
 
@@ -261,9 +266,10 @@ class Plan:
     digest, program version): a study holds measurements of one identity; `mentioned` are the parameters and
     expressions that the job mentions, which the study file's space must know; `unknown` says what is wrong with names
     of its parameters. `alike` saves runs of configurations that could show nothing new. A program that `works_in_steps`
-    tells its progress, stops at the step that it is asked to, and goes on from there. With `recorded` nothing is run:
-    its runs are drawn from what was measured before, with simulated times; `space_size` is how many configurations
-    there were to be measured, where that is known. `warnings` are remarks on options that are right and yet unwise.
+    tells its progress, stops at the step that it is asked to (`steps_told` says how), and goes on from there. With
+    `recorded` nothing is run: its runs are drawn from what was measured before, with simulated times; `space_size` is
+    how many configurations there were to be measured, where that is known. `warnings` are remarks on options that are
+    right and yet unwise.
     `looks` reads each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who
     makes the runs; the registry of objectives knows it.
     """
@@ -278,6 +284,7 @@ class Plan:
     unknown: Callable[[Iterable[str]], list[str]] | None = None
     alike: Alike | None = None
     works_in_steps: bool = False
+    steps_told: StepsTold = "variable"
     recorded: Draw | None = None
     space_size: int | None = None
     installation: tuple[str, ...] = ()

@@ -27,6 +27,8 @@ REPLAY = "replay"
 GROUP = "autotune.objectives"
 """The group of entry points by which other distributions offer objectives: each is a value of `ObjectiveKind`."""
 
+_FILES = ("files.*.template", "files.*.copy", "files.*.made_from.*")
+
 OBJECTIVES = {
     "qe": ObjectiveKind(
         "objectives.qe.plan:plan",
@@ -49,11 +51,11 @@ OBJECTIVES = {
     COMMAND: ObjectiveKind(
         "objectives.command:plan",
         is_generic=True,
-        paths=("files.*.template", "files.*.copy", "files.*.made_from.*"),
+        paths=_FILES,
         own_input="objectives.fileoptions:with_own_input",
     ),
     "ucx": ObjectiveKind("objectives.ucx.plan:plan"),
-    "training": ObjectiveKind("objectives.training.script:plan", is_generic=True),
+    "training": ObjectiveKind("objectives.training.script:plan", is_generic=True, paths=_FILES),
     "dna": ObjectiveKind("objectives.training.dna:plan"),
     "ddp": ObjectiveKind("objectives.training.ddp:plan"),
     REPLAY: ObjectiveKind("objectives.replay.plan:plan", runs="recorded"),

@@ -37,7 +37,9 @@ class SegmentWatch:
     def __init__(self, segment: Segment) -> None:
         """Start before the first step."""
         self._leg = segment
+        self._floors = dict(segment.floors)
         self._best = segment.best
+        self._step: int | None = None
         self.overrun = False
         self.behind: int | None = None
 
@@ -48,17 +50,25 @@ class SegmentWatch:
 
     def __call__(self, progress: Progress) -> bool:
         """Take note of a step."""
+        # A step may be told by several lines, of which not the first has the metric: it is judged when that is told, or
+        # when the next step is.
+        if self._step is not None and progress.step != self._step:
+            self._judge(self._step)
+        self._step = progress.step
         value = progress.metrics.get(self._leg.metric.name)
         if value is not None:
             known = [value] if self._best is None else [self._best, value]
             self._best = min(known, key=self._leg.metric.cost)
+            self._judge(progress.step)
         # A program that stops at its step by itself never reports the next one.
         self.overrun = progress.step > self._leg.steps
-        floor = self._leg.floors.get(progress.step)
+        return self.stops
+
+    def _judge(self, step: int) -> None:
+        floor = self._floors.pop(step, None)
         cost = self._leg.metric.cost
         if floor is not None and self._best is not None and cost(self._best) > cost(floor):
-            self.behind = progress.step
-        return self.stops
+            self.behind = step
 
 
 def curve_of(outcome: Outcome) -> Curve:

@@ -44,11 +44,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Question:
-    """A study made ready for a machine: the space of its configurations, and the setting where it would run."""
+    """A study made ready for a machine: the space of its configurations, and the setting where it would run.
+
+    A whole run of a program that works in steps makes `whole_steps`.
+    """
 
     plan: Plan
     space: Space
     setting: Setting
+    whole_steps: int | None = None
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -92,7 +96,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         workload_facts=workload_facts,
         identity=identity_of(plan.identity),
     )
-    return Question(*joined(study, plan, facts), setting)
+    return Question(*joined(study, plan, facts), setting, study.whole_steps)
 
 
 def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:

@@ -22,7 +22,7 @@ from autotune.tomlfiles.lines import lines_of
 from autotune.tomlfiles.located import located
 from launchers import Job, Launcher, LaunchError
 from objectives import registry
-from objectives.base import Context, Metric, Plan, PlanError
+from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
 from spaces import Configuration, Space
@@ -102,7 +102,7 @@ class _Examination:
         if self.report.mistakes or self.report.missing or plan is None:
             return
         self.report.plan = plan
-        self._job(plan)
+        self._job(study, plan)
         self.report.notes += plan.notes
         self.report.warnings += _warnings(study, plan, self.report.space)
 
@@ -193,13 +193,13 @@ class _Examination:
         self.report.space = space
         return ready
 
-    def _job(self, plan: Plan) -> None:
+    def _job(self, study: StudyFile, plan: Plan) -> None:
         if plan.recorded is not None or self.report.space is None:
             return
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "run"
             folder.mkdir()
-            job = plan.objective.job(self.report.space.default(), Context(folder))
+            job = plan.objective.job(self.report.space.default(), Context(folder, steps=study.whole_steps))
             cpus = self.machine.cpus[: job.resources.cores]
             job = replace(job, resources=replace(job.resources, cpus=cpus))
             self.report.job = job
@@ -238,13 +238,18 @@ def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str
         yield "the space has one configuration: there is nothing to tune"
     elif size is not None and size.exact and not study.budget.auto and size.value < study.budget.most:
         yield f"budget.trials is {study.budget.trials}, but there are {size.value} configurations: no more are tried"
-    if study.objective == registry.COMMAND and space is not None:
+    # An objective that has parameters of its own gets them its own way.
+    if space is not None and (study.objective == registry.COMMAND or (plan.mentioned and not plan.parameters)):
         reached = {
             parameter for mention in plan.mentioned for name in mention.names for parameter in space.behind(name)
         }
-        nowhere = "neither argv, environment, files, prepare, ranks nor threads mention it"
         unreached = [name for name in study.space.parameters if name not in reached]
-        yield from (f"parameter {name!r} reaches nothing: {nowhere}" for name in unreached)
+        yield from (f"parameter {name!r} reaches nothing: no option mentions it" for name in unreached)
+    if study.stopping is not None and plan.steps_told == "unclear":
+        yield (
+            f"it is not known whether the program stops where it is asked to: no option has {{steps}}, and no file of "
+            f"argv mentions {STEPS_VARIABLE}; one that goes on is stopped when it tells the next step; --run tries it"
+        )
     yield from plan.warnings
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
-from launchers import Launcher, LaunchError, Usage
-from objectives.base import Context, Output, Plan, Reading, Readings, RunFailure
+from autotune.studyfile import StudyFile
+from launchers import EndReason, Launcher, LaunchError, Usage
+from objectives.base import STEPS_VARIABLE, Context, Output, Plan, Reading, Readings, RunFailure
 from spaces import Configuration
 
 _TAIL_LINES = 10
@@ -18,7 +19,8 @@ _TAIL_CHARACTERS = 200
 class TrialRun:
     """One run. `failure` is the reason why it is invalid, or None; `tail` is the end of an invalid run's output.
 
-    `steps` counts the signs of progress; `last_step` is the last step that was reported.
+    `steps` counts the signs of progress; `first_step` and `last_step` are the first and the last step that were
+    reported, `asked_steps` the one after which the program was asked to stop, if it was.
     """
 
     usage: Usage
@@ -26,19 +28,44 @@ class TrialRun:
     metrics: tuple[Reading, ...] = ()
     answer: Reading | None = None
     steps: int = 0
+    first_step: int | None = None
     last_step: int | None = None
+    asked_steps: int | None = None
     failure: str | None = None
     tail: tuple[str, ...] = ()
 
+    @property
+    def steps_doubt(self) -> str | None:
+        """What is wrong with the steps that the program made; None if nothing is, or it was not asked for any."""
+        asked, last = self.asked_steps, self.last_step
+        if asked is None or last is None or last == asked:
+            return None
+        if last > asked:
+            return (
+                f"asked to stop after step {asked}, the program went on: give it {{steps}}, or let it read "
+                f"{STEPS_VARIABLE}; each training will be stopped when it tells the next step"
+            )
+        if self.first_step == 0:
+            return f"the last step is called {last}, the first 0: steps count from 1, and first_step = 0 says otherwise"
+        return f"asked to stop after step {asked}, the program ended after step {last}: such a training counts as over"
+
 
 def trial_run(
-    plan: Plan, default: Configuration, machine: Machine, launcher: Launcher, limit_s: float | None
+    plan: Plan,
+    default: Configuration,
+    machine: Machine,
+    launcher: Launcher,
+    study: StudyFile,
 ) -> TrialRun:
-    """Run the default configuration once, in a folder that is removed afterwards."""
+    """Run the default configuration once, in a folder that is removed afterwards.
+
+    A program that works in steps is asked to stop where it is judged first, and is stopped when it goes on.
+    """
     objective = plan.objective
+    limit_s, steps = study.budget.run_time_limit_s, study.stopping.min_steps if study.stopping else None
     with tempfile.TemporaryDirectory(prefix="autotune-check-") as scratch:
         folder = Path(scratch)
-        job = objective.job(default, Context(folder, machine.cpus, limit_s))
+        job = objective.job(default, Context(folder, machine.cpus, limit_s, steps))
         job = replace(job, resources=replace(job.resources, cpus=machine.cpus[: max(1, job.resources.cores)]))
         progress = objective.progress_reader()
         seen: list[int] = []
@@ -47,13 +74,17 @@ def trial_run(
             sign = progress(line)
             if sign is not None:
                 seen.append(sign.step)
-            return False
+            return steps is not None and seen[-1:] > [steps]
 
         try:
             output = run_job(job, launcher, follow)
         except LaunchError as error:
             return TrialRun(Usage(), None, failure=str(error))
-        return replace(_read(plan, output), steps=len(seen), last_step=seen[-1] if seen else None)
+        if output.status.reason is EndReason.CANCELLED and steps is not None and seen[-1:] > [steps]:
+            # It was stopped here, and what it did until then counts.
+            output = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
+        first, last = (seen[0], seen[-1]) if seen else (None, None)
+        return replace(_read(plan, output), steps=len(seen), first_step=first, last_step=last, asked_steps=steps)
 
 
 def _read(plan: Plan, output: Output) -> TrialRun:

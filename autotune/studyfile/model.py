@@ -247,3 +247,8 @@ class StudyFile(_Section):
     scaling: ScalingSection | None = None
     tradeoff: TradeoffSection | None = None
     launcher: LauncherSection = LauncherSection()
+
+    @property
+    def whole_steps(self) -> int | None:
+        """How many steps a whole run makes; None if the program is not asked to stop at a step."""
+        return None if self.stopping is None else self.stopping.max_steps

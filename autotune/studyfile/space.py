@@ -56,12 +56,7 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
         errors.append(Problem("trials on GPUs run one at a time: budget.workers = 1", "budget.workers"))
     if plan.unknown is not None:
         errors.extend(Problem(line, "space.parameters") for line in plan.unknown(study.space.parameters))
-    if study.stopping is not None and not plan.works_in_steps:
-        msg = (
-            f"objective {study.objective!r} with these options cannot be stopped at a step (a target, or a budget of "
-            "time, ends a run by itself)"
-        )
-        errors.append(Problem(msg, "stopping"))
+    errors.extend(_stopping_errors(study, plan))
     if not errors:
         own = {parameter.name: parameter for parameter in parameters}
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]
@@ -87,6 +82,18 @@ def _computing(plan: Plan, space: Space) -> tuple[Plan, Space]:
         space = Space(space.parameters, [*space.constraints, *needed], space.facts, space.derived)
     space.default()
     return replace(plan, objective=ComputingObjective(plan.objective, values)) if values.computes else plan, space
+
+
+def _stopping_errors(study: StudyFile, plan: Plan) -> list[Problem]:
+    if study.stopping is None and plan.steps_told == "placeholder":
+        return [Problem("the options mention {steps}, but no [stopping] says how many: max_steps = ...", "stopping")]
+    if study.stopping is None or plan.works_in_steps:
+        return []
+    msg = (
+        f"objective {study.objective!r} with these options cannot be stopped at a step (a target, or a budget of "
+        "time, ends a run by itself)"
+    )
+    return [Problem(msg, "stopping")]
 
 
 def _auto_errors(study: StudyFile) -> list[Problem]:

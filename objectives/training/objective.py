@@ -19,35 +19,45 @@ from objectives.base import (
     ProgressReader,
 )
 from objectives.ending import check_disk
+from objectives.fileoptions import RunFile
 from objectives.mentions.count import Count, counted
 from objectives.mentions.templates import filled_in
 from objectives.training.ending import check, last_line
-from objectives.training.progress import ReaderKind, reader
-from spaces import Configuration
+from objectives.training.pattern import pattern_reader
+from objectives.training.progress import ReaderKind, counted_from, reader
+from spaces import Configuration, Value
 
 ELAPSED = Metric("elapsed_s", "s", kind="time")
 TIME_TO_TARGET = Metric("time_to_target_s", "s")
+
+STEPS, SEED, CHECKPOINT = "steps", "seed", "checkpoint"
+"""Placeholders of every training: what `Context` asks of a run, for scripts that take it on their command line."""
+
+PLACEHOLDERS = (STEPS, SEED, CHECKPOINT)
 
 
 @dataclass(frozen=True)
 class TrainingObjective:
     """Runs a training script.
 
-    `argv` and `environment` are templates; `metric` is read from its progress lines, the best value counts; the values
-    of `more` are those of that step. With a `target` the time to reach it is optimised instead, as the script tells it
-    (`elapsed_s` of its progress lines). A script that is still training after `budget_s` is stopped, and what it
-    reached counts.
+    `argv`, `environment` and `files` are templates of parameters and of `PLACEHOLDERS`; `metric` is read from its
+    progress lines, the best value counts; the values of `more` are those of that step. `progress` names the form of
+    these lines, or is patterns of one's own; the first step is called `first_step` there. With a `target` the time to
+    reach it is optimised instead, as the script tells it (`elapsed_s` of its progress lines). A script that is still
+    training after `budget_s` is stopped, and what it reached counts.
     """
 
     argv: tuple[str, ...]
     metric: Metric
     more: tuple[Metric, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    kind: ReaderKind = "auto"
+    progress: ReaderKind | tuple[str, ...] = "auto"
     cores: Count = 1
     gpus: int = 0
     target: float | None = None
     budget_s: float | None = None
+    files: tuple[RunFile, ...] = ()
+    first_step: int = 1
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -56,10 +66,13 @@ class TrainingObjective:
         return (*first, *self.more, ELAPSED)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
-        """Return the command with the configuration's values in their places."""
-        cores = counted(self.cores, configuration)
-        words = [filled_in(word, configuration) for word in self.argv]
-        variables = {name: filled_in(value, configuration) for name, value in self.environment.items()}
+        """Return the command with the values of the configuration and of the context in their places."""
+        values = {**configuration, **_asked(context)}
+        cores = counted(self.cores, values)
+        words = [filled_in(word, values) for word in self.argv]
+        variables = {name: filled_in(value, values) for name, value in self.environment.items()}
+        for file in self.files:
+            file.write(context.folder, values)
         asked = {
             STEPS_VARIABLE: context.steps,
             CHECKPOINT_VARIABLE: context.checkpoint,
@@ -81,7 +94,11 @@ class TrainingObjective:
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of progress lines."""
-        return reader(self.kind)
+        if isinstance(self.progress, str):
+            read = reader(self.progress)
+        else:
+            read = pattern_reader(self.progress, [metric.name for metric in (self.metric, *self.more)])
+        return counted_from(self.first_step, read)
 
     def measure(self, output: Output) -> Measurement:
         """Check that the script ended well; read its curve.
@@ -114,7 +131,8 @@ class TrainingObjective:
 
     def _nothing(self, steps: int, output: Output) -> str:
         if not steps:
-            return f"no progress line tells {self.metric.name}: {last_line(output) or 'nothing was printed'}"
+            how = "" if isinstance(self.progress, str) else f" by {' or '.join(map(repr, self.progress))}"
+            return f"no progress line tells {self.metric.name}{how}: {last_line(output) or 'nothing was printed'}"
         return (
             f"no progress line up to step {steps} tells {self.metric.name}; if it is told at some steps only, "
             "stopping.min_steps must not be less than the first of these"
@@ -142,3 +160,10 @@ class TrainingObjective:
             f"{self.metric.name} did not reach {self.target:g} in {last.step} steps: {last.metrics[self.metric.name]:g}"
         )
         raise InvalidResult(msg, code="target-not-reached")
+
+
+def _asked(context: Context) -> dict[str, Value]:
+    # A run without a folder that is kept gets one that goes with it, so that a script needs no command line of its own
+    # for such runs.
+    asked: dict[str, Value] = {SEED: context.seed, CHECKPOINT: str(context.checkpoint or context.folder / CHECKPOINT)}
+    return asked if context.steps is None else {**asked, STEPS: context.steps}

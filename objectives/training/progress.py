@@ -13,19 +13,24 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Literal, get_args
 
 from objectives.base import Progress, ProgressReader
 
 ReaderKind = Literal["auto", "json", "keras", "lightning", "plain"]
+KINDS: tuple[ReaderKind, ...] = get_args(ReaderKind)
 
 LINE_CHARACTERS = 2**16
 """A longer line is no JSON and no plain progress line; a line of live bars may have any length."""
 
-_STEPS = 2**53  # beyond, a float no longer counts one by one
+MOST_STEPS = 2**53
+"""Beyond, a float no longer counts one by one."""
+
 _NUMBER = r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}|nan|inf(?:inity)?)(?:[eE][-+]?\d{1,4})?"
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[@-~]")
 _ENDS = r"(?!\w|\.\w|,\d)"  # of a number: what follows is no unit, and no thousand
+_LEADING = re.compile(rf"\s*({_NUMBER}){_ENDS}", re.IGNORECASE)
 
 
 def reader(kind: ReaderKind = "auto") -> ProgressReader:
@@ -47,9 +52,19 @@ def reader(kind: ReaderKind = "auto") -> ProgressReader:
         "plain": lambda: _plain,
     }
     if kind not in readers:
-        msg = f"no reader of progress is called {kind!r}; known: {', '.join(get_args(ReaderKind))}"
+        msg = f"no reader of progress is called {kind!r}; known: {', '.join(KINDS)}"
         raise ValueError(msg)
     return readers[kind]()
+
+
+def counted_from(first: int, read: ProgressReader) -> ProgressReader:
+    """Return a reader whose steps count from 1, of one whose steps count from `first`."""
+
+    def shifted(line: str) -> Progress | None:
+        progress = read(line)
+        return None if progress is None else replace(progress, step=progress.step + 1 - first)
+
+    return read if first == 1 else shifted
 
 
 class _Auto:
@@ -70,7 +85,7 @@ class _Auto:
 
 
 def _json(line: str) -> Progress | None:
-    text = _states(line)[-1] if len(line) <= LINE_CHARACTERS else ""
+    text = states(line)[-1] if len(line) <= LINE_CHARACTERS else ""
     if not text.startswith("{"):
         return None
     try:
@@ -82,9 +97,9 @@ def _json(line: str) -> Progress | None:
     step = numbers.pop("step", None)
     epoch = numbers.pop("epoch", None)
     counted = epoch if "step" not in said else step
-    if counted is None or not 0 <= counted < _STEPS or not counted.is_integer():
+    if counted is None or not 0 <= counted < MOST_STEPS or not counted.is_integer():
         return None
-    return Progress(int(counted), _finite(numbers))
+    return Progress(int(counted), finite(numbers))
 
 
 # `25/25 [====] - 1s 38ms/step - loss: 0.69`, `25/25 ━━━━ 1s 38ms/step - loss: 0.69`, `25/25 - 1s - loss: 0.69`
@@ -107,7 +122,7 @@ class _Keras:
         self._said: frozenset[str] = frozenset()
 
     def read(self, line: str) -> Progress | None:
-        state = _states(line)[-1]
+        state = states(line)[-1]
         if begun := _KERAS_EPOCH.fullmatch(state):
             self._epoch, self._said = int(begun[1]), frozenset()
             return None
@@ -155,7 +170,7 @@ class _Lightning:
             return self._read_rich(self._rich[0], f"{self._rich[1]} {_ANSI.sub('', line)}")
         self._rich = None
         newest = None
-        for state in _states(line):
+        for state in states(line):
             newest = self._read_state(state) or newest
         return newest
 
@@ -203,7 +218,7 @@ _BAR = re.compile(r"%\||[━█]|it/s|s/it")
 
 
 def _plain(line: str) -> Progress | None:
-    text = _states(line)[-1] if len(line) <= LINE_CHARACTERS else ""
+    text = states(line)[-1] if len(line) <= LINE_CHARACTERS else ""
     counted = _PLAIN_STEP.match(text)
     if counted is None or _BAR.search(text):
         return None
@@ -215,15 +230,22 @@ def _plain(line: str) -> Progress | None:
     return Progress(int(counted[2]), _numbers(pairs)) if pairs else None
 
 
-def _states(line: str) -> list[str]:
+def leading_number(text: str) -> float | None:
+    """Return the number that a text begins with; None if it begins with none, or has a unit right behind it."""
+    match = _LEADING.match(text)
+    return float(match[1]) if match else None
+
+
+def states(line: str) -> list[str]:
     """Return the states of a live line, without colours and movements of the cursor; at least one, empty or not."""
     bare = _ANSI.sub("", line).replace("\b", "")
     return [state.strip() for state in bare.split("\r") if state.strip()] or [""]
 
 
 def _numbers(pairs: Iterable[tuple[str, ...]]) -> dict[str, float]:
-    return _finite({name: float(text) for name, text in pairs})
+    return finite({name: float(text) for name, text in pairs})
 
 
-def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
+def finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics whose values are finite."""
     return {name: value for name, value in metrics.items() if math.isfinite(value)}

@@ -1,56 +1,69 @@
 """Any training script: a study file says how it is started, and which metric of its progress counts."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from objectives.base import Metric, Plan, PlanError, RunJob
+from objectives.base import STEPS_VARIABLE, Plan, PlanError, RunJob, StepsTold
 from objectives.digest import file_digest
+from objectives.fileoptions import FileOptions, RunFile, input_files
 from objectives.mentions.count import Count, counts, expressions
 from objectives.mentions.templates import mentioned_in, template_errors
 from objectives.options import read_options
-from objectives.training.objective import TrainingObjective
-from objectives.training.progress import ReaderKind
+from objectives.training.metric import ProgressMetric
+from objectives.training.objective import PLACEHOLDERS, STEPS, TrainingObjective
+from objectives.training.pattern import pattern_errors
+from objectives.training.progress import KINDS, ReaderKind
+from spaces.mention import Mention
 from spaces.parameters.problem import Problem
 
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class ProgressMetric(_Section):
-    """A metric of the progress lines, by the name that it has there."""
-
-    name: str
-    unit: str = ""
-    direction: Literal["minimize", "maximize"] = "maximize"
-
-    def metric(self) -> Metric:
-        """Return it as a metric."""
-        return Metric(self.name, self.unit, self.direction)
+# How a script shows that it looks at its number of steps: by the variable, or by our helper that reads it.
+_SIGNS = (STEPS_VARIABLE.encode(), b"last_step(")
+_SCRIPT_BYTES = 2**20
 
 
-class TrainingOptions(_Section):
+class TrainingOptions(BaseModel):
     """The `[options]` of a study of a training script.
 
-    `argv` and the values of `environment` are templates as those of a command. `metric` is optimised, `metrics` are
-    recorded beside it; `progress` names the form of the progress lines (see docs/training.md). With `target` the time
-    until the metric reaches it is optimised; with `budget_s` a run is stopped after so many seconds, and what it has
-    reached counts. Each run gets `cores` (a number, the name of a parameter or an expression) and `gpus` of its own.
+    `argv`, the values of `environment` and `files` are templates as those of a command, in which `{steps}`, `{seed}`
+    and `{checkpoint}` are what a run is asked for. `metric` is optimised, `metrics` are recorded beside it, each a name
+    or a table; `progress` names the form of the progress lines, or is a regular expression, or several (see
+    docs/training.md), and `first_step` is what the first step is called there. With `target` the time until the metric
+    reaches it is optimised; with `budget_s` a run is stopped after so many seconds, and what it has reached counts.
+    Each run gets `cores` (a number, the name of a parameter or an expression) and `gpus` of its own.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     argv: list[str] = Field(min_length=1)
     environment: dict[str, str] = Field(default_factory=dict)
+    files: list[FileOptions] = Field(default_factory=list)
     metric: ProgressMetric
     metrics: list[ProgressMetric] = Field(default_factory=list)
-    progress: ReaderKind = "auto"
+    progress: str | list[str] = "auto"
+    first_step: Literal[0, 1] = 1
     target: float | None = None
     budget_s: float | None = Field(default=None, gt=0)
     cores: Count = 1
     gpus: int = Field(default=0, ge=0)
+
+    @property
+    def form(self) -> ReaderKind | tuple[str, ...]:
+        """The form of the progress lines that is named, or the patterns."""
+        if isinstance(self.progress, list):
+            return tuple(self.progress)
+        return next((kind for kind in KINDS if kind == self.progress), (self.progress,))
+
+    @property
+    def templates(self) -> list[tuple[str, str]]:
+        """The words with placeholders, each with its path."""
+        return [
+            *((f"options.argv.{i}", text) for i, text in enumerate(self.argv)),
+            *((f"options.environment.{name}", text) for name, text in self.environment.items()),
+        ]
 
 
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
@@ -61,14 +74,21 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """
     del machine, run_job, folder
     checked = read_options(TrainingOptions, options, "training")
-    templates = [
-        *((f"options.argv.{i}", text) for i, text in enumerate(checked.argv)),
-        *((f"options.environment.{name}", text) for name, text in checked.environment.items()),
-    ]
-    errors = template_errors(templates)
+    files, errors = input_files(checked.files)
+    errors += template_errors(checked.templates)
+    errors += _progress_errors(checked)
     program = shutil.which(checked.argv[0])
     if program is None:
         errors.append(Problem(f"program {checked.argv[0]!r} is not there; give its full path", "options.argv.0"))
+    mentioned: list[Mention] = []
+    if not errors:
+        mentioned = [mention for place, text in checked.templates for mention in mentioned_in(text, place)]
+        places = {file.name: f"options.files.{i}" for i, file in enumerate(checked.files)}
+        mentioned += [mention for f in files for mention in f.mentioned(places.get(f.name, "options.files"))]
+    in_steps = checked.target is None and checked.budget_s is None
+    if not in_steps and any(mention.text == STEPS for mention in mentioned):
+        msg = f"{{{STEPS}}} has no value: a target, or a budget of time, ends a run by itself"
+        errors.append(Problem(msg, "options"))
     if errors or program is None:
         raise PlanError(errors)
     # Each run has a folder of its own, from where a relative path leads nowhere.
@@ -76,35 +96,84 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         str(Path(program).absolute()),
         *(str(Path(w).absolute()) if Path(w).is_file() else w for w in checked.argv[1:]),
     ]
-    mentioned = [mention for place, text in templates for mention in mentioned_in(text, place)]
     return Plan(
         objective=TrainingObjective(
             tuple(argv),
             checked.metric.metric(),
             tuple(metric.metric() for metric in checked.metrics),
             checked.environment,
-            checked.progress,
+            checked.form,
             checked.cores,
             checked.gpus,
             checked.target,
             checked.budget_s,
+            files,
+            checked.first_step,
         ),
         parameters=(),
         constraints=(),
         facts={"gpus": checked.gpus},
-        mentioned=(*mentioned, *counts(cores=checked.cores)),
-        identity=_identity(checked, argv),
-        works_in_steps=checked.target is None and checked.budget_s is None,
+        mentioned=(*(one for one in mentioned if one.text not in PLACEHOLDERS), *counts(cores=checked.cores)),
+        identity=_identity(checked, argv, files),
+        unknown=_taken,
+        works_in_steps=in_steps,
+        steps_told=_steps_told(argv, mentioned),
     )
 
 
-def _identity(options: TrainingOptions, argv: list[str]) -> dict[str, str]:
+def _progress_errors(options: TrainingOptions) -> Iterator[Problem]:
+    form = options.form
+    if isinstance(form, str):
+        return
+    if not form:
+        yield Problem(f"no pattern is given; known forms: {', '.join(KINDS)}", "options.progress")
+        return
+    names = [metric.name for metric in (options.metric, *options.metrics)]
+    for index, message in pattern_errors(form, names, KINDS):
+        yield Problem(
+            message, f"options.progress.{index}" if isinstance(options.progress, list) else "options.progress"
+        )
+
+
+def _taken(parameters: Iterable[str]) -> list[str]:
+    placeholders = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    return [
+        f"no parameter of a training can be called {name!r}: {placeholders} are what a run is asked for; give another "
+        "name"
+        for name in parameters
+        if name in PLACEHOLDERS
+    ]
+
+
+def _steps_told(argv: Sequence[str], mentioned: Iterable[Mention]) -> StepsTold:
+    if any(mention.text == STEPS for mention in mentioned):
+        return "placeholder"
+    return "variable" if any(_mentions_variable(Path(word)) for word in argv) else "unclear"
+
+
+def _mentions_variable(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_SCRIPT_BYTES)
+    except (OSError, ValueError):
+        return False
+    return any(sign in text for sign in _SIGNS)
+
+
+def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[RunFile]) -> dict[str, str]:
     # The interpreter and its script; other files may be data, or what a run writes.
     program = [argv[0], *[word for word in argv[1:] if Path(word).is_file()][:1]]
-    return {
+    metric, form = options.metric.metric(), options.form
+    identity = {
         "command": " ".join(options.argv),
         "program": ", ".join(f"{Path(word).name} sha256:{file_digest(Path(word))}" for word in program),
-        "metric": options.metric.name,
+        "metric": f"{metric.name} ({metric.direction})",
+        "progress": (form if isinstance(form, str) else "; ".join(form))
+        + ("" if options.first_step else ", from step 0"),
+        "environment": ", ".join(f"{name}={text}" for name, text in sorted(options.environment.items())) or "none",
         "until": f"target {options.target}, budget {options.budget_s} s",
         **expressions(cores=options.cores),
     }
+    if files:
+        identity["files"] = ", ".join(f"{file.name} sha256:{file.digest}" for file in files)
+    return identity

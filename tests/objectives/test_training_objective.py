@@ -46,6 +46,59 @@ def test_the_job_is_asked_for_its_steps_and_where_to_go_on_from(tmp_path):
     assert "AUTOTUNE_CHECKPOINT" not in alone
 
 
+def test_a_script_gets_what_it_is_asked_for_on_its_command_line_and_in_its_files(tmp_path):
+    plan = planned(
+        tmp_path,
+        argv=[sys.executable, "--epochs={steps}", "--seed={seed}", "--keep={checkpoint}", "{rate}"],
+        environment={"EPOCHS": "{steps}"},
+        files=[{"name": "conf", "text": "epochs {steps}\nseed {seed}\n"}],
+        metric="val_loss",
+    )
+    assert [mention.text for mention in plan.mentioned] == ["rate"]
+    assert plan.steps_told == "placeholder"
+    job = plan.objective.job({"rate": 0.1}, Context(tmp_path, steps=3, checkpoint=tmp_path / "kept", seed=4))
+    assert job.argv[1:] == ("--epochs=3", "--seed=4", f"--keep={tmp_path / 'kept'}", "0.1")
+    assert job.environment["EPOCHS"] == "3"
+    assert (tmp_path / "conf").read_text() == "epochs 3\nseed 4\n"
+    # What begins anew keeps its checkpoints in its own folder.
+    anew = plan.objective.job({"rate": 0.1}, Context(tmp_path, steps=3))
+    assert f"--keep={tmp_path / 'checkpoint'}" in anew.argv
+
+
+def test_what_a_run_is_asked_for_is_no_name_of_a_parameter(tmp_path):
+    plan = planned(tmp_path, argv=[sys.executable, "{steps}"], metric="acc")
+    [message] = plan.unknown(["lr", "steps"])
+    assert "'steps'" in message
+
+
+@pytest.mark.parametrize(
+    ("metric", "direction"),
+    [
+        ("val_loss", "minimize"),
+        ("valid/top1-acc", "maximize"),
+        ("RMSE", "minimize"),
+        ({"name": "thing", "direction": "minimize"}, "minimize"),
+        ({"name": "loss", "direction": "maximize"}, "maximize"),
+    ],
+)
+def test_the_name_of_a_metric_says_which_values_are_better_unless_the_file_does(tmp_path, metric, direction):
+    assert planned(tmp_path, argv=[sys.executable], metric=metric).objective.metric.direction == direction
+
+
+@pytest.mark.parametrize("name", ["thing", "accuracy_loss"])
+def test_a_name_that_does_not_say_which_values_are_better_is_asked_for(tmp_path, name):
+    with pytest.raises(PlanError, match=r"which values are better: write \{ name"):
+        planned(tmp_path, argv=[sys.executable], metric=name)
+
+
+def test_a_script_shows_by_its_text_that_it_looks_at_its_steps(tmp_path):
+    script_file = tmp_path / "train.py"
+    script_file.write_text("print(1)")
+    assert planned(tmp_path, argv=[sys.executable, str(script_file)], metric="acc").steps_told == "unclear"
+    script_file.write_text("os.environ['AUTOTUNE_STEPS']")
+    assert planned(tmp_path, argv=[sys.executable, str(script_file)], metric="acc").steps_told == "variable"
+
+
 def test_the_best_value_counts_and_the_others_are_those_of_its_step():
     found = training.measure(output(LINES))
     assert found.metrics == {"val_auc": 0.6, "val_loss": 0.5, "elapsed_s": 7.0}
@@ -134,10 +187,16 @@ def test_a_script_of_the_present_folder_is_found_from_any_other(tmp_path, monkey
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"argv": ["nosuchprogram"], "metric": {"name": "a"}}, "not there"),
-        ({"argv": [sys.executable, "{a b}"], "metric": {"name": "a"}}, "not the name of a parameter"),
+        ({"argv": ["nosuchprogram"], "metric": {"name": "acc"}}, "not there"),
+        ({"argv": [sys.executable, "{a b}"], "metric": {"name": "acc"}}, "not the name of a parameter"),
         ({"argv": [sys.executable]}, "metric"),
-        ({"argv": [sys.executable], "metric": {"name": "a"}, "progres": "json"}, "did you mean 'progress'"),
+        (
+            {"argv": [sys.executable], "metric": "acc", "progress": "ep ("},
+            r"not a regular expression.*options\.progress",
+        ),
+        ({"argv": [sys.executable], "metric": "acc", "progress": ["(1)(2)", "x"]}, r"options\.progress\.1"),
+        ({"argv": [sys.executable, "{steps}"], "metric": "acc", "target": 0.5}, "has no value"),
+        ({"argv": [sys.executable], "metric": {"name": "acc"}, "progres": "json"}, "did you mean 'progress'"),
     ],
 )
 def test_wrong_options_are_said_with_their_place(tmp_path, options, words):

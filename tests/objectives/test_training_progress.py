@@ -363,7 +363,7 @@ def test_the_page_is_true(tmp_path):
 def test_the_pages_shell_script_says_how_the_program_ended(tmp_path):
     (script,) = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
     program = tmp_path / "train"
-    program.write_text('#!/bin/sh\necho "begin $2"; echo "pass 3: error 0.25"; exit 3\n', encoding="utf-8")
+    program.write_text('#!/bin/sh\necho "begin $2"; echo "pass 3: 250 of 1000 wrong"; exit 3\n', encoding="utf-8")
     program.chmod(0o755)
     ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, read("auto", ended.stdout.split("\n"))) == (3, [Progress(3, {"error": 0.25})])

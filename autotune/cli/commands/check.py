@@ -48,18 +48,17 @@ def check(
     given = [] if input_file is None else [f"options.input={json.dumps(input_file)}"]
     report = examined(path, [*(changes or ()), *given], machine, launcher)
     tried = None
-    if run and report.plan is not None and report.space is not None and report.job is not None and not report.missing:
+    if run and report.study and report.plan and report.space is not None and report.job and not report.missing:
         from autotune.execution.core_pool import CoreClaim, work_on
         from autotune.planning.trial_run import trial_run
 
         def say(text: str) -> None:
             errors().print(text, markup=False)
 
-        study = report.study.name if report.study else path.stem
-        claim = CoreClaim.claim(machine.cpus, wait_by=say if wait else None, work=f"the check of {work_on(study)}")
+        work = f"the check of {work_on(report.study.name)}"
+        claim = CoreClaim.claim(machine.cpus, wait_by=say if wait else None, work=work)
         try:
-            limit_s = report.study.budget.run_time_limit_s if report.study else None
-            tried = trial_run(report.plan, report.space.default(), machine, launcher, limit_s)
+            tried = trial_run(report.plan, report.space.default(), machine, launcher, report.study)
         finally:
             claim.release()
     code = _exit_code(report, tried)
@@ -125,7 +124,10 @@ def _print_run(tried: "TrialRun") -> None:
     for reading in (*tried.metrics, *([tried.answer] if tried.answer else [])):
         output().print(f"  {_told(reading)}", markup=False)
     if tried.steps:
-        output().print(f"  progress: {tried.steps} steps, the last {tried.last_step}", markup=False)
+        asked = "" if tried.asked_steps is None else f"; asked to stop after step {tried.asked_steps}"
+        output().print(f"  progress: {tried.steps} steps, the last {tried.last_step}{asked}", markup=False)
+    if tried.steps_doubt:
+        output().print(f"warning: {tried.steps_doubt}", markup=False)
     if tried.failure is not None:
         errors().print(f"the run is no good: {tried.failure}", markup=False)
         for line in tried.tail:

@@ -137,7 +137,8 @@ def _script(question: "Question", target_machine: "Target", prediction: "Predict
     folder = scratch / "job"
     folder.mkdir()
     job = describe_job(
-        question.plan.objective.job(first.configuration, Context(folder)), detect() if target_machine.here else None
+        question.plan.objective.job(first.configuration, Context(folder, steps=question.whole_steps)),
+        detect() if target_machine.here else None,
     )
     remarks = [
         f"predicted for {target_machine.machine}, not measured: {_expected(first, prediction.setting.metric)}",

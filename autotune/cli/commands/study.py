@@ -126,7 +126,7 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher") -> No
                 continue  # nothing would be run
             folder = Path(scratch) / f"{number}"
             folder.mkdir()
-            job = prepared.plan.objective.job(configuration, Context(folder))
+            job = prepared.plan.objective.job(configuration, Context(folder, steps=chosen.whole_steps))
             if starter.queue is None:
                 cpus = machine.cpus[: job.resources.cores]
                 job = replace(job, resources=replace(job.resources, cpus=cpus))

@@ -177,6 +177,18 @@ def test_the_best_so_far_is_held_against_a_floor():
     assert behind.behind == 2
 
 
+def test_a_step_that_is_told_by_several_lines_is_judged_when_its_metric_is():
+    watch = SegmentWatch(segment(9, s2=0.5))
+    assert not watch(Progress(1, {"score": 0.1}))
+    assert not watch(Progress(2, {"loss": 0.3}))
+    assert not watch(Progress(2, {"score": 0.6}))
+    behind = SegmentWatch(segment(9, s2=0.5))
+    assert not behind(Progress(1, {"score": 0.1}))
+    assert not behind(Progress(2, {"loss": 0.3}))
+    assert behind(Progress(3, {"loss": 0.3}))
+    assert behind.behind == 2
+
+
 def test_a_curve_goes_on_where_the_last_leg_left_it():
     first = Outcome(metrics={"score": 0.5}, details={CURVE: [[1, 0.5], [2, 0.4]]})
     second = Outcome(metrics={"score": 0.3}, details={CURVE: [[3, 0.3], [4, 0.2]]})

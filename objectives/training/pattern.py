@@ -1,0 +1,85 @@
+"""Progress by regular expressions of one's own: each says where a line has the step, and where it has metrics."""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+
+from objectives.base import Progress, ProgressReader
+from objectives.training.progress import LINE_CHARACTERS, MOST_STEPS, finite, leading_number, states
+
+STEP = "step"
+
+
+def pattern_errors(patterns: Sequence[str], metrics: Sequence[str], kinds: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield what is wrong with patterns, each with the index of its pattern.
+
+    `metrics` are the names of the metrics, the one that is optimised first; `kinds` are the words that name a form of
+    progress lines, for one of which a pattern may have been mistaken.
+    """
+    named: set[str] = set()
+    for index, pattern in enumerate(patterns):
+        try:
+            compiled = re.compile(pattern)
+        except re.error as error:
+            yield index, f"{pattern!r} is not a regular expression: {error}; known forms: {', '.join(kinds)}"
+            return
+        if not compiled.groups:
+            close = difflib.get_close_matches(pattern, kinds, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "the first is around the step"
+            yield index, f"{pattern!r} has no groups: {hint}; known forms: {', '.join(kinds)}"
+            return
+        named |= compiled.groupindex.keys()
+        if compiled.groupindex and len(compiled.groupindex) < compiled.groups:
+            msg = "give all groups a name or none, and write (?:...) for one that reads nothing"
+            yield index, f"{pattern!r} has groups with and without names: {msg}"
+            return
+        elif not compiled.groupindex and not 2 <= compiled.groups <= 1 + len(metrics):
+            order = ", ".join([STEP, *metrics])
+            rule = f"groups without names are, in this order: {order} (those at the end may be missing)"
+            yield index, f"{pattern!r} has {compiled.groups} groups; {rule}; or give them names, as in (?P<{STEP}>\\d+)"
+            return
+        elif not compiled.groupindex:
+            named |= {STEP, *metrics[: compiled.groups - 1]}
+    if STEP not in named:
+        yield 0, f"no group is called {STEP!r}: which step a line is about is not known; write (?P<{STEP}>\\d+)"
+    if metrics[0] not in named:
+        how = f"write (?P<{metrics[0]}>\\S+)" if metrics[0].isidentifier() else "use groups without names"
+        yield 0, f"no group is called {metrics[0]!r}, the metric that is optimised: {how}"
+
+
+def pattern_reader(patterns: Sequence[str], metrics: Sequence[str]) -> ProgressReader:
+    """Return a reader for the live output of one run, which looks for each pattern in each line.
+
+    What a line without a step says belongs to the last step that was told; what is told of a step adds up.
+    """
+    return _Patterns(patterns, metrics).read
+
+
+class _Patterns:
+    def __init__(self, patterns: Sequence[str], metrics: Sequence[str]) -> None:
+        self._patterns = [re.compile(pattern) for pattern in patterns]
+        self._order = (STEP, *metrics)
+        self._step: int | None = None
+        self._known: dict[str, float] = {}
+
+    def read(self, line: str) -> Progress | None:
+        if len(line) > LINE_CHARACTERS:
+            return None
+        found = [self._take(match) for state in states(line) for p in self._patterns if (match := p.search(state))]
+        return Progress(self._step, dict(self._known)) if any(found) and self._step is not None else None
+
+    def _take(self, match: re.Match[str]) -> bool:
+        """Take note of what a match says; False if that is nothing."""
+        texts = match.groupdict() or dict(zip(self._order, match.groups(), strict=False))
+        numbers = finite(
+            {name: value for name, text in texts.items() if (value := leading_number(text or "")) is not None}
+        )
+        step = numbers.pop(STEP, None)
+        if step is not None and 0 <= step < MOST_STEPS and step.is_integer():
+            if int(step) != self._step:
+                self._known = {}
+            self._step = int(step)
+        elif STEP in texts:
+            return False
+        self._known |= numbers
+        return True
