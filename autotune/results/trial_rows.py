@@ -18,11 +18,11 @@ def trial_row(trial: TrialRecord, standings: Standings, definition: Definition) 
         row |= {"steps": last.steps, "at_steps": last.outcome.metrics.get(definition.target.name)}
     speed_up = standings.speed_up(trial)
     row["speed_up"] = _figure(speed_up.ratio) if speed_up else None
-    row["confirmed"] = bool(speed_up and speed_up.confirmed)
     for metric in definition.metrics:
         values = trial.measured(metric.name)
         row[metric.name] = _middle(values) if values else None
     row["core_s"] = _figure(sum(run.core_s for run in (*trial.earlier, *trial.runs)))
+    row["confirmed"] = bool(speed_up and speed_up.confirmed)
     parameters = [parameter["name"] for parameter in definition.space["parameters"]]
     row |= {name: trial.configuration.get(name) for name in parameters}
     row["message"] = trial.message

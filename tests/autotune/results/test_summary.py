@@ -20,6 +20,7 @@ FOLDER = "/scratch/autotune-runs/qe/00003"
 JOB = {
     "argv": ["pw.x", "-nk", "2", "-inp", "it's.in"],
     "prepare": [],
+    "setup": [],
     "environment": {"OMP_NUM_THREADS": "1", "ESPRESSO_TMPDIR": f"{FOLDER}/out"},
     "mpi": {"ranks": 4, "bind_to": "core", "map_by": None, "options": []},
     "resources": {"cores": 4, "nodes": 1, "gpus": 0, "cpus": [0, 1, 2, 3]},
