@@ -13,7 +13,9 @@ class Site:
 
     `queue` is what Slurm calls a partition, `qos` what LSF calls a service class; Flux has none. `licences` are those
     that the scheduler counts, as it writes them itself: `name:count` for Slurm, `name=count` for PBS and LSF, and for
-    PBS also a name alone, which is asked for with `-l software=`. `directives` are further lines for the scheduler,
+    PBS also a name alone, which is asked for with `-l software=`. A site with `needs_account` takes no job without one,
+    and one that not `knows_program` may lack modules that the program of the job needs.
+    `directives` are further lines for the scheduler,
     without their `#SBATCH` or `#PBS`; `modules` are loaded and the `setup` lines run by the job's shell before the
     program. A job gets at most `nodes` nodes of `cores_per_node` cores, `gpus_per_node` GPUs and `memory_bytes` each,
     and at most `walltime_s`. With `exclusive` it shares its nodes with nobody.
@@ -43,3 +45,5 @@ class Site:
     mpi: MpiFlavour = field(default_factory=lambda: MpiFlavour(OPEN_MPI))
     python: str = sys.executable
     by_chunks: bool = True
+    needs_account: bool = False
+    knows_program: bool = True

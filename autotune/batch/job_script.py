@@ -1,10 +1,11 @@
 """The winner as a job script, for a batch system or a plain shell."""
 
-import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from autotune.batch.script_forms import SHELL
@@ -23,7 +24,11 @@ from spaces import Configuration
 _TIME_MARGIN = 3.0
 _MEMORY_MARGIN = 1.5
 _MINIMUM_WALLTIME_S = 600
+_MINIMUM_MEMORY_MIB = 1024
 _END = "END_OF_INPUT"
+_MODULES = "# module load ...  (what the programs below need, {})"
+# What only root's runs need is no part of the winner.
+_A_USER = 1
 # A production run uses neither the checkpoints of tuning nor its random numbers.
 _OF_TUNING = (CHECKPOINT_VARIABLE, SEED_VARIABLE)
 
@@ -32,7 +37,8 @@ _OF_TUNING = (CHECKPOINT_VARIABLE, SEED_VARIABLE)
 class JobScript:
     """What a script is made of: a configuration, its job as `describe_job` tells it, and what a run of it needs.
 
-    `remarks` become comments at its top. At a `site` it has the site's lines for its scheduler, modules and setup.
+    `remarks` become comments at its top, with where its needs come from if they were `measured`. At a `site` it has the
+    site's lines for its scheduler, modules and setup.
     """
 
     name: str
@@ -42,6 +48,7 @@ class JobScript:
     mpi: MpiFlavour
     remarks: Sequence[str] = ()
     site: Site | None = None
+    measured: bool = True
 
     @property
     def walltime_s(self) -> int:
@@ -56,7 +63,7 @@ class JobScript:
     @property
     def memory_mib(self) -> int:
         """The memory to ask for, in MiB."""
-        return max(1024, 512 * ceil(_MEMORY_MARGIN * self.needs.peak_memory_bytes / 2**20 / 512))
+        return max(_MINIMUM_MEMORY_MIB, 512 * ceil(_MEMORY_MARGIN * self.needs.peak_memory_bytes / 2**20 / 512))
 
 
 def job_script(form: str, script: JobScript) -> str:
@@ -70,7 +77,14 @@ def job_script(form: str, script: JobScript) -> str:
     winner = find_batch_system(form).winner
     if winner is None:
         raise KeyError(form)
-    return _assemble(script, winner.head(_request(script)), winner.folder)
+    needs = script.needs
+    asks = (
+        f"wall time and memory: {_TIME_MARGIN:g} and {_MEMORY_MARGIN:g} times those of the measured run "
+        f"({needs.elapsed_s:.3g} s, {needs.peak_memory_bytes / 2**20:.0f} MiB), "
+        f"at least {_MINIMUM_WALLTIME_S // 60} min and {_MINIMUM_MEMORY_MIB} MiB"
+    )
+    remarks = (*script.remarks, *([asks] if script.measured else []))
+    return _assemble(replace(script, remarks=remarks), winner.head(_request(script)), winner.folder)
 
 
 def _request(script: JobScript) -> WinnerRequest:
@@ -91,8 +105,8 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
     job = script.job
     folder = job["folder"]
     own = {name: value for name, value in job["environment"].items() if name not in _OF_TUNING}
-    environment = own | (mpi_environment(script.mpi, user_id=os.geteuid()) if job["mpi"] else {})
-    exports = [f"export {name}={_quoted(value, folder)}" for name, value in sorted(environment.items())]
+    environment = own | (mpi_environment(script.mpi, user_id=_A_USER) if job["mpi"] else {})
+    exports = [line for name, value in sorted(environment.items()) for line in _exported(name, value, folder)]
     command = mpi_argv(script.mpi, job_from_description(job))
     lines = [
         "#!/bin/bash",
@@ -115,9 +129,11 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
 def _setup(site: Site | None, software: Sequence[str]) -> list[str]:
     """Return what makes the programs available: the site's lines, then those of the winner's own software."""
     if site is None and not software:
-        return ["# module load ...  (what the programs below need, where they come from modules)"]
-    common = [] if site is None else [*(f"module load {shlex.quote(m)}" for m in site.modules), *site.setup]
-    return [*common, *software]
+        return [_MODULES.format("where they come from modules")]
+    if site is None:
+        return list(software)
+    missing = [] if software or site.knows_program else [_MODULES.format("and the site file says nothing of them")]
+    return [*(f"module load {shlex.quote(module)}" for module in site.modules), *missing, *site.setup, *software]
 
 
 def _file(name: str, text: str) -> str:
@@ -133,6 +149,24 @@ def _copy(name: str, original: str) -> str:
     folder = name.rpartition("/")[0]
     made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
     return f"{made}cp {shlex.quote(original)} {shlex.quote(name)}"
+
+
+def _exported(name: str, value: str, folder: str) -> list[str]:
+    """Return the lines that set a variable; folders of autotune's own installation are the reader's to replace."""
+    own = [part for part in value.split(":") if _is_own(part)]
+    if not own:
+        return [f"export {name}={_quoted(value, folder)}"]
+    said = ", ".join(Path(part).name for part in own)
+    others = [part for part in value.split(":") if not _is_own(part)]
+    rest = "".join(f":{_quoted(part, folder)}" for part in others)
+    return [
+        f"# {name}: measured with {said} of autotune's own installation; set MEASURED_{name} to the folder of yours",
+        f'export {name}="${{MEASURED_{name}:?the folder of {said}}}"{rest}',
+    ]
+
+
+def _is_own(path: str) -> bool:
+    return sys.prefix != sys.base_prefix and Path(path).is_relative_to(sys.prefix)
 
 
 def _quoted(word: str, folder: str) -> str:

@@ -3,6 +3,8 @@
 import importlib.resources
 import os
 import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -37,12 +39,36 @@ class SiteError(AutotuneError):
     """A site is not known, or its file is wrong: the message lists every error with its path."""
 
 
+def as_list(value: object) -> object:
+    """Return a list of a file as a tuple; a word alone is refused, which would be one of letters."""
+    if isinstance(value, str):
+        msg = f'must be a list: ["{value}"]'
+        raise ValueError(msg)  # noqa: TRY004  pydantic collects these
+    return tuple(value) if isinstance(value, list) else value
+
+
+class ProgramSection(BaseModel):
+    """What a program needs at a site, beyond what every job there has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    licences: tuple[Word, ...] = ()
+    modules: tuple[Word, ...] = ()
+    setup: tuple[Line, ...] = ()
+
+    @field_validator("licences", "modules", "setup", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        return as_list(value)
+
+
 class SiteFile(BaseModel):
     """The settings of a site; `base` names another site, whose settings apply where this file has none.
 
     `launchers.site.Site` says what they are for. `machine` is the description of its nodes (`autotune machine`), of
     which a job gets `nodes` at most; `mpi` is what starts ranks, such as `Open MPI 4.1.2`, by the command `start`.
-    `workers` is the default number of runs side by side.
+    `workers` is the default number of runs side by side. `programs` are by the objective of a study, or the name of the
+    file that a command starts: what belongs to one program must not get into the jobs of another.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -52,6 +78,7 @@ class SiteFile(BaseModel):
     machine: str
     nodes: int = Field(default=1, ge=1)
     account: Word | None = None
+    needs_account: bool = False
     queue: Word | None = None
     qos: Word | None = None
     licences: tuple[Word, ...] = ()
@@ -68,14 +95,12 @@ class SiteFile(BaseModel):
     start: Word | None = None
     python: Word | None = None
     by_chunks: bool = True
+    programs: dict[str, ProgramSection] = Field(default_factory=dict)
 
     @field_validator("licences", "directives", "modules", "setup", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
-        if isinstance(value, str):
-            msg = f'must be a list: ["{value}"]'
-            raise ValueError(msg)  # noqa: TRY004  pydantic collects these
-        return tuple(value) if isinstance(value, list) else value
+        return as_list(value)
 
     @field_validator("directives")
     @classmethod
@@ -147,14 +172,31 @@ def site_files() -> dict[str, Path]:
     return {file.stem: file for file in sorted(files)}
 
 
-def find_cluster(name_or_path: str | None, scheduler: str | None = None) -> Cluster:
+def program_names(study: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names by which a site file may know the program of a study: its objective, the file it starts."""
+    command = (study.get("options") or {}).get("argv") or ()
+    return (str(study.get("objective", "")), *(os.path.basename(str(word)) for word in command[:1]))  # noqa: PTH119
+
+
+PROJECT = "PROJECT"
+"""What stands in a script for an account that is its user's to fill in."""
+
+
+def charged(site: Site, account: str | None = None) -> Site:
+    """Return a site as a script has it: with an account, or a word in its place where the site needs one."""
+    return replace(site, account=account or site.account or (PROJECT if site.needs_account else ""))
+
+
+def find_cluster(name_or_path: str | None, scheduler: str | None = None, *, programs: Collection[str] = ()) -> Cluster:
     """Return a site by the path of its file, by the name of a shipped one, or the user's own without either.
+
+    It has what the program of one of the names `programs` needs.
 
     Raises:
         SiteError: there is none, its file has errors, or it has another scheduler than the requested one.
     """
     path = _path(name_or_path)
-    cluster = _cluster(tomlfiles.checked(_table(path, ()), SiteFile, str(path), SiteError), path)
+    cluster = _cluster(tomlfiles.checked(_table(path, ()), SiteFile, str(path), SiteError), path, programs)
     if scheduler is not None and cluster.site.scheduler != scheduler:
         has = f"site {cluster.site.name!r} ({path}) has {cluster.site.scheduler}"
         msg = f"{has}, asked for was {scheduler}; leave --launcher out, or give another --site"
@@ -206,7 +248,10 @@ def _table(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     if below.resolve() in {known.resolve() for known in (path, *above)}:
         raise SiteError(Problem(f"{path}: it is its own base, by way of {below}", "base"))
     name = {} if path == user_file() else {"name": _name(path)}
-    return {**_table(below, (path, *above)), **name, **table}
+    inherited = _table(below, (path, *above))
+    if isinstance(table.get("programs"), dict):
+        table["programs"] = {**inherited.get("programs", {}), **table["programs"]}
+    return {**inherited, **name, **table}
 
 
 def _name(path: Path) -> str:
@@ -214,7 +259,7 @@ def _name(path: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("._-") or "site"
 
 
-def _cluster(file: SiteFile, path: Path) -> Cluster:
+def _cluster(file: SiteFile, path: Path, programs: Collection[str]) -> Cluster:
     try:
         machine = find_machine(file.machine)
         machine.for_nodes(file.nodes)
@@ -226,16 +271,19 @@ def _cluster(file: SiteFile, path: Path) -> Cluster:
     if cores is None or (memory or machine.memory.bytes) is None:
         missing = "its cores (cpu.cores_per_node)" if cores is None else "its memory (or give memory_per_node_gib)"
         raise SiteError(Problem(f"{path}: the description of {file.machine!r} does not say {missing}", "machine"))
+    needed = [section for name, section in file.programs.items() if name in programs]
     site = Site(
         scheduler=file.scheduler,
         name=file.name,
         account=file.account or "",
         queue=file.queue or "",
         qos=file.qos or "",
-        licences=file.licences,
+        needs_account=file.needs_account,
+        knows_program=bool(needed) or not programs,
+        licences=(*file.licences, *(word for section in needed for word in section.licences)),
         directives=file.directives,
-        modules=file.modules,
-        setup=file.setup,
+        modules=(*file.modules, *(word for section in needed for word in section.modules)),
+        setup=(*file.setup, *(line for section in needed for line in section.setup)),
         nodes=file.nodes,
         cores_per_node=cores,
         gpus_per_node=machine.gpu.count or 0,

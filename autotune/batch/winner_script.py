@@ -3,14 +3,37 @@
 from typing import TYPE_CHECKING
 
 from autotune.batch.job_script import JobScript, job_script
+from autotune.batch.site_file import PROJECT
 from autotune.errors import CannotRunHereError, NothingWorkedError
+from autotune.execution.task import job_from_description
 from autotune.records.study import REPLAY_NOTICE
 from autotune.results.summary import Summary, run_to_use
 from autotune.storage.readable import ReadableStudy
 from launchers.mpi import script_flavour
+from launchers.mpi_command import mpi_argv
 
 if TYPE_CHECKING:
     from launchers.site import Site
+
+
+def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | None:
+    """Return the command line of the configuration to use, ranks and all; None where autotune started none."""
+    run = run_to_use(store, summary)
+    if run is None or not run.job.get("argv"):
+        return None
+    job = dict(run.job)
+    return mpi_argv(script_flavour(job), job_from_description(job))
+
+
+def _figures(summary: Summary) -> list[str]:
+    """Say what was measured of the configuration in the script: of a simplified one not what its winner gave."""
+    sentence = summary.verdict_sentence()
+    if sentence is None:
+        return [summary.unconfirmed()]
+    simplified = summary.simplified_sentence()
+    if simplified is None:
+        return [sentence]
+    return [simplified, f"the winner itself, with them: {sentence}"]
 
 
 def script_of(store: ReadableStudy, summary: Summary, form: str, site: "Site | None" = None) -> str:
@@ -33,9 +56,8 @@ def script_of(store: ReadableStudy, summary: Summary, form: str, site: "Site | N
     if run is None:
         msg = f"study {summary.name!r} has no complete run of its winner"
         raise NothingWorkedError(msg)
-    remarks = [f"autotune study {summary.name}, on {summary.definition.machine['host']}"]
-    sentence = summary.verdict_sentence()
-    if sentence:
-        remarks.append(sentence)
+    remarks = [f"autotune study {summary.name}, on {summary.definition.machine['host']}", *_figures(summary)]
+    if site is not None and site.account == PROJECT:
+        remarks.append(f"{PROJECT} is yours to fill in: the project to charge (autotune best --account NAME)")
     name, flavour = f"autotune-{summary.name}", script_flavour(dict(run.job))
     return job_script(form, JobScript(name, run.configuration, run.job, run.outcome.usage, flavour, remarks, site))

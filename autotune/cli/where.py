@@ -54,10 +54,12 @@ def cluster_of(chosen: "StudyFile") -> "Cluster | None":
     Raises:
         AutotuneError: there is no such site, or its file has errors.
     """
-    from autotune.batch.site_file import find_cluster
+    from autotune.batch.site_file import find_cluster, program_names
 
     kind, site = chosen.launcher.kind, chosen.launcher.site
-    return None if kind == "local" or (kind is None and site is None) else find_cluster(site, kind)
+    if kind == "local" or (kind is None and site is None):
+        return None
+    return find_cluster(site, kind, programs=program_names({"objective": chosen.objective, "options": chosen.options}))
 
 
 def as_wide_as(chosen: "StudyFile", cluster: "Cluster | None") -> "StudyFile":
@@ -104,6 +106,12 @@ def check_commands(cluster: "Cluster | None") -> None:
         msg = (
             f"{command}, which submits jobs to {kind}, is not on PATH here: call autotune on a host that can submit "
             f"(a login node), after `module load {kind}` if your site has that; --dry-run shows the jobs anyway"
+        )
+        raise CannotRunHereError(msg)
+    if cluster.site.needs_account and not cluster.site.account:
+        msg = (
+            f"site {cluster.site.name!r} takes no job without a project to charge: write your own into "
+            f'~/.config/autotune/site.toml, `base = "{cluster.site.name}"` and `account = "..."`'
         )
         raise CannotRunHereError(msg)
 

@@ -163,7 +163,7 @@ class Summary:
         if any(len(trial.runs) > 1 for trial in self.trials):
             lines.append(f"noise: runs of the same configuration differ by {standings.noise:.1%}{self._drift()}")
         sentence = self.verdict_sentence()
-        lines.append(f"verdict: {sentence or self._unconfirmed()}")
+        lines.append(f"verdict: {sentence or self.unconfirmed()}")
         verdict = self.present_verdict
         doubt = verdict.doubt(metric) if verdict else None
         if doubt:
@@ -171,12 +171,25 @@ class Summary:
         if self.outlook is not None:
             lines.append(f"search: {self.outlook.sentence()}")
         lines += [f"on workload {comparison.workload}: {comparison.sentence(metric)}" for comparison in self.carried]
-        if self.simplified is not None:
-            dropped = ", ".join(self.simplified.dropped)
-            lines.append(f"simplified: {shown(self.simplified.simplified or {})}  (as good without {dropped})")
+        simplified = self.simplified_sentence()
+        if simplified is not None:
+            lines += [f"simplified: {shown(self.configuration or {})}", f"simplified, measured: {simplified}"]
         return "\n".join(lines)
 
-    def _unconfirmed(self) -> str:
+    def simplified_sentence(self) -> str | None:
+        """Say what was measured of the simplified configuration; None if that is not the one to use."""
+        ablation = self.simplified
+        if ablation is None:
+            return None
+        without = f"trial {ablation.winner} without {', '.join(ablation.dropped)}"
+        if ablation.over_default is None:
+            return f"{without} is as good as with them"
+        ratio, low, high = ablation.over_default
+        words = SpeedUp(ratio, (low, high)).words(self.standings.metric)
+        return f"{without} is {words}, {ablation.rounds} interleaved rounds"
+
+    def unconfirmed(self) -> str:
+        """Say that there is no verdict on the present winner yet, and what it looks like."""
         speed_up = self.speed_up
         looks = f"; it {speed_up.words(self.standings.metric)}" if speed_up and not speed_up.confirmed else ""
         return f"not confirmed yet{looks}; the same `autotune study` command confirms it"

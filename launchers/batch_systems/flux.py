@@ -10,7 +10,7 @@ from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
-from launchers.batch_systems.system import Allocation, BatchSystem, ReadText
+from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
 from launchers.job import EndReason, JobState
 from launchers.site import Site
 
@@ -35,8 +35,7 @@ def head(request: Request, site: Site) -> list[str]:
     """Return the lines for flux-batch(1). A slot is what the job needs of a node."""
     options = [
         f"--job-name={request.name}",
-        *([f"--bank={site.account}"] if site.account else []),
-        *([f"--queue={site.queue}"] if site.queue else []),
+        *_charged(site),
         f"--nodes={request.nodes}",
         f"--nslots={request.nodes}",
         f"--cores-per-slot={ceil(request.cores / request.nodes)}",
@@ -47,6 +46,29 @@ def head(request: Request, site: Site) -> list[str]:
         *site.directives,
     ]
     return [f"#flux: {option}" for option in options]
+
+
+def winner_head(request: WinnerRequest) -> list[str]:
+    """Return the lines at the top of the winner's job script."""
+    hours, minutes, seconds = map(int, request.walltime.split(":"))
+    site = request.site
+    options = [
+        f"--job-name={request.name}",
+        f"--nodes={request.nodes}",
+        f"--nslots={request.nodes}",
+        f"--cores-per-slot={ceil(request.cores / request.nodes)}",
+        *([f"--gpus-per-slot={ceil(request.gpus / request.nodes)}"] if request.gpus else []),
+        f"--time-limit={3600 * hours + 60 * minutes + seconds}s",
+        *([*_charged(site), *site.directives] if site else []),
+    ]
+    return [f"#flux: {option}" for option in options]
+
+
+def _charged(site: Site) -> list[str]:
+    return [
+        *([f"--bank={site.account}"] if site.account else []),
+        *([f"--queue={site.queue}"] if site.queue else []),
+    ]
 
 
 def submit(path: Path) -> list[str]:
@@ -116,5 +138,6 @@ FLUX = BatchSystem(
     signs=("flux",),
     session_variable="FLUX_URI",
     allocation=allocation,
+    winner=WinnerForm(winner_head, "$PWD", "flux batch"),
     experimental=True,
 )

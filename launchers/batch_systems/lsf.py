@@ -9,7 +9,7 @@ from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
-from launchers.batch_systems.system import Allocation, BatchSystem, ReadText
+from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
 from launchers.job import EndReason, JobState
 from launchers.site import Site
 
@@ -54,9 +54,7 @@ def head(request: Request, site: Site) -> list[str]:
     ]
     options = [
         f"-J {request.name}",
-        *([f"-P {site.account}"] if site.account else []),
-        *([f"-q {site.queue}"] if site.queue else []),
-        *([f"-sla {site.qos}"] if site.qos else []),
+        *_charged(site),
         f"-n {request.cores}",
         f'-R "span[ptile={per_node}]"',
         *([f'-R "rusage[{",".join(reserved)}]"'] if reserved else []),
@@ -69,6 +67,31 @@ def head(request: Request, site: Site) -> list[str]:
         "-env none",
         f"-oo {SCHEDULER_LOG}",
         *site.directives,
+    ]
+    return [f"#BSUB {option}" for option in options]
+
+
+def _charged(site: Site) -> list[str]:
+    return [
+        *([f"-P {site.account}"] if site.account else []),
+        *([f"-q {site.queue}"] if site.queue else []),
+        *([f"-sla {site.qos}"] if site.qos else []),
+    ]
+
+
+def winner_head(request: WinnerRequest) -> list[str]:
+    """Return the lines at the top of the winner's job script."""
+    site = request.site
+    reserved = [f"mem={-(-request.memory_mib // request.nodes)}MB/host"]
+    reserved += [licence if "=" in licence else f"{licence}=1" for licence in (site.licences if site else ())]
+    options = [
+        f"-J {request.name}",
+        f"-n {request.cores}",
+        f'-R "span[ptile={ceil(request.cores / request.nodes)}]"',
+        f'-R "rusage[{",".join(reserved)}]"',
+        *([f'-gpu "num={ceil(request.gpus / request.nodes)}"'] if request.gpus else []),
+        f"-W {request.walltime.rpartition(':')[0]}",
+        *([*_charged(site), *site.directives] if site else []),
     ]
     return [f"#BSUB {option}" for option in options]
 
@@ -150,5 +173,6 @@ LSF = BatchSystem(
     signs=("bsub",),
     session_variable="LSB_JOBID",
     allocation=allocation,
+    winner=WinnerForm(winner_head, "${LS_SUBCWD:-$PWD}", "bsub <"),
     experimental=True,
 )

@@ -74,7 +74,7 @@ def test_pw_x_is_tuned_by_jobs_of_a_real_slurm(folder, slurm):
     script = autotune(folder, ["best", "qe", "--script", "slurm"]).stdout
     assert "#SBATCH --time=" in script
     gadi = autotune(folder, ["best", "qe", "--script", "pbs", "--site", "gadi"]).stdout
-    assert "#PBS -P jx00\n" in gadi
+    assert "#PBS -P PROJECT\n" in gadi
     assert "\nmodule load qe/7.0\n" in gadi
     assert {run["outcome"]["failure"] for run in runs} == {None}
     assert len(slurm.states()) >= len(runs)

@@ -1,7 +1,8 @@
 """The command that prints the winner of a study, or a job script of it."""
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +16,7 @@ from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
     from autotune.results.summary import Summary
+    from autotune.storage.readable import ReadableStudy
     from launchers.site import Site
 
 
@@ -25,6 +27,9 @@ def best(
         str | None, typer.Option("--script", help="Print a job script of this kind.", **SCRIPT_FORM)
     ] = None,
     site: SiteOption = None,
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="NAME", help="The project that the job script charges.")
+    ] = None,
     target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,21 +48,38 @@ def best(
     if script is not None:
         from autotune.batch.winner_script import script_of
 
-        write_script(script_of(store, summary, script, _site(site, summary, script)), target)
+        write_script(script_of(store, summary, script, _site(site, summary, script, account)), target)
     elif as_json:
         found = summary.to_dict()
-        print_json(
-            found["best"] | {key: found[key] for key in ("replay", "speed_up", "verdict", "simplified", "outlook")}
-        )
+        kept = {key: found[key] for key in ("replay", "speed_up", "verdict", "simplified", "outlook")}
+        print_json(found["best"] | kept | {"to_use": _to_use(store, summary)})
     else:
         output().print(summary.best_text(), markup=False)
+        used = _to_use(store, summary)
+        if used["command"] is not None and summary.front is None:
+            which = "the simplified configuration" if summary.simplified else f"that of trial {used['trial']}"
+            output().print(f"to use: {which}: {shlex.join(used['command'])}", markup=False, soft_wrap=True)
 
 
-def _site(name: str | None, summary: "Summary", form: str) -> "Site | None":
+def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any]:
+    """Return the configuration to use, and the command that runs it; `trial` is None for a simplified one."""
+    from autotune.batch.winner_script import command_to_use
+
+    return {
+        "trial": None if summary.simplified or summary.best is None else summary.best.number,
+        "configuration": dict(summary.configuration or {}),
+        "command": command_to_use(store, summary),
+    }
+
+
+def _site(name: str | None, summary: "Summary", form: str, account: str | None) -> "Site | None":
     """Return the site of a job script: the one that is asked for, or the one that the study was made for."""
-    from autotune.batch.site_file import find_cluster
+    from autotune.batch.site_file import charged, find_cluster, program_names
+    from launchers.site import Site
 
-    launcher = summary.definition.study.get("launcher", {})
+    study = summary.definition.study
+    launcher = study.get("launcher", {})
     if name is None and launcher.get("kind") != form:
-        return None
-    return find_cluster(name or launcher.get("site"), None if form == SHELL else form).site
+        return Site(form, account=account, knows_program=False) if account is not None else None
+    scheduler = None if form == SHELL else form
+    return charged(find_cluster(name or launcher.get("site"), scheduler, programs=program_names(study)).site, account)

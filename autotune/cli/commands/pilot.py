@@ -3,13 +3,15 @@
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import typer
 
 from autotune.batch.pilot_job import PilotJob, pilot_form, pilot_forms, pilot_script
+from autotune.batch.site_file import PROJECT
 from autotune.cli.choices import choice
 from autotune.cli.common import duration_s, output, write_script
 from autotune.cli.options import StudyArgument, with_options
@@ -53,7 +55,7 @@ def pilot(
     from autotune import studyfile
 
     options = _checked(name, context.args, nodes)
-    there = _Site.of(site, system, nodes)
+    there = _Site.of(site, system, nodes, studyfile.read(studyfile.find(name)))
     # A file is one from wherever the job starts; a study that ships with autotune is a name.
     file = Path(name)
     words = [os.fspath(file.resolve()) if file.is_file() else name, *options]
@@ -74,6 +76,8 @@ def pilot(
     except ValueError as error:
         raise StudyFileError(str(error)) from None
     write_script(text, target, mode=0o700)
+    if there.lacks_account:
+        output().print(f"put the project to charge in place of {PROJECT} first, there or in the site file")
     output().print(f"submit it with: {pilot_form(there.system).submit} {shlex.quote(os.fspath(target))}", markup=False)
 
 
@@ -85,9 +89,10 @@ class _Site:
     directives: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     cores_per_node: int | None = None
+    lacks_account: bool = False
 
     @classmethod
-    def of(cls, name: str | None, system: str | None, nodes: int) -> Self:
+    def of(cls, name: str | None, system: str | None, nodes: int, study: Mapping[str, Any]) -> Self:
         """Return the directives and the setup of a site, or the defaults without one.
 
         Raises:
@@ -96,15 +101,15 @@ class _Site:
         """
         if name is None:
             return cls(system or _USUAL)
-        from autotune.batch.site_file import find_cluster
+        from autotune.batch.site_file import charged, find_cluster, program_names
 
-        site = find_cluster(name, system).site
+        site = charged(find_cluster(name, system, programs=program_names(study)).site)
         if site.scheduler not in pilot_forms():
             msg = f"site {site.name!r} has {site.scheduler}: pilot jobs are written for {', '.join(pilot_forms())} only"
             raise CannotRunHereError(msg)
         directives = pilot_form(site.scheduler).directives(site, nodes)
         setup = (*(f"module load {shlex.quote(module)}" for module in site.modules), *site.setup)
-        return cls(site.scheduler, tuple(directives), setup, site.cores_per_node)
+        return cls(site.scheduler, tuple(directives), setup, site.cores_per_node, site.account == PROJECT)
 
 
 def _checked(name: str, options: list[str], nodes: int) -> list[str]:

@@ -147,4 +147,4 @@ def _script(question: "Question", target_machine: "Target", prediction: "Predict
     needs = Usage(elapsed_s=first.value.high if first.value and prediction.setting.metric.kind == "time" else 0.0)
     name = f"autotune-{question.setting.workload}".replace(" ", "-")  # a folder, and the name of a job
     flavour = script_flavour(job)
-    return job_script(form, JobScript(name, first.configuration, job, needs, flavour, remarks))
+    return job_script(form, JobScript(name, first.configuration, job, needs, flavour, remarks, measured=False))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.batch.site_file import SiteError, find_cluster, site_files
+from autotune.batch.site_file import PROJECT, SiteError, charged, find_cluster, program_names, site_files
 from autotune.errors import CannotRunHereError
 from launchers.mpi.open_mpi import OPEN_MPI
 
@@ -30,10 +30,23 @@ def test_shipped_sites_can_be_used(name):
 
 def test_gadi_is_the_machine_of_the_competitions_scripts():
     site, machine, _ = find_cluster("gadi", "pbs")
-    assert (site.account, site.licences, site.directives) == ("jx00", ("qe",), ("-l wd",))
+    assert (site.account, site.licences, site.directives) == ("", (), ("-l wd",))
+    assert charged(site).account == PROJECT
+    assert charged(site, "ab12").account == "ab12"
     assert (site.nodes * site.cores_per_node, machine.name) == (1536, "gadi")
     assert (site.mpi.kind, site.mpi.version, site.mpi.path) == (OPEN_MPI, (4, 1, 2), "mpirun")
     assert not site.by_chunks
+
+
+def test_what_belongs_to_a_program_is_only_in_its_jobs(tmp_path):
+    qe = find_cluster("gadi", programs=program_names({"objective": "qe"})).site
+    assert (qe.licences, qe.modules, qe.knows_program) == (("qe",), ("openmpi/4.1.2", "qe/7.0"), True)
+    lammps = program_names({"objective": "command", "options": {"argv": ["/opt/bin/lmp", "-in", "in.melt"]}})
+    other = find_cluster("gadi", programs=lammps).site
+    assert (other.licences, other.modules, other.knows_program) == ((), ("openmpi/4.1.2",), False)
+    user_site('base = "gadi"\n[programs.lmp]\nmodules = ["lammps/3Aug2022"]\n', tmp_path)
+    assert find_cluster(None, programs=lammps).site.modules == ("openmpi/4.1.2", "lammps/3Aug2022")
+    assert find_cluster(None, programs=["qe"]).site.licences == ("qe",)
 
 
 def test_a_users_file_changes_what_it_says_of_its_base(tmp_path):

@@ -117,6 +117,7 @@ def hostile_store(folder):
     )
     store = StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", HOSTILE.replace("\x00", ""), about)
     job = {"argv": ["run", HOSTILE], "environment": {"NAME": HOSTILE}, "prepare": [], "folder": "/runs/1", "files": {}}
+    job |= {"setup": [], "copies": []}
     job |= {"resources": {"cores": 1, "nodes": 1, "gpus": 0, "cpus": []}, "mpi": None, "flavour": None}
     rows = [({"np": 1, "word": "plain"}, took(2.0)), ({"np": 2, "word": HOSTILE}, took(1.0))]
     rows += [({"np": 3, "word": HOSTILE}, failed(FailureKind.APPLICATION_ERROR, HOSTILE))]

@@ -21,6 +21,7 @@ JOB = {
     "argv": ["pw.x", "-nk", "2", "-inp", "it's.in"],
     "prepare": [],
     "setup": [],
+    "copies": [],
     "environment": {"OMP_NUM_THREADS": "1", "ESPRESSO_TMPDIR": f"{FOLDER}/out"},
     "mpi": {"ranks": 4, "bind_to": "core", "map_by": None, "options": []},
     "resources": {"cores": 4, "nodes": 1, "gpus": 0, "cpus": [0, 1, 2, 3]},

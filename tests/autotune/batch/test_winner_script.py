@@ -1,0 +1,91 @@
+"""What the winner's job script says and holds: figures of its own configuration, nothing of this session alone."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from autotune.batch import winner_script
+from autotune.batch.script_forms import SHELL, script_forms
+from autotune.batch.site_file import PROJECT, charged, find_cluster
+from autotune.comparison.findings import Ablation
+from autotune.results.summary import Summary
+from autotune.statistics.standings import Standings
+from launchers.batch_systems.registry import BATCH_SYSTEMS
+from tests.autotune.results.test_summary import JOB, script, trial, verdict_on
+from tests.support.fakes import SECONDS, definition, small_space, took
+
+TRIALS = (trial(0, took(9.0), np=8), trial(1, took(1.0), np=4, blas="fast"))
+VERDICT = verdict_on(1, *[(1.8, 1.0)] * 6)
+ABLATION = Ablation(1, 0.95, 8, (), 1.8, (1.8, 1.7, 1.9), ("blas",), {"np": 4}, (1.7, 1.6, 1.8), (0.99, 0.9, 1.1))
+
+
+class Stored:
+    """A storage with the runs of some trials."""
+
+    def __init__(self, *runs):
+        self._runs = runs
+
+    def runs(self):
+        return list(self._runs)
+
+
+def summary(verdict=VERDICT, ablation=None):
+    standings = Standings.of(TRIALS, SECONDS, verdict=verdict)
+    return Summary("qe", definition(small_space()), standings, ablation=ablation)
+
+
+def written(form="slurm", site=None, **changes):
+    winner = TRIALS[1].runs[0]
+    runs = (*TRIALS[0].runs, winner, replace(winner, configuration={"np": 4}))
+    return winner_script.script_of(Stored(*runs), summary(**changes), form, site)
+
+
+def test_every_batch_system_has_a_script_of_the_winner():
+    assert [*BATCH_SYSTEMS, SHELL] == script_forms()
+    assert "#BSUB -n 4\n" in script("lsf")
+    assert "#BSUB -W 00:50\n" in script("lsf")
+    assert "#flux: --time-limit=3000s\n" in script("flux")
+
+
+def test_a_simplified_configuration_has_its_own_figure():
+    text = written(ablation=ABLATION)
+    simplified, winner = (line for line in text.splitlines() if "times as fast" in line)
+    assert simplified == (
+        "# trial 1 without blas is 1.700 times as fast as the default (1.600 to 1.800), 8 interleaved rounds"
+    )
+    assert winner.startswith("# the winner itself, with them: 1.800 times as fast as the default configuration")
+    assert "# np=4\n" in text
+
+
+def test_a_winner_without_a_verdict_is_said_to_be_unconfirmed():
+    assert "# not confirmed yet; it looks 9 times as fast as the default;" in written(verdict=None)
+
+
+def test_the_head_says_where_wall_time_and_memory_come_from():
+    assert "# wall time and memory: 3 and 1.5 times those of the measured run (1e+03 s, 3072 MiB)" in script("slurm")
+    assert "wall time" not in script("sh")
+
+
+@pytest.mark.parametrize("form", ["slurm", "sh"])
+def test_what_only_root_needs_is_not_in_a_script(form):
+    assert "RUN_AS_ROOT" not in script(form)
+
+
+def test_folders_of_autotunes_own_installation_are_to_be_filled_in(monkeypatch):
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    path = f"{sys.prefix}/share/autotune/blas/blis-openmp"
+    job = JOB | {"environment": {"LD_LIBRARY_PATH": f"{path}:/opt/lib"}}
+    run = replace(TRIALS[1].runs[0], job=job)
+    text = winner_script.script_of(Stored(run), summary(), "sh")
+    assert sys.prefix not in text
+    assert 'export LD_LIBRARY_PATH="${MEASURED_LD_LIBRARY_PATH:?the folder of blis-openmp}":/opt/lib' in text
+
+
+def test_a_site_puts_nobody_elses_project_and_no_other_program_into_a_script():
+    text = written("pbs", charged(find_cluster("gadi", programs=["lmp"]).site))
+    assert f"#PBS -P {PROJECT}\n" in text
+    assert f"# {PROJECT} is yours to fill in" in text
+    assert "qe" not in text.replace("autotune-qe", "").replace("study qe", "")
+    assert "# module load ..." in text
+    assert "-P ab12\n" in written("pbs", charged(find_cluster("gadi").site, "ab12"))
