@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -156,10 +156,12 @@ class LocalLauncher:
 
     def shown(self, job: Job) -> str:
         """Return `job` as a line for a shell: its folder, its own environment, its command."""
-        own = job_environment({}, self._added(job))
+        # What its software sets is long, and said in a word by what loads it.
+        own = job_environment({}, self._added(replace(job, software=None)))
         words = [f"{name}={value}" for name, value in sorted(own.items())]
         lines = [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, self.command(job))]
-        return " && ".join([f"cd {shlex.quote(os.fspath(job.folder))}", *lines])
+        load = [line.removesuffix(" || exit 1") for line in (job.software.script if job.software else ())]
+        return " && ".join([f"cd {shlex.quote(os.fspath(job.folder))}", *load, *lines])
 
     def notes(self, *, ranks: bool) -> tuple[str, ...]:
         """Return what a user should know about how jobs are started here, which have `ranks` or not."""

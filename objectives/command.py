@@ -175,19 +175,23 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     Raises:
         PlanError: the options have errors: all of them, each with its path.
     """
-    del machine, run_job, folder
+    del run_job, folder
+    is_elsewhere = bool(machine.get("described"))
     checked, files, errors = read(options)
-    if checked is not None:
+    if checked is not None and not is_elsewhere:
         errors += missing_programs(checked)
     if errors or checked is None:
         raise PlanError(errors)
-    return planned(checked, files)
+    return planned(checked, files, is_elsewhere=is_elsewhere)
 
 
-def planned(options: CommandOptions, files: tuple[RunFile, ...]) -> Plan:
-    """Return the plan of options in which nothing is wrong; `files` are those that they tell of."""
+def planned(options: CommandOptions, files: tuple[RunFile, ...], *, is_elsewhere: bool = False) -> Plan:
+    """Return the plan of options in which nothing is wrong; `files` are those that they tell of.
+
+    A program that `is_elsewhere`, on another machine or inside an image, is not looked for here.
+    """
     program = options.argv[0]
-    found = None if "{" in program or is_made(options, program) else shutil.which(program)
+    found = None if is_elsewhere or "{" in program or is_made(options, program) else shutil.which(program)
     if "/" in program and found is not None:
         # Each run has a folder of its own, from where a relative path leads nowhere.
         options = options.model_copy(update={"argv": [str(Path(found).absolute()), *options.argv[1:]]})

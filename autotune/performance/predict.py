@@ -1,6 +1,6 @@
 """Predicting: from a study file and the description of a machine to the configurations that should be best there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from autotune.performance.model import PerformanceModel
 from autotune.performance.regression.prediction import Prediction, believed
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
+from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
 from launchers import Launcher
 from objectives import registry
@@ -72,14 +73,18 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
     if "cores" not in facts:
         msg = f"the description of {target.machine!r} does not say its cores"
         raise CannotRunHereError(Problem(msg, "cpu.cores_per_node"))
-    try:
-        plan = registry.plan(
+
+    def plan_options(options: Mapping[str, Any], plan_folder: Path, *, is_elsewhere: bool = False) -> Plan:
+        return registry.plan(
             study.objective,
-            study.options,
-            machine={**facts, "described": not target.here},
+            options,
+            machine={**facts, "described": is_elsewhere or not target.here},
             run_job=lambda job: run_job(job, launcher),
-            folder=folder,
+            folder=plan_folder,
         )
+
+    try:
+        plan = plan_with_software(study, study.options, folder, plan_options)
     except PlanError as error:
         raise CannotRunHereError(str(error)) from error
     program = program_of(study.objective, study.name)

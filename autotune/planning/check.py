@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from autotune.planning.left_behind import left_behind
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
+from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
 from autotune.tomlfiles.lines import lines_of
 from autotune.tomlfiles.located import located
@@ -150,25 +152,29 @@ class _Examination:
             self._wrong(_of_workload(name, problem) for problem in others if problem not in errors)
         if checked is None:
             return None
-        self._missing(missing_programs(checked))
         if errors:
             mentioned: tuple[Mention, ...] = ()
             with suppress(ValueError):  # an unreadable template is reported already
                 mentioned = mentions(checked, files)
             return Plan(CommandObjective(checked, files), (), (), {}, {}, mentioned)
-        return planned(checked, files)
+        options, wanted = checked, files
+
+        def plan(_: Mapping[str, Any], __: Path, /, *, is_elsewhere: bool = False) -> Plan:
+            if missing := [] if is_elsewhere else missing_programs(options):
+                raise PlanError(missing)
+            return planned(options, wanted, is_elsewhere=is_elsewhere)
+
+        try:
+            return plan_with_software(study, study.options, Path(), plan)
+        except PlanError as error:
+            self._missing(error.problems)
+            return planned(checked, files)
 
     def _plan(self, study: StudyFile) -> Plan | None:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "plan"
             try:
-                return registry.plan(
-                    study.objective,
-                    resolved(study.options, folder) if registry.runs(study.objective) == "recorded" else study.options,
-                    machine=self.machine.facts,
-                    run_job=lambda job: run_job(job, self.launcher),
-                    folder=folder,
-                )
+                return plan_with_software(study, study.options, folder, partial(self._planned, study))
             except PlanError as error:
                 if not registry.is_known(study.objective):
                     self._wrong(replace(problem, path="objective") for problem in error.problems)
@@ -178,6 +184,17 @@ class _Examination:
             except StudyFileError as error:
                 self._wrong(_all(error))
         return None
+
+    def _planned(
+        self, study: StudyFile, options: Mapping[str, Any], folder: Path, /, *, is_elsewhere: bool = False
+    ) -> Plan:
+        return registry.plan(
+            study.objective,
+            resolved(options, folder) if registry.runs(study.objective) == "recorded" else options,
+            machine={**self.machine.facts, "described": is_elsewhere},
+            run_job=lambda job: run_job(job, self.launcher),
+            folder=folder,
+        )
 
     def _space(self, study: StudyFile, plan: Plan | None) -> Plan | None:
         """Check the space; return the plan whose jobs get what it computes."""

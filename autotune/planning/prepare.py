@@ -15,6 +15,7 @@ from autotune.records.study import Definition
 from autotune.records.workload import Workload
 from autotune.results.export import resolved
 from autotune.studyfile import StudyFile
+from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
 from launchers import Job, Launcher
 from objectives import registry
@@ -56,14 +57,17 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         before_run()
         return run_job(job, launcher)
 
-    def planned(options: Mapping[str, Any], plan_folder: Path) -> tuple[Plan, Space]:
-        plan = registry.plan(
+    def plan_options(options: Mapping[str, Any], plan_folder: Path, *, is_elsewhere: bool = False) -> Plan:
+        return registry.plan(
             study.objective,
             resolved(options, plan_folder) if registry.runs(study.objective) == "recorded" else options,
-            machine=machine.facts,
+            machine={**machine.facts, "described": is_elsewhere},
             run_job=run_dry,
             folder=plan_folder,
         )
+
+    def planned(options: Mapping[str, Any], plan_folder: Path) -> tuple[Plan, Space]:
+        plan = plan_with_software(study, options, plan_folder, plan_options)
         return joined(study, plan, machine.facts)
 
     errors, workloads = [], []

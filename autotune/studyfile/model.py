@@ -10,6 +10,7 @@ from autotune.statistics.racing import RaceRules
 from autotune.statistics.signed_rank import least_pairs
 from autotune.studyfile.one_of import OneOf
 from launchers.batch_systems.registry import names
+from launchers.software.containers import RUNTIMES
 from spaces.parameters.errors import did_you_mean
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -226,6 +227,22 @@ def _named(name: str) -> str:
     return name
 
 
+class SoftwareSection(_Section):
+    """Where the programs come from, as one value of the parameter `software`; empty: from where they are found here.
+
+    `modules` are loaded in their order, after all others were unloaded with `purge`. `spack` are specs of installed
+    packages, `spack_environment` is a name or a folder. `container` is an image that `runtime` starts: the first of
+    apptainer, singularity and ch-run that is on the search path.
+    """
+
+    modules: list[str] = Field(default_factory=list)
+    purge: bool = False
+    spack: list[str] = Field(default_factory=list)
+    spack_environment: str | None = None
+    container: str | None = None
+    runtime: Annotated[str, OneOf(lambda: [runtime.name for runtime in RUNTIMES])] | None = None
+
+
 class StudyFile(_Section):
     """A whole study file.
 
@@ -238,6 +255,7 @@ class StudyFile(_Section):
     objective: str
     options: dict[str, Any] = Field(default_factory=dict)
     workloads: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
+    software: dict[Annotated[str, Field(pattern=NAME)], SoftwareSection] = Field(default_factory=dict)
     space: SpaceSection = SpaceSection()
     budget: BudgetSection = BudgetSection()
     sampler: SamplerSection = SamplerSection()

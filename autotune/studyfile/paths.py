@@ -18,13 +18,15 @@ def with_absolute_paths(table: Mapping[str, Any], folder: Path) -> dict[str, Any
     for path in paths:
         rooted["options"] = _rooted(rooted.get("options"), path, folder)
         rooted["workloads"] = _rooted(rooted.get("workloads"), ["*", *path], folder)
+    rooted["software"] = _rooted(rooted.get("software"), ["*", "container"], folder)
     return {key: value for key, value in rooted.items() if key in table}
 
 
 def _rooted(value: object, path: Sequence[str], folder: Path) -> object:
     """Return a value with a full path at `path`; `*` stands for every item."""
     if not path:
-        return str((folder / value).absolute()) if isinstance(value, str) else value
+        # The address of an image in a registry is no path.
+        return str((folder / value).absolute()) if isinstance(value, str) and "://" not in value else value
     name, rest = path[0], path[1:]
     if isinstance(value, dict):
         return {key: _rooted(item, rest, folder) if name in {"*", key} else item for key, item in value.items()}

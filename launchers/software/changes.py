@@ -1,7 +1,10 @@
 """What loading software changes in an environment."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import RLock
 
 
 @dataclass(frozen=True)
@@ -23,3 +26,26 @@ class Changes:
 
 
 NOTHING = Changes()
+
+_ONE_AT_A_TIME = RLock()
+
+
+@contextmanager
+def in_effect(changes: Changes) -> Iterator[None]:
+    """Make changes in this process's own environment for a while: programs and libraries are found as with them.
+
+    The environment is all threads': those that want other changes wait.
+    """
+    with _ONE_AT_A_TIME:
+        before = {name: os.environ.get(name) for name in {*changes.variables, *changes.unset}}
+        try:
+            for name in changes.unset:
+                os.environ.pop(name, None)
+            os.environ.update(changes.variables)
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value

@@ -66,10 +66,13 @@ class Container:
         return (self.program, *self.runtime.options(self.image, os.fspath(folder.resolve())))
 
 
-def runtime_here(wanted: str) -> tuple[ContainerRuntime, str] | None:
-    """Return the runtime called `wanted`, by default the first that is here, and its path; None if it is not here."""
+def runtime_here(wanted: str, searched: str | None) -> tuple[ContainerRuntime, str] | None:
+    """Return the runtime called `wanted` and its path; None if it is not on the search path.
+
+    Without a name it is the first that is there.
+    """
     for runtime in RUNTIMES:
-        if wanted in {"", runtime.name} and (path := shutil.which(runtime.name)) is not None:
+        if wanted in {"", runtime.name} and (path := shutil.which(runtime.name, path=searched)) is not None:
             return runtime, path
     return None
 

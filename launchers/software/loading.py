@@ -28,7 +28,7 @@ def load(software: Software, caller: Mapping[str, str] | None = None) -> LoadedS
     loaded = _modules(software, environment)
     packages = _spack(software, loaded.changes.applied(environment))
     changes = loaded.changes.then(packages.changes)
-    container, image = _container(software)
+    container, image = _container(software, changes.applied(environment).get("PATH"))
     return LoadedSoftware(
         changes=changes,
         script=(*loaded.script, *packages.script),
@@ -101,10 +101,10 @@ def _evaluated(words: Sequence[str]) -> list[str]:
     return [f'loaded="$(spack {shlex.join(words)})" || exit 1', 'eval "$loaded"']
 
 
-def _container(software: Software) -> tuple[Container | None, dict[str, str]]:
+def _container(software: Software, searched: str | None) -> tuple[Container | None, dict[str, str]]:
     if not software.container:
         return None, {}
-    here = runtime_here(software.runtime)
+    here = runtime_here(software.runtime, searched)
     if here is None:
         known = ", ".join(runtime.name for runtime in RUNTIMES)
         wanted = f"{software.runtime} is" if software.runtime else f"none of {known} is"

@@ -1,8 +1,9 @@
 """Software as a value: what a study file asks for, and what was made of it on this machine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from launchers.mpi import MpiFlavour
 from launchers.software.changes import NOTHING, Changes
@@ -48,6 +49,10 @@ class LoadedSoftware:
     def variables(self) -> Mapping[str, str]:
         """What the start of its container needs in the environment."""
         return {} if self.container is None else self.container.runtime.variables()
+
+    def with_mpi(self, mpi: MpiFlavour | None) -> Self:
+        """Return this software with the MPI start command that comes with it."""
+        return replace(self, mpi=mpi)
 
     def command(self, argv: tuple[str, ...], folder: Path) -> tuple[str, ...]:
         """Return the command line that runs `argv` in `folder`, inside the image if there is one."""

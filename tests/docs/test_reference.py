@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import get_origin
 
 import pytest
 
@@ -14,11 +15,18 @@ from tests.docs.reference import FOLDER, OBJECTIVES, REGENERATE, keys_of, nested
 STUDY_FILES = (ROOT / "docs" / "study-files.md").read_text(encoding="utf-8")
 # A heading, and what stands below it up to the next.
 DESCRIBED = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", STUDY_FILES, re.MULTILINE | re.DOTALL))
+
+
+def heading(key, field):
+    """Return the heading of a section of the study file; `[software.NAME]` where it has several tables by name."""
+    return f"`[{key}{'.NAME' if get_origin(field.annotation) is dict else ''}]`"
+
+
 TABLES = {
     "Top level": StudyFile,
     **{f'`[options]` of `objective = "{name}"`': options for name, options in OBJECTIVES.items()},
     **{
-        f"`[{key}]`": model
+        heading(key, field): model
         for key, field in StudyFile.model_fields.items()
         if key != "space" and (model := nested(field)) is not None
     },

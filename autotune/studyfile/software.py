@@ -1,0 +1,80 @@
+"""The plan of a study whose program comes from several places: one plan with each, joined."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from autotune.studyfile.model import SoftwareSection, StudyFile
+from launchers.detect import detect
+from launchers.software.changes import in_effect
+from launchers.software.loading import load
+from launchers.software.software import LoadedSoftware, Software, SoftwareError
+from objectives import registry
+from objectives.base import Plan, PlanError
+from objectives.software.objective import SOFTWARE
+from objectives.software.plan import PlannedSoftware, joined
+from spaces.parameters.problem import Problem
+
+
+class PlanOptions(Protocol):
+    """Makes a program ready with some options."""
+
+    def __call__(self, options: Mapping[str, Any], folder: Path, /, *, is_elsewhere: bool = False) -> Plan:
+        """Return the plan; a dry run may be made in `folder`. A program that `is_elsewhere` is not looked for here."""
+
+
+def plan_with_software(study: StudyFile, options: Mapping[str, Any], folder: Path, plan: PlanOptions) -> Plan:
+    """Return the plan of some of a study's options, with the software that the study names.
+
+    Raises:
+        PlanError: the program cannot be tuned here, or a software cannot be had; every reason.
+    """
+    if not study.software:
+        return plan(options, folder)
+    loaded, errors = loaded_software(study)
+    if SOFTWARE in study.space.parameters:
+        msg = f"the tables of [software] are the values of parameter {SOFTWARE!r}; give this one another name"
+        errors.append(Problem(msg, f"space.parameters.{SOFTWARE}"))
+    planned = []
+    for name, software in loaded.items():
+        with in_effect(software.changes):
+            try:
+                own = plan(options, folder / name, is_elsewhere=software.container is not None)
+                planned.append(PlannedSoftware(name, software, own))
+            except PlanError as error:
+                errors += [Problem(f"with software {name!r}: {p.message}", p.path, p.line) for p in error.problems]
+    if errors:
+        raise PlanError(errors)
+    return joined(planned)
+
+
+def loaded_software(study: StudyFile) -> tuple[dict[str, LoadedSoftware], list[Problem]]:
+    """Make a study's software ready; return it by name, and what cannot be had here."""
+    loaded, errors = {}, []
+    for name, section in study.software.items():
+        try:
+            loaded[name] = _loaded(study, section)
+        except SoftwareError as error:
+            errors.append(Problem(f"software {name!r}: {error}", f"{SOFTWARE}.{name}"))
+    return loaded, errors
+
+
+def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
+    if section.container is not None and study.objective != registry.COMMAND:
+        msg = (
+            f"objective {study.objective!r} looks at its program before it tunes it, which it cannot do inside an "
+            "image; use modules or Spack, or objective = 'command'"
+        )
+        raise SoftwareError(msg)
+    software = load(
+        Software(
+            modules=tuple(section.modules),
+            purge=section.purge,
+            spack=tuple(section.spack),
+            spack_environment=section.spack_environment or "",
+            container=section.container or "",
+            runtime=section.runtime or "",
+        )
+    )
+    searched = software.changes.variables.get("PATH")
+    return software if searched is None else software.with_mpi(detect(searched))

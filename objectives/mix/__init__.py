@@ -1,0 +1,1 @@
+"""A mix: several inputs of a program as one objective."""

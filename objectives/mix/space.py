@@ -1,0 +1,187 @@
+"""The space of several inputs: what suits all of them."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from objectives.base import Plan
+from spaces import Constraint, Parameter, Space, SpaceError, Value
+from spaces.parameters.parameter import Choice, Float, Integer, describe_domain, index_of
+
+Named = tuple[str, Plan]
+"""An input: its name, and its plan."""
+
+
+@dataclass(frozen=True)
+class MixSpace:
+    """What the inputs suggest together. `notes` say where they do not agree."""
+
+    parameters: tuple[Parameter, ...]
+    constraints: tuple[Constraint, ...]
+    facts: Mapping[str, Value]
+    notes: tuple[str, ...] = ()
+
+
+def conjunction(inputs: Sequence[Named]) -> MixSpace:
+    """Return the space in which each configuration suits every input.
+
+    Parameters of one name have the values that all inputs have. A fact in which the inputs differ has the input's name
+    at its end, `kpoints_small`, also in the constraints, which are those of all inputs.
+
+    Raises:
+        SpaceError: inputs disagree on what a parameter is, or have no value of it in common; all such at once.
+    """
+    renamed = [_with_facts_renamed(name, plan, _differing(inputs)) for name, plan in inputs]
+    parameters = _parameters([(name, plan) for (name, _), plan in zip(inputs, renamed, strict=True)])
+    constraints = _constraints([(name, plan) for (name, _), plan in zip(inputs, renamed, strict=True)])
+    facts: dict[str, Value] = {}
+    for plan in renamed:
+        facts |= plan.facts
+    wanted = {parameter.name: parameter.default for parameter in parameters}
+    parameters = _with_valid_default(parameters, constraints, facts)
+    return MixSpace(parameters, constraints, facts, tuple(_notes(inputs, parameters, wanted)))
+
+
+def suffixed(name: str, input_name: str) -> str:
+    """Return the name of a fact of one input."""
+    return "_".join((name, re.sub(r"\W", "_", input_name)))
+
+
+def _differing(inputs: Sequence[Named]) -> set[str]:
+    """Return the facts in which the inputs differ, or that only some have."""
+    names = {name for _, plan in inputs for name in plan.facts}
+    return {name for name in names if len({repr(plan.facts.get(name)) for _, plan in inputs}) > 1}
+
+
+def _with_facts_renamed(input_name: str, plan: Plan, differing: set[str]) -> Plan:
+    new = {name: suffixed(name, input_name) for name in plan.facts if name in differing}
+    return replace(
+        plan,
+        facts={new.get(name, name): value for name, value in plan.facts.items()},
+        parameters=tuple(
+            parameter if parameter.when is None else replace(parameter, when=_with_names(parameter.when, new))
+            for parameter in plan.parameters
+        ),
+        constraints=tuple(replace(rule, rule=_with_names(rule.rule, new)) for rule in plan.constraints),
+    )
+
+
+def _with_names(rule: str, new: Mapping[str, str]) -> str:
+    """Return a rule with other names in it."""
+    tree = ast.parse(rule.strip(), mode="eval")
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in new]
+    for node in named:
+        node.id = new[node.id]
+    return ast.unparse(tree) if named else rule
+
+
+def _parameters(inputs: Sequence[Named]) -> tuple[Parameter, ...]:
+    by_name: dict[str, list[tuple[str, Parameter]]] = defaultdict(list)
+    for name, plan in inputs:
+        for parameter in plan.parameters:
+            by_name[parameter.name].append((name, parameter))
+    errors: list[str] = []
+    merged: list[Parameter] = []
+    for same in by_name.values():
+        try:
+            merged.append(_merged(same))
+        except SpaceError as error:
+            errors += map(str, error.problems)
+    if errors:
+        raise SpaceError(errors)
+    return tuple(merged)
+
+
+def _merged(same: Sequence[tuple[str, Parameter]]) -> Parameter:
+    """Return one parameter for those of one name.
+
+    Raises:
+        SpaceError: there is none that suits all inputs.
+    """
+    first = same[0][1]
+    kinds = {type(parameter) for _, parameter in same}
+    if len(kinds) > 1 or len({parameter.when for _, parameter in same}) > 1:
+        what = "is not of the same kind" if len(kinds) > 1 else "does not exist under the same condition"
+        said = "; ".join(f"{name}: {_described(parameter)}" for name, parameter in same)
+        raise SpaceError(f"{first.name}: {what} for all inputs ({said})")
+    optional = all(parameter.optional for _, parameter in same)
+    defaults = list(dict.fromkeys(parameter.default for _, parameter in same))
+    if isinstance(first, Integer | Choice):
+        common = [value for value in first.values if all(index_of(one, value) is not None for _, one in same)]
+        if not common:
+            raise SpaceError(f"{first.name}: the inputs have no value in common ({_domains(same)})")
+        default = _first_of(defaults, common, optional=optional)
+        # mypy cannot tell that the values are those of the same kind.
+        return replace(first, values=tuple(common), optional=optional, default=default)  # type: ignore[arg-type]
+    if isinstance(first, Float) and any(describe_domain(one) != describe_domain(first) for _, one in same):
+        raise SpaceError(f"{first.name}: the inputs have different grids ({_domains(same)})")
+    return replace(first, optional=optional, default=_first_of(defaults, list(first.values), optional=optional))  # type: ignore[arg-type]
+
+
+def _first_of(defaults: Sequence[Value | None], values: Sequence[Value], *, optional: bool) -> Value | None:
+    """Return the first default that all inputs allow; the lowest value if there is none."""
+    known = [default for default in defaults if default in values or (default is None and optional)]
+    return known[0] if known else values[0]
+
+
+def _described(parameter: Parameter) -> str:
+    kind = type(parameter).__name__.lower()
+    return kind if parameter.when is None else f"{kind} when {parameter.when}"
+
+
+def _domains(same: Sequence[tuple[str, Parameter]]) -> str:
+    return "; ".join(f"{name}: {describe_domain(parameter)}" for name, parameter in same)
+
+
+def _constraints(inputs: Sequence[Named]) -> tuple[Constraint, ...]:
+    """Return the constraints of all inputs; one that is not all inputs' tells whose it is."""
+    owners: dict[Constraint, list[str]] = defaultdict(list)
+    for name, plan in inputs:
+        for constraint in plan.constraints:
+            owners[constraint].append(name)
+    return tuple(
+        constraint
+        if len(names) == len(inputs)
+        else replace(
+            constraint,
+            name=f"{constraint.name} ({', '.join(names)})",
+            reason=f"input {', '.join(names)}: {constraint.reason}",
+        )
+        for constraint, names in owners.items()
+    )
+
+
+def _with_valid_default(
+    parameters: tuple[Parameter, ...], constraints: Iterable[Constraint], facts: Mapping[str, Value]
+) -> tuple[Parameter, ...]:
+    """Return the parameters with defaults that are valid together: those nearest to their own."""
+    if not parameters:
+        return parameters
+    space = Space(parameters, constraints, facts)
+    try:
+        space.default()
+    except SpaceError:
+        nearest = space.nearest({one.name: one.default for one in parameters if one.default is not None})
+        return tuple(
+            replace(one, default=nearest.get(one.name, one.default))  # type: ignore[arg-type]
+            for one in parameters
+        )
+    return parameters
+
+
+def _notes(inputs: Sequence[Named], parameters: Sequence[Parameter], wanted: Mapping[str, Value | None]) -> list[str]:
+    """Say where the default of the mix is not that of every input."""
+    own = {name: {one.name: one for one in plan.parameters} for name, plan in inputs}
+    notes = []
+    for parameter in parameters:
+        theirs = {name: known[parameter.name].default for name, known in own.items() if parameter.name in known}
+        if set(theirs.values()) == {parameter.default}:
+            continue
+        said = ", ".join(f"{name}: {'unset' if value is None else value}" for name, value in theirs.items())
+        value = "unset" if parameter.default is None else parameter.default
+        suits = parameter.default == wanted[parameter.name]
+        why = "the first that suits all" if suits else "as the rules of all want it"
+        notes.append(f"default of {parameter.name}: {value}, {why} (input {said})")
+    return notes

@@ -1,0 +1,1 @@
+"""One program from several places: the software that a run uses is a parameter."""

@@ -1,0 +1,87 @@
+"""The plan of a program that comes from several places: the plans with each, joined."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from launchers.software.software import LoadedSoftware
+from objectives.base import Alike, Plan, PlanError
+from objectives.mix.space import conjunction
+from objectives.software.objective import SOFTWARE, SoftwareObjective, Variant
+from spaces import Configuration, SpaceError
+from spaces.parameters.parameter import Choice
+
+
+@dataclass(frozen=True)
+class PlannedSoftware:
+    """One place where the program comes from, and the plan that was made with it."""
+
+    name: str
+    software: LoadedSoftware
+    plan: Plan
+
+
+def joined(planned: Sequence[PlannedSoftware]) -> Plan:
+    """Return the plan in which the software is a parameter, whose default is the first.
+
+    Raises:
+        PlanError: the program has parameters that differ too much.
+    """
+    first = planned[0].plan
+    try:
+        space = conjunction([(each.name, each.plan) for each in planned])
+    except SpaceError as error:
+        raise PlanError(error.problems) from error
+    names = tuple(each.name for each in planned)
+    software = Choice(
+        SOFTWARE, names, default=names[0], help="where the programs come from: see [software] in the study file"
+    )
+    return replace(
+        first,
+        objective=SoftwareObjective({each.name: Variant(each.software, each.plan.objective) for each in planned}),
+        parameters=(software, *space.parameters),
+        constraints=space.constraints,
+        facts=space.facts,
+        identity=_identity(planned),
+        notes=(*_told(planned), *dict.fromkeys(note for each in planned for note in (*each.plan.notes, *space.notes))),
+        warnings=tuple(dict.fromkeys(warning for each in planned for warning in each.plan.warnings)),
+        unknown=None if first.unknown is None else _unknown(first.unknown),
+        alike=_alike({each.name: each.plan.alike for each in planned if each.plan.alike is not None}),
+        installation=tuple(name for name in first.installation if name in space.facts),
+    )
+
+
+def _identity(planned: Sequence[PlannedSoftware]) -> dict[str, str]:
+    """Return what makes runs comparable: what is the same with each software once, and which software each is."""
+    identity: dict[str, str] = {}
+    for key in dict.fromkeys(key for each in planned for key in each.plan.identity):
+        values = {each.name: each.plan.identity.get(key, "none") for each in planned}
+        same = len(set(values.values())) == 1
+        identity |= {key: next(iter(values.values()))} if same else {f"{key} ({n})": v for n, v in values.items()}
+    return identity | {f"{SOFTWARE} {each.name}": _described(each) for each in planned}
+
+
+def _described(each: PlannedSoftware) -> str:
+    return "; ".join(f"{kind} {text}" for kind, text in each.software.identity.items()) or "as it is here"
+
+
+def _told(planned: Sequence[PlannedSoftware]) -> list[str]:
+    return [f"software {each.name!r}: {_described(each)}" for each in planned]
+
+
+def _unknown(judge: Callable[[Iterable[str]], list[str]]) -> Callable[[Iterable[str]], list[str]]:
+    return lambda names: judge(name for name in names if name != SOFTWARE)
+
+
+def _alike(judges: Mapping[str, Alike]) -> Alike | None:
+    """Return what tells whether two configurations do the same: never with two softwares."""
+    if not judges:
+        return None
+
+    def alike(configuration: Configuration, measured: Configuration, details: Mapping[str, Any]) -> bool:
+        name = str(configuration[SOFTWARE])
+        if measured.get(SOFTWARE) != name or name not in judges:
+            return False
+        return judges[name](configuration, measured, details)
+
+    return alike

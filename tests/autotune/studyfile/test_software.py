@@ -1,0 +1,154 @@
+"""Software as a knob of a study: a value for each table, with its own program, its own identity and its own job."""
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from autotune.errors import CannotRunHereError
+from autotune.machines.this_machine import this_machine
+from autotune.planning.check import check
+from autotune.planning.prepare import prepare
+from autotune.studyfile.loading import load
+from launchers.local import LocalLauncher
+from objectives.base import Context
+
+STUDY = """
+objective = "command"
+
+[options]
+argv = ["solver", "-n", "{n}"]
+
+[software.stable]
+spack = ["solver@1"]
+
+[software.new]
+spack = ["solver@2"]
+
+[space.parameters.n]
+type = "integer"
+low = 1
+high = 4
+default = 1
+
+[[space.constraints]]
+name = "few"
+rule = "software != 'stable' or n <= 2"
+reason = "the old one can do no more"
+"""
+
+# It knows two packages, and refuses whatever else it is asked.
+SPACK = """#!/bin/sh
+case "$*" in
+  "find --format {name}@{version}/{hash} solver@1") echo solver@1.4/aaaa ;;
+  "find --format {name}@{version}/{hash} solver@2") echo solver@2.0/bbbb ;;
+  "load --sh solver@1") echo "export PATH='$HOME/solver1:$PATH';" ;;
+  "load --sh solver@2") echo "export PATH='$HOME/solver2:$PATH';"; echo "export SOLVER='2';" ;;
+  *) echo "==> Error: Spec '$3' matches no installed packages." >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Make this process's environment that of a user with two solvers of Spack's; return their folder."""
+    programs = {"spack/spack": SPACK, "solver1/solver": "#!/bin/sh\n", "solver2/solver": "#!/bin/sh\n# 2\n"}
+    for name, body in programs.items():
+        program = tmp_path / name
+        program.parent.mkdir()
+        program.write_text(body)
+        program.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'spack'}:/usr/bin:/bin")
+    return tmp_path
+
+
+def written(folder, text=STUDY):
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def prepared(folder, text=STUDY):
+    return prepare(load(written(folder, text)), this_machine(), LocalLauncher(), folder / "plan")
+
+
+def test_each_table_is_a_value_and_the_first_is_the_default(here):
+    space = prepared(here).space
+    assert space.default() == {"software": "stable", "n": 1}
+    assert {(c["software"], c["n"]) for c in space.configurations()} == {
+        *(("stable", n) for n in (1, 2)),
+        *(("new", n) for n in (1, 2, 3, 4)),
+    }
+
+
+def test_a_job_runs_the_program_of_its_software(here, tmp_path):
+    plan = prepared(here).plan
+    for name, folder in (("stable", "solver1"), ("new", "solver2")):
+        job = plan.objective.job({"software": name, "n": 2}, Context(tmp_path))
+        environment = LocalLauncher().environment(job)
+        assert shutil.which("solver", path=environment["PATH"]) == str(here / folder / "solver")
+        assert environment.get("SOLVER") == ("2" if name == "new" else None)
+    assert "solver1" not in os.environ["PATH"]
+
+
+def test_measurements_are_of_the_packages_they_were_made_with(here):
+    identity = prepared(here).plan.identity
+    assert identity["software stable"] == "spack solver@1 solver@1.4/aaaa"
+    assert identity["program (stable)"] != identity["program (new)"]
+    (here / "spack" / "spack").write_text(SPACK.replace("2.0/bbbb", "2.0/cccc"))
+    assert prepared(here).plan.identity != identity
+
+
+def test_the_command_is_shown_with_what_loads_its_software(here):
+    report = check(written(here), (), this_machine(), LocalLauncher())
+    assert not report.mistakes
+    assert 'loaded="$(spack load --sh solver@1)" && eval "$loaded" && env ' in report.command
+    assert "software 'new': spack solver@2 solver@2.0/bbbb" in report.notes
+
+
+def test_software_that_cannot_be_had_is_missing_here_with_its_place(here):
+    text = STUDY.replace('"solver@2"', '"solver@3"')
+    report = check(written(here, text), (), this_machine(), LocalLauncher())
+    (problem,) = report.missing
+    assert "software 'new': ==> Error: Spec 'solver@3'" in problem.message or "matches no installed" in problem.message
+    assert (problem.path, problem.line) == ("software.new", 10)
+    with pytest.raises(CannotRunHereError, match="software 'new'"):
+        prepared(here, text)
+
+
+def test_a_program_that_a_software_does_not_bring_is_named_with_it(here):
+    shutil.rmtree(here / "solver2")
+    report = check(written(here), (), this_machine(), LocalLauncher())
+    assert [problem.message for problem in report.missing] == [
+        "with software 'new': program 'solver' is not there; give its full path, or `module load` it"
+    ]
+
+
+def test_a_parameter_of_that_name_is_refused(here):
+    text = STUDY.replace("[space.parameters.n]", "[space.parameters.software]").replace("{n}", "{software}")
+    with pytest.raises(CannotRunHereError, match=r"the tables of \[software\] are the values of parameter 'software'"):
+        prepared(here, text)
+
+
+def test_the_program_of_an_image_is_not_looked_for_here(here, monkeypatch):
+    shutil.copy("/bin/true", here / "spack" / "apptainer")
+    (here / "solver.sif").write_bytes(b"image")
+    tables = '[software.image]\ncontainer = "solver.sif"\n'
+    text = STUDY[: STUDY.index("[software.stable]")] + tables + STUDY[STUDY.index("[space.parameters.n]") :]
+    text = text[: text.index("[[space.constraints]]")]
+    monkeypatch.chdir("/")  # the image is the study file's neighbour, wherever one is
+    plan = prepared(here, text.replace('"solver",', '"solver-of-the-image",')).plan
+    job = plan.objective.job({"software": "image", "n": 3}, Context(here))
+    assert Path(job.argv[0]).name == "apptainer"
+    assert job.argv[-4:] == (str(here / "solver.sif"), "solver-of-the-image", "-n", "3")
+    assert plan.identity["software image"].startswith("image solver.sif sha256:")
+    assert replace(job, software=None) != job
+
+
+def test_an_objective_that_looks_at_its_program_cannot_have_it_in_an_image(here):
+    text = 'objective = "qe"\n[options]\ninput = "ceo2"\n[software.image]\ncontainer = "qe.sif"\n'
+    with pytest.raises(CannotRunHereError, match="use modules or Spack, or objective = 'command'"):
+        prepared(here, text)
