@@ -51,5 +51,6 @@ COMMANDS = (
     CommandEntry("space", SET_UP, "space", "space", "Show a study's space, or check one configuration."),
     CommandEntry("machine", SET_UP, "machine", "machine", "Describe a machine, or measure this one."),
     CommandEntry("doctor", SET_UP, "doctor", "doctor", "List what is installed here, and what is missing."),
+    CommandEntry("merge", SET_UP, "merge", "merge", "Put the studies of several storages into one."),
     CommandEntry("storage", SET_UP, "storage", "storage", "Show what a storage holds, or upgrade it."),
 )

@@ -15,7 +15,7 @@ from autotune.storage.columns import Record
 from autotune.storage.connection import storage_errors
 
 _METADATA = sa.MetaData()
-_LEASES = sa.Table(
+LEASES = sa.Table(
     "autotune_leases",
     _METADATA,
     sa.Column("study", sa.Integer, primary_key=True, autoincrement=False),
@@ -93,7 +93,7 @@ class SqlLeaseBook:
         with storage_errors(self._url):
             try:
                 with self._engine.begin() as connection:
-                    connection.execute(sa.insert(_LEASES).values(row | {"heartbeat_s": self._now_s}))
+                    connection.execute(sa.insert(LEASES).values(row | {"heartbeat_s": self._now_s}))
             except IntegrityError:
                 # It is launched once more: the job that it had is not the one that it gets.
                 return self._change(place, self._holder, record=dict(record), job=job_id, heartbeat_s=self._now_s)
@@ -106,36 +106,36 @@ class SqlLeaseBook:
     def release(self, place: str) -> None:
         """Give an own run up."""
         with storage_errors(self._url), self._engine.begin() as connection:
-            connection.execute(sa.delete(_LEASES).where(*self._of(self._holder), _LEASES.c.place == place))
+            connection.execute(sa.delete(LEASES).where(*self._of(self._holder), LEASES.c.place == place))
 
     def heartbeat(self) -> frozenset[str]:
         """Say that this coordinator lives; return the places of its runs."""
         own = self._of(self._holder)
         with storage_errors(self._url), self._engine.begin() as connection:
-            connection.execute(sa.update(_LEASES).where(*own).values(heartbeat_s=self._now_s))
-            return frozenset(connection.scalars(sa.select(_LEASES.c.place).where(*own)))
+            connection.execute(sa.update(LEASES).where(*own).values(heartbeat_s=self._now_s))
+            return frozenset(connection.scalars(sa.select(LEASES.c.place).where(*own)))
 
     def take_over(self, place: str, holder: str, older_than_s: float) -> bool:
         """Take a run from a holder that has been silent for so long; False if it has not."""
-        silent = self._now_s - _LEASES.c.heartbeat_s >= older_than_s
+        silent = self._now_s - LEASES.c.heartbeat_s >= older_than_s
         return self._change(place, holder, silent, holder=self._holder, heartbeat_s=self._now_s)
 
     def all(self) -> list[Lease]:
         """Return every lease of the study, by place."""
-        wanted = sa.select(_LEASES, (self._now_s - _LEASES.c.heartbeat_s).label("age_s"))
+        wanted = sa.select(LEASES, (self._now_s - LEASES.c.heartbeat_s).label("age_s"))
         with storage_errors(self._url), self._engine.connect() as connection:
-            rows = connection.execute(wanted.where(_LEASES.c.study == self._study)).all()
+            rows = connection.execute(wanted.where(LEASES.c.study == self._study)).all()
         found = [Lease(row.place, row.holder, row.record, row.job, max(0.0, row.age_s)) for row in rows]
         # Not by the database, whose order depends on its locale.
         return sorted(found, key=lambda lease: lease.place)
 
     def _change(self, place: str, whose: str, /, *also: sa.ColumnElement[bool], **values: object) -> bool:
-        wanted = sa.update(_LEASES).where(*self._of(whose), _LEASES.c.place == place, *also)
+        wanted = sa.update(LEASES).where(*self._of(whose), LEASES.c.place == place, *also)
         with storage_errors(self._url), self._engine.begin() as connection:
             return connection.execute(wanted.values(values)).rowcount == 1
 
     def _of(self, holder: str) -> tuple[sa.ColumnElement[bool], ...]:
-        return (_LEASES.c.study == self._study, _LEASES.c.holder == holder)
+        return (LEASES.c.study == self._study, LEASES.c.holder == holder)
 
 
 class MemoryLeaseBook:
@@ -194,7 +194,7 @@ class MemoryLeaseBook:
 def give_up(connection: sa.Connection, study_id: int, places: Collection[str]) -> None:
     """Give runs up that are stored, whoever has them, with the transaction that stores them."""
     if places:
-        wanted = sa.delete(_LEASES).where(_LEASES.c.study == study_id, _LEASES.c.place.in_(places))
+        wanted = sa.delete(LEASES).where(LEASES.c.study == study_id, LEASES.c.place.in_(places))
         connection.execute(wanted)
 
 

@@ -35,7 +35,7 @@ from autotune.storage.schema import known_version
 from autotune.storage.upgrade import opened
 
 _METADATA = MetaData()
-_MEASUREMENTS = Table(
+MEASUREMENTS = Table(
     "autotune_measurements",
     _METADATA,
     Column("id", Integer, primary_key=True),
@@ -105,20 +105,20 @@ class MeasurementStore:
         given = {_digest(one): one for one in measured}
         with storage_errors(self._url), self._engine.begin() as connection:
             sources = {one.setting.source for one in given.values()}
-            wanted = select(_MEASUREMENTS.c.digest, _MEASUREMENTS.c.record)
+            wanted = select(MEASUREMENTS.c.digest, MEASUREMENTS.c.record)
             known = {
                 str(row.digest): row.record
                 for source in sorted(sources)
-                for row in connection.execute(wanted.where(_MEASUREMENTS.c.source == source))
+                for row in connection.execute(wanted.where(MEASUREMENTS.c.source == source))
             }
             records = {digest: _stored(one) for digest, one in given.items()}
             new = [digest for digest in given if digest not in known]
             changed = [digest for digest in given if digest in known and known[digest] != records[digest]]
             if new:
                 rows = [_row(given[digest]) | {"digest": digest, "record": records[digest]} for digest in new]
-                connection.execute(insert(_MEASUREMENTS), rows)
+                connection.execute(insert(MEASUREMENTS), rows)
             for digest in changed:
-                there = update(_MEASUREMENTS).where(_MEASUREMENTS.c.digest == digest)
+                there = update(MEASUREMENTS).where(MEASUREMENTS.c.digest == digest)
                 connection.execute(there.values(record=records[digest]))
         return Added(len(new), len(changed), len(given) - len(new) - len(changed))
 
@@ -129,7 +129,7 @@ class MeasurementStore:
             StorageError: the storage cannot be written.
         """
         with storage_errors(self._url), self._engine.begin() as connection:
-            return connection.execute(delete(_MEASUREMENTS).where(_MEASUREMENTS.c.source == source)).rowcount
+            return connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.source == source)).rowcount
 
     def measurements(self, program: str | None = None) -> list[Measured]:
         """Return what is kept, of one program or of all, in the order in which it came.
@@ -137,11 +137,11 @@ class MeasurementStore:
         Raises:
             StorageError: the storage cannot be read.
         """
-        wanted = select(_MEASUREMENTS.c.record).order_by(_MEASUREMENTS.c.id)
+        wanted = select(MEASUREMENTS.c.record).order_by(MEASUREMENTS.c.id)
         if program is not None:
-            wanted = wanted.where(_MEASUREMENTS.c.program == program)
+            wanted = wanted.where(MEASUREMENTS.c.program == program)
         with storage_errors(self._url), self._engine.connect() as connection:
-            if not self._has(_MEASUREMENTS.name):
+            if not self._has(MEASUREMENTS.name):
                 return []
             records = list(connection.scalars(wanted))
         try:
@@ -159,10 +159,10 @@ class MeasurementStore:
         Raises:
             StorageError: the storage cannot be read.
         """
-        columns = (_MEASUREMENTS.c.source, _MEASUREMENTS.c.program)
+        columns = (MEASUREMENTS.c.source, MEASUREMENTS.c.program)
         wanted = select(*columns, func.count()).group_by(*columns).order_by(*columns)
         with storage_errors(self._url), self._engine.connect() as connection:
-            if not self._has(_MEASUREMENTS.name):
+            if not self._has(MEASUREMENTS.name):
                 return []
             return [SourceRow(str(source), str(program), rows) for source, program, rows in connection.execute(wanted)]
 

@@ -18,6 +18,9 @@ BRACKETS = "brackets"
 OUTLOOK = "outlook"
 WARM_START = "warm start"
 
+MARK = "mark"
+"""The attribute of a study that tells it from all others, copies of it excepted."""
+
 HOLDER = "holder"
 """The attribute of a trial that names the coordinator that made it, where coordinators have names."""
 

@@ -24,13 +24,11 @@ from autotune.storage.connection import held_alone, storage_errors
 from autotune.storage.leases import LeaseBook
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_storage import connect, log_engine
-from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, check_same, runs_of_tuning
+from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, MARK, check_same, runs_of_tuning
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog
 from autotune.storage.trial_table import TrialEnding, TrialTable, trial_table
 from autotune.storage.upgrade import opened
 from spaces import Configuration, Space
-
-_MARK = "mark"
 
 
 class StudyStore:
@@ -62,7 +60,7 @@ class StudyStore:
                 load_if_exists=True,
             )
             if DEFINITION not in study.user_attrs:
-                study.set_user_attr(_MARK, secrets.token_hex(4))
+                study.set_user_attr(MARK, secrets.token_hex(4))
                 study.set_user_attr(DEFINITION, definition.to_dict())
             log = SqlRunLog(log_engine(url, storage), _study_id(storage, study))
             store = cls(url, storage, study, log, holder)
@@ -147,7 +145,7 @@ class StudyStore:
     def mark(self) -> str:
         """Tells this study from others of the same name, whose runs may lie in the same folder."""
         with storage_errors(self._url):
-            return str(self._study.user_attrs.get(_MARK, "memory"))
+            return str(self._study.user_attrs.get(MARK, "memory"))
 
     @property
     def definition(self) -> Definition:

@@ -84,7 +84,7 @@ def upgrade(url: str) -> Upgrade | None:
             revisions = optuna_revisions(url)
             if revisions is None or revisions[0] == revisions[1]:
                 return None
-            _check_idle(url)
+            check_idle(url)
             path = sqlite_path(url)
             # Optuna's steps are transactions of their own: whoever is interrupted between them has the copy.
             copy = _copied(path, revisions[0]) if path is not None else None
@@ -113,7 +113,7 @@ def _quiet() -> Iterator[None]:
         logging.getLogger().removeHandler(handler)
 
 
-def _check_idle(url: str) -> None:
+def check_idle(url: str) -> None:
     """Refuse to change a file that another process writes to.
 
     Raises:
@@ -127,7 +127,7 @@ def _check_idle(url: str) -> None:
         holder = held_by_another(lock)
         if holder is not None:
             msg = (
-                f"storage {shown(url)} is to be brought up to date, and {lock.name} is held by {holder}: wait until "
+                f"storage {shown(url)} is to be changed, and {lock.name} is held by {holder}: wait until "
                 "that has ended, or stop it, and use the same command again"
             )
             raise BusyError(msg)

@@ -1,0 +1,1 @@
+"""Several storages put together in one."""

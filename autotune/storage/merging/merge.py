@@ -1,0 +1,273 @@
+"""Merging: the studies and imported measurements of several storages in one, by one transaction.
+
+Rows are copied from table to table under new keys. Which tables belong to a study, and which to its trials, is read
+from their foreign keys, so that all that Optuna keeps of them comes along. Leases stay behind: whoever has runs in
+flight works on the original.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, MetaData, Table
+
+from autotune.errors import StorageError
+from autotune.storage.address import shown, sqlite_path
+from autotune.storage.connection import changing, storage_errors, tables_engine
+from autotune.storage.leases import LEASES
+from autotune.storage.measurement_store import MEASUREMENTS
+from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, planned
+from autotune.storage.optuna_storage import optuna_revisions
+from autotune.storage.readable import DEFINITION, MARK
+from autotune.storage.run_log import RUNS, SqlRunLog
+from autotune.storage.schema import known_version, older_optuna
+from autotune.storage.upgrade import check_idle, opened
+
+_STUDIES, _TRIALS, _ATTRIBUTES = "studies", "trials", "study_user_attributes"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What was done with one storage: its studies, the imported measurements that were new, and what was left out."""
+
+    source: str
+    studies: tuple[PlannedStudy, ...]
+    measurements: int
+    left_out: tuple[str, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything of it was new."""
+        return self.measurements > 0 or any(study.action is not Action.NOTHING for study in self.studies)
+
+
+def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *, dry_run: bool = False) -> None:
+    """Put what several storages hold into `target`, which is made if it is not there; `say` is called for each.
+
+    Once more it finds nothing new. Whatever happens, the target has all of it or is as it was.
+
+    Raises:
+        StorageError: a storage cannot be used, or somebody went on with a study in two of them.
+        BusyError: somebody works on a study in the target.
+    """
+    path = sqlite_path(target)
+    is_new = path is not None and not path.exists()
+    with ExitStack() as opening:
+        readers = [opening.enter_context(_reading(source)) for source in sources]
+        if dry_run:
+            if is_new:
+                _dry_run(sources, readers, [], frozenset(), say)
+                return
+            with storage_errors(target), _reading(target) as there:
+                _dry_run(sources, readers, _contents(there), _digests(there), say)
+            return
+        check_idle(target)
+        try:
+            with storage_errors(target):
+                opened(target, _make_tables)
+                with changing(target) as writer:
+                    for source, reader in zip(sources, readers, strict=True):
+                        say(_merged(source, reader, writer))
+        except BaseException:
+            if is_new and path is not None:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+            raise
+
+
+def _make_tables(connection: Connection) -> None:
+    SqlRunLog.create_table(connection)
+    MEASUREMENTS.create(connection, checkfirst=True)
+
+
+def _dry_run(
+    sources: Sequence[str],
+    readers: Sequence[Connection],
+    there: list[StudyContents],
+    known: frozenset[str],
+    say: Callable[[Merged], None],
+) -> None:
+    for source, reader in zip(sources, readers, strict=True):
+        others = _contents(reader)
+        steps = planned(there, others, shown(source))
+        say(Merged(shown(source), tuple(steps), len(_digests(reader) - known), _others(reader)))
+        known |= _digests(reader)
+        by_name = {study.name: study for study in others}
+        replaced = {step.target for step in steps if step.action is not Action.NOTHING}
+        there = [study for study in there if study.name not in replaced] + [
+            replace(by_name[step.name], name=step.target) for step in steps if step.action is not Action.NOTHING
+        ]
+
+
+def _merged(source: str, reader: Connection, writer: Connection) -> Merged:
+    tables = _Tables.of(reader, writer)
+    steps = planned(_contents(writer), _contents(reader), shown(source))
+    for step in steps:
+        if step.action is Action.UPDATE:
+            tables.remove(step.target)
+        if step.action is not Action.NOTHING:
+            tables.copy(step.name, step.target)
+    return Merged(shown(source), tuple(steps), _add_measurements(reader, writer), _others(reader))
+
+
+@contextmanager
+def _reading(url: str) -> Iterator[Connection]:
+    """Provide a storage as it is at one moment, while others may write to it."""
+    with storage_errors(url):
+        engine = tables_engine(url)
+        revisions = optuna_revisions(url)
+        if revisions is not None and revisions[0] != revisions[1]:
+            raise older_optuna(url, revisions[0])
+        try:
+            with engine.connect() as connection:
+                if sqlite_path(url) is not None:
+                    connection.exec_driver_sql("BEGIN")
+                known_version(connection, url)
+                yield connection
+        finally:
+            engine.dispose()
+
+
+def _contents(connection: Connection) -> list[StudyContents]:
+    """Return the studies of autotune in a storage, in the order in which they were made."""
+    if not sa.inspect(connection).has_table(_STUDIES):
+        return []
+    tables = MetaData()
+    tables.reflect(connection, only=(_STUDIES, _TRIALS, _ATTRIBUTES))
+    studies, trials, attributes = (tables.tables[name] for name in (_STUDIES, _TRIALS, _ATTRIBUTES))
+    found = []
+    for key, name in connection.execute(sa.select(studies.c.study_id, studies.c.study_name).order_by("study_id")):
+        wanted = sa.select(attributes.c.key, attributes.c.value_json).where(attributes.c.study_id == key)
+        texts: dict[str, str] = {row[0]: row[1] for row in connection.execute(wanted)}
+        if DEFINITION not in texts:
+            continue
+        runs = sa.select(RUNS.c.record, RUNS.c.trial, RUNS.c.series, RUNS.c.round).where(RUNS.c.study == key)
+        counted = sa.select(sa.func.count()).select_from(trials).where(trials.c.study_id == key)
+        found.append(
+            StudyContents(
+                name=str(name),
+                mark=texts.get(MARK) or digest(name, texts[DEFINITION]),
+                definition=json.loads(texts[DEFINITION]),
+                runs=frozenset(_run_id(*row) for row in connection.execute(runs)),
+                attributes=texts,
+                trials=int(connection.scalar(counted) or 0),
+            )
+        )
+    return found
+
+
+def _run_id(record: Mapping[str, Any], *place: object) -> str:
+    """Return what tells a run from all others in every copy, also after its kept output was read again."""
+    return digest(*place, *(record.get(name) for name in ("started", "configuration", "block", "steps")))
+
+
+def _others(connection: Connection) -> tuple[str, ...]:
+    """Return the names of studies that are not ours, or were not made whole."""
+    if not sa.inspect(connection).has_table(_STUDIES):
+        return ()
+    names: sa.ScalarResult[str] = connection.scalars(
+        sa.select(sa.column("study_name", sa.String)).select_from(sa.table(_STUDIES))
+    )
+    return tuple(sorted({*map(str, names)} - {study.name for study in _contents(connection)}))
+
+
+def _digests(connection: Connection) -> frozenset[str]:
+    if not sa.inspect(connection).has_table(MEASUREMENTS.name):
+        return frozenset()
+    return frozenset(connection.scalars(sa.select(MEASUREMENTS.c.digest)))
+
+
+def _add_measurements(reader: Connection, writer: Connection) -> int:
+    news = _digests(reader) - _digests(writer)
+    if not news:
+        return 0
+    columns = [column for column in MEASUREMENTS.c if not column.primary_key]
+    rows = [dict(row) for row in reader.execute(sa.select(*columns).order_by(MEASUREMENTS.c.id)).mappings()]
+    writer.execute(sa.insert(MEASUREMENTS), [row for row in rows if row["digest"] in news])
+    return len(news)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """The tables of two storages, those of studies and those of trials among them by their foreign keys."""
+
+    reader: Connection
+    writer: Connection
+    there: MetaData
+    here: MetaData
+
+    @classmethod
+    def of(cls, reader: Connection, writer: Connection) -> "_Tables":
+        there, here = MetaData(), MetaData()
+        there.reflect(reader)
+        here.reflect(writer)
+        return cls(reader, writer, there, here)
+
+    def copy(self, name: str, target: str) -> None:
+        """Copy a study, and call it `target`."""
+        studies = self.there.tables[_STUDIES]
+        (old,) = self.reader.scalars(sa.select(studies.c.study_id).where(studies.c.study_name == name))
+        new = self._insert(_STUDIES, {"study_name": target})
+        for table in self._belonging_to(_STUDIES):
+            if table.name != _TRIALS:
+                self._copy_rows(table, "study_id", {old: new})
+        trials = self.there.tables[_TRIALS]
+        rows = self.reader.execute(sa.select(trials).where(trials.c.study_id == old).order_by(trials.c.number))
+        keys = {row["trial_id"]: self._insert(_TRIALS, {**row, "study_id": new}) for row in rows.mappings().all()}
+        for table in self._belonging_to(_TRIALS):
+            self._copy_rows(table, "trial_id", keys)
+        columns = (RUNS.c.trial, RUNS.c.series, RUNS.c.round, RUNS.c.record)
+        runs = self.reader.execute(sa.select(*columns).where(RUNS.c.study == old).order_by(RUNS.c.id)).mappings()
+        copies = [{**run, "study": new} for run in runs]
+        if copies:
+            self.writer.execute(sa.insert(RUNS), copies)
+
+    def remove(self, name: str) -> None:
+        """Remove a study from the target."""
+        studies, trials = self.here.tables[_STUDIES], self.here.tables[_TRIALS]
+        (key,) = self.writer.scalars(sa.select(studies.c.study_id).where(studies.c.study_name == name))
+        own = sa.select(trials.c.trial_id).where(trials.c.study_id == key)
+        for table in self._belonging_to(_TRIALS):
+            there = self.here.tables[table.name]
+            self.writer.execute(sa.delete(there).where(there.c.trial_id.in_(own)))
+        self.writer.execute(sa.delete(trials).where(trials.c.study_id == key))
+        for table in self._belonging_to(_STUDIES):
+            there = self.here.tables[table.name]
+            self.writer.execute(sa.delete(there).where(there.c.study_id == key))
+        for table in (RUNS, self.here.tables[LEASES.name]):
+            self.writer.execute(sa.delete(table).where(table.c.study == key))
+        self.writer.execute(sa.delete(studies).where(studies.c.study_id == key))
+
+    def _belonging_to(self, name: str) -> list[Table]:
+        owner = self.there.tables[name]
+        return [
+            table
+            for table in self.there.sorted_tables
+            if any(key.column.table is owner for key in table.foreign_keys) and table.name in self.here.tables
+        ]
+
+    def _copy_rows(self, table: Table, owner: str, keys: dict[int, int]) -> None:
+        column = table.c[owner]
+        ids = sorted(keys)
+        for start in range(0, len(ids), 500):
+            wanted = sa.select(table).where(column.in_(ids[start : start + 500])).order_by(*table.primary_key)
+            own = {key.name for key in table.primary_key}
+            rows = [
+                {name: value for name, value in row.items() if name not in own} | {owner: keys[row[owner]]}
+                for row in self.reader.execute(wanted).mappings()
+            ]
+            if rows:
+                self.writer.execute(sa.insert(self.here.tables[table.name]), rows)
+
+    def _insert(self, name: str, row: dict[str, object]) -> int:
+        table = self.here.tables[name]
+        (key,) = (column.name for column in table.primary_key)
+        values = {column: value for column, value in row.items() if column != key}
+        inserted = self.writer.execute(sa.insert(table).values(values)).inserted_primary_key
+        if inserted is None:
+            msg = f"table {name} gave no key to a new row"
+            raise StorageError(msg)
+        return int(inserted[0])

@@ -1,0 +1,117 @@
+"""What a merge does with each study, decided before anything is written.
+
+A study is known by its mark, which it gets when it is made and keeps in every copy. So a study that is there already is
+brought up to date, under whatever name; two studies of one name are two, and the second gets a number. They are never
+mixed into one: a verdict is about the runs of one study, made side by side in time.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count
+from typing import Any
+
+from autotune.errors import StorageError
+from autotune.records.study import Definition
+
+
+class Action(StrEnum):
+    """What becomes of a study."""
+
+    ADD = "new"
+    UPDATE = "brought up to date"
+    NOTHING = "there already"
+
+
+@dataclass(frozen=True)
+class StudyContents:
+    """A study as far as a merge compares it: `runs` are digests of its runs, `attributes` of what was found."""
+
+    name: str
+    mark: str
+    definition: Mapping[str, Any]
+    runs: frozenset[str]
+    attributes: Mapping[str, str]
+    trials: int
+
+
+@dataclass(frozen=True)
+class PlannedStudy:
+    """What is to be done with a study of one storage; in the target it is called `target`.
+
+    `runs` is how many are new there, `why` says for what reason it has another name.
+    """
+
+    name: str
+    target: str
+    action: Action
+    trials: int
+    runs: int
+    why: str = ""
+
+    def sentence(self) -> str:
+        """Say it in a line."""
+        name = self.name if self.name == self.target else f"{self.name} as {self.target}"
+        runs = f", {self.runs} new runs" if self.action is not Action.NOTHING else ""
+        why = f"; {self.why}" if self.why else ""
+        return f"{name}: {self.action.value}{runs}, {self.trials} trials{why}"
+
+
+def digest(*parts: object) -> str:
+    """Return a digest of values that JSON can hold."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def planned(there: Sequence[StudyContents], others: Iterable[StudyContents], source: str) -> list[PlannedStudy]:
+    """Return what to do with the studies of `source` so that the storage with the studies `there` has them.
+
+    Raises:
+        StorageError: somebody went on with a study in both storages.
+    """
+    by_mark = {study.mark: study for study in there}
+    by_name = {study.name: study for study in there}
+    steps = []
+    for other in others:
+        known = by_mark.get(other.mark)
+        if known is not None:
+            steps.append(_update(known, other, source))
+            continue
+        name = _free(other.name, by_name)
+        step = PlannedStudy(other.name, name, Action.ADD, other.trials, len(other.runs), _why(by_name, other))
+        by_name[name] = other
+        by_mark[other.mark] = other
+        steps.append(step)
+    return steps
+
+
+def _update(known: StudyContents, other: StudyContents, source: str) -> PlannedStudy:
+    news, own = other.runs - known.runs, known.runs - other.runs
+    found_more = other.attributes.keys() > known.attributes.keys()
+    if news and own:
+        msg = (
+            f"study {known.name!r} went on in two copies: {len(own)} runs are only in the target, {len(news)} only in "
+            f"{source} (there {other.name!r}); trials of the same number differ, so they cannot be one study; nothing "
+            "was written. Merge the copies into different files, and go on with one of them"
+        )
+        raise StorageError(msg)
+    if news or (not own and (found_more or other.trials > known.trials)):
+        return PlannedStudy(other.name, known.name, Action.UPDATE, other.trials, len(news))
+    return PlannedStudy(other.name, known.name, Action.NOTHING, known.trials, 0)
+
+
+def _free(name: str, taken: Mapping[str, StudyContents]) -> str:
+    names = (f"{name}-{number}" if number > 1 else name for number in count(1))
+    return next(free for free in names if free not in taken)
+
+
+def _why(taken: Mapping[str, StudyContents], other: StudyContents) -> str:
+    first = taken.get(other.name)
+    if first is None:
+        return ""
+    mine, its = (Definition.from_dict(study.definition) for study in (first, other))
+    differences = mine.differences(its)
+    if not differences:
+        return f"another study of the same on a machine like it is called {other.name}"
+    return f"another study is called {other.name}: {differences[0]}"

@@ -1,0 +1,172 @@
+"""Several people's storages in one."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from autotune.cli.app import app
+from autotune.errors import BusyError, StorageError
+from autotune.storage.measurement_store import MeasurementStore
+from autotune.storage.merging.merge import merge
+from autotune.storage.merging.plan import Action
+from autotune.storage.readable import VERDICT
+from autotune.storage.stored_study import stored_studies, stored_study
+from autotune.storage.study_store import StudyStore
+from tests.autotune.storage.test_measurement_store import THREE
+from tests.support import storages
+from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
+
+SPACE = small_space()
+CONFIGURATIONS = list(SPACE.configurations())
+
+
+def url_of(folder, name):
+    return f"sqlite:///{folder / name}"
+
+
+def grown(store, count, seconds=2.0):
+    """Add trials to a study; each has a configuration of its own."""
+    for number in range(count):
+        add_trial(store, SPACE, CONFIGURATIONS[store.count_trials()], took(seconds + number))
+
+
+@pytest.fixture
+def ada(tmp_path):
+    """Ada's storage: a study `paper` of two trials."""
+    store = StudyStore.create(url_of(tmp_path, "ada.db"), "paper", definition(SPACE))
+    grown(store, 2)
+    return url_of(tmp_path, "ada.db")
+
+
+@pytest.fixture
+def bob(tmp_path):
+    """Bob's storage: a study of the same name, of another version of the program."""
+    store = StudyStore.create(url_of(tmp_path, "bob.db"), "paper", definition(SPACE, identity={"version": "7.9"}))
+    grown(store, 3)
+    store.set_attribute(VERDICT, {"any": 1.5})
+    return url_of(tmp_path, "bob.db")
+
+
+def merged(sources, target, **options):
+    done = []
+    merge(sources, target, done.append, **options)
+    return [[(study.name, study.target, study.action) for study in part.studies] for part in done]
+
+
+def test_two_studies_of_one_name_stay_two_with_all_that_is_known_of_them(ada, bob, address):
+    assert merged([ada, bob], address) == [[("paper", "paper", Action.ADD)], [("paper", "paper-2", Action.ADD)]]
+    for source, name in ((ada, "paper"), (bob, "paper-2")):
+        original, copy = stored_study(source, "paper"), stored_study(address, name)
+        assert copy.definition == original.definition
+        assert copy.trials() == original.trials()
+        assert copy.runs() == original.runs()
+        assert copy.attribute(VERDICT) == original.attribute(VERDICT)
+        by_optuna = StudyStore.read(address, name)
+        assert by_optuna.trials() == original.trials()
+        assert by_optuna.mark == StudyStore.read(source, "paper").mark
+
+
+def test_the_same_again_gives_nothing_new(ada, bob, address):
+    merged([ada, bob], address)
+    before = [(study.name, study.trials()) for study in stored_studies(address)]
+    for again in ([ada, bob], [bob, ada], [bob]):
+        assert {action for part in merged(again, address) for _, _, action in part} == {Action.NOTHING}
+    assert [(study.name, study.trials()) for study in stored_studies(address)] == before
+
+
+def test_a_study_that_went_on_is_brought_up_to_date_and_an_older_copy_changes_nothing(ada, bob, address, tmp_path):
+    merged([ada], url_of(tmp_path, "older.db"))
+    merged([bob, ada], address)
+    grown(StudyStore.create(ada, "paper", definition(SPACE)), 2)
+    assert merged([ada], address) == [[("paper", "paper-2", Action.UPDATE)]]
+    assert len(stored_study(address, "paper-2").runs()) == 4
+    assert merged([url_of(tmp_path, "older.db")], address) == [[("paper", "paper-2", Action.NOTHING)]]
+    assert len(StudyStore.read(address, "paper-2").trials()) == 4
+    assert stored_study(address, "paper").trials() == stored_study(bob, "paper").trials()
+
+
+def test_the_merged_study_can_be_gone_on_with(ada, address):
+    merged([ada], address)
+    store = StudyStore.create(address, "paper", definition(SPACE))
+    grown(store, 1)
+    assert [trial.number for trial in StudyStore.read(address, "paper").trials()] == [0, 1, 2]
+    assert merged([ada], address) == [[("paper", "paper", Action.NOTHING)]]
+
+
+def test_copies_that_both_went_on_are_refused_and_the_target_is_as_it_was(ada, bob, address, tmp_path):
+    merged([ada], url_of(tmp_path, "copy.db"))
+    merged([ada], address)
+    for url, seconds in ((address, 5.0), (url_of(tmp_path, "copy.db"), 7.0)):
+        store = StudyStore.create(url, "paper", definition(SPACE))
+        add_trial(store, SPACE, CONFIGURATIONS[-1 if seconds > 6.0 else -2], took(seconds))
+    before = [(study.name, study.trials()) for study in stored_studies(address)]
+    with pytest.raises(StorageError, match="study 'paper' went on in two copies: 1 runs are only in the target"):
+        merged([bob, url_of(tmp_path, "copy.db")], address)
+    assert [(study.name, study.trials()) for study in stored_studies(address)] == before
+
+
+def test_a_storage_that_cannot_be_read_leaves_no_target(ada, tmp_path):
+    (tmp_path / "broken.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+    for wrong in ("broken.db", "none.db"):
+        with pytest.raises(StorageError):
+            merged([ada, url_of(tmp_path, wrong)], url_of(tmp_path, "all.db"))
+        assert not (tmp_path / "all.db").exists()
+
+
+def test_an_error_while_writing_leaves_no_target(ada, bob, tmp_path):
+    def fail(part):
+        raise StorageError(part.source)
+
+    with pytest.raises(StorageError, match="ada"):
+        merge([ada, bob], url_of(tmp_path, "all.db"), fail)
+    assert not (tmp_path / "all.db").exists()
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(ada, bob, tmp_path):
+    target = url_of(tmp_path, "all.db")
+    dry = merged([ada, bob, ada], target, dry_run=True)
+    assert not (tmp_path / "all.db").exists()
+    assert merged([ada, bob, ada], target) == dry
+    assert merged([bob], target, dry_run=True) == [[("paper", "paper-2", Action.NOTHING)]]
+
+
+def test_imported_measurements_come_along_once(ada, address):
+    MeasurementStore.create(ada).add(THREE)
+    merged([ada], address)
+    merged([ada], address)
+    assert MeasurementStore.read(address).measurements() == THREE
+
+
+def test_studies_of_other_programs_are_left_out_and_named(ada, tmp_path):
+    storages.foreign(ada)
+    done = []
+    merge([ada], url_of(tmp_path, "all.db"), done.append)
+    assert [study.name for study in stored_studies(url_of(tmp_path, "all.db"))] == ["paper"]
+    assert len(done[0].left_out) == 1
+
+
+def test_nobody_may_tune_in_the_target(ada, bob, tmp_path, monkeypatch):
+    merged([ada], url_of(tmp_path, "all.db"))
+    (tmp_path / "all.db.paper.lock").touch()
+    monkeypatch.setattr("autotune.storage.upgrade.held_by_another", lambda _: "process 7")
+    with pytest.raises(BusyError, match=r"all\.db\.paper\.lock is held by"):
+        merged([bob], url_of(tmp_path, "all.db"))
+
+
+def test_the_command(ada, bob, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["merge", "ada.db", "bob.db", "--into", "all.db"]
+    told = CliRunner().invoke(app, words).stdout
+    assert "paper: new, 2 new runs, 2 trials" in told
+    assert (
+        "paper as paper-2: new, 3 new runs, 3 trials; another study is called paper: input: abc there, None here"
+        in told
+    )
+    assert "nothing new for sqlite:///all.db" in CliRunner().invoke(app, words).stdout
+    found = json.loads(CliRunner().invoke(app, [*words, "--json", "--dry-run"]).stdout)
+    assert [part["changed"] for part in found["storages"]] == [False, False]
+    wrong = CliRunner().invoke(app, ["merge", "ada.db", "--into", "./ada.db"])
+    assert wrong.exit_code == 2
+    assert "name another one" in wrong.output
