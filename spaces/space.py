@@ -58,9 +58,9 @@ class Space:
 
     The valid set is constructed, not filtered, when it is first needed (`spaces.valid_set.diagram`); equal spaces
     sample alike from equal generators. A configuration is valid if every parameter that exists has a value of
-    its domain (or is unset, where that is allowed), none other has one, and every constraint holds. A
-    constraint does not apply where it mentions, outside `is_set(...)`, a parameter without a value; what
-    cannot be computed (division by zero, ...) does not hold.
+    its domain (or is unset, where that is allowed), none other has one, and no constraint is false. A
+    constraint may be unknown, where parameters without a value leave it open (Kleene's logic; `is_set` is always
+    known); what cannot be computed (division by zero, ...) is false.
 
     Raises:
         SpaceError: all mistakes at once: names, domains, defaults, expressions.

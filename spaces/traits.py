@@ -64,7 +64,7 @@ class Traits:
 
     def __init__(self, domains: Sequence[Domain], rules: Sequence[Rule], sample: Indices) -> None:
         raws = [raw for domain in domains for raw in _raws(domain)]
-        raws += list(_quantities(domains, rules))
+        raws += list(_quantities(rules))
         self._columns: list[_Column] = []
         kept = np.empty((len(raws), len(sample)))
         for raw in raws:
@@ -112,13 +112,13 @@ def _twos(value: int) -> int:
     return (value & -value).bit_length() - 1 if value else 0
 
 
-def _quantities(domains: Sequence[Domain], rules: Sequence[Rule]) -> Iterator[_Raw]:
+def _quantities(rules: Sequence[Rule]) -> Iterator[_Raw]:
     """Yield the numbers that the constraints compute from parameters, the larger expressions after their parts."""
     found: dict[tuple[object, ...], _Raw] = {}
     for rule in rules:
         if isinstance(rule, ConstraintRule):
             for node in computed(rule.node):
-                found.setdefault(_identity(node), _evaluated(node, domains))
+                found.setdefault(_identity(node), _evaluated(node))
     yield from list(found.values())[:_MOST_QUANTITIES]
 
 
@@ -126,13 +126,5 @@ def _identity(node: Node) -> tuple[object, ...]:
     return (node.op, node.position, node.name, repr(node.value), *(_identity(operand) for operand in node.operands))
 
 
-def _evaluated(node: Node, domains: Sequence[Domain]) -> _Raw:
-    missable = [position for position in node.positions if domains[position].may_be_missing]
-
-    def raw(rows: Indices) -> FloatArray:
-        values = values_of(node, {position: rows[:, position] for position in node.positions}, len(rows))
-        for position in missable:
-            values[rows[:, position] < 0] = np.nan
-        return values
-
-    return raw
+def _evaluated(node: Node) -> _Raw:
+    return lambda rows: values_of(node, {position: rows[:, position] for position in node.positions}, len(rows))

@@ -1,56 +1,79 @@
 """Computes expressions over whole columns of configurations at once.
 
-Every operation gives its values and where it failed (division by zero, the root of a negative number, ...). A
-failure makes a rule false; `and`, `or` and `if` take no notice of failures in parts that Python would not
-have computed.
+Every operation gives its values, where it failed (division by zero, the root of a negative number, ...) and where it
+is unknown, since a parameter in it has no value. `and`, `or`, `not` and `if` follow Kleene's logic: what is unknown
+matters only where the rest does not decide. They take no notice of failures in parts that Python would not have
+computed. A rule forbids where it is false or failed, not where it is unknown.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from spaces.expressions.node import Array, Node, Scope
 from spaces.parameters.parameter import Value
 
-Failed: TypeAlias = Array | None
-Outcome: TypeAlias = tuple[Array, Failed]
+Where: TypeAlias = Array | None
+"""Where something is so; None for nowhere."""
+
+Computed: TypeAlias = tuple[Array, Where]
+"""Values, and where there is none since the operation failed."""
+
+
+class Outcome(NamedTuple):
+    """Values that mean something only where they neither `failed` nor are `unknown`; no place is both."""
+
+    value: Array
+    failed: Where = None
+    unknown: Where = None
+
+    @property
+    def known(self) -> Where:
+        """Where there is a value; None for everywhere."""
+        missing = _either(self.failed, self.unknown)
+        return None if missing is None else ~missing
+
 
 Columns: TypeAlias = Mapping[int, Array]
 """Value indexes (-1: no value) by the position of the parameter; the shapes must broadcast."""
 
 
 def holds(node: Node, columns: Columns) -> Array:
-    """Return where the condition `node` is true and could be computed."""
-    with np.errstate(all="ignore"):
-        value, failed = _compute(node, columns)
-    value = np.asarray(value, dtype=bool)
-    return value if failed is None else value & ~failed
+    """Return where the condition `node` is true."""
+    outcome = _outcome(node, columns)
+    value = np.asarray(outcome.value, dtype=bool)
+    return value if outcome.known is None else value & outcome.known
+
+
+def allows(node: Node, columns: Columns) -> Array:
+    """Return where the condition `node` is true or unknown."""
+    outcome = _outcome(node, columns)
+    value = np.asarray(outcome.value, dtype=bool)
+    if outcome.failed is not None:
+        value = value & ~outcome.failed
+    return value if outcome.unknown is None else value | outcome.unknown
 
 
 def values_of(node: Node, columns: Columns, count: int) -> Array:
-    """Return the values of a numeric expression as floats, (count,), NaN where it could not be computed."""
-    with np.errstate(all="ignore"):
-        value, failed = _compute(node, columns)
-    values = np.broadcast_to(np.asarray(value, dtype=float), (count,)).copy()
-    if failed is not None:
-        values[np.broadcast_to(failed, (count,))] = np.nan
+    """Return the values of a numeric expression as floats, (count,), NaN where there is none."""
+    outcome = _outcome(node, columns)
+    values = np.broadcast_to(np.asarray(outcome.value, dtype=float), (count,)).copy()
+    if outcome.known is not None:
+        values[~np.broadcast_to(outcome.known, (count,))] = np.nan
     return values
 
 
 def value_of(node: Node, columns: Columns, scope: Scope) -> Value | None:
     """Return the value of an expression in one configuration, columns of one row; None where it has none.
 
-    It has none where it needs a parameter without a value, or cannot be computed.
+    It has none where it is unknown, or cannot be computed.
     """
-    if any(int(columns[position][0]) < 0 for position in node.needs):
+    outcome = _outcome(node, columns)
+    if outcome.known is not None and not bool(np.all(outcome.known)):
         return None
-    with np.errstate(all="ignore"):
-        value, failed = _compute(node, columns)
-    if failed is not None and bool(np.any(failed)):
-        return None
-    found = np.asarray(value).reshape(-1)[0]
+    found = np.asarray(outcome.value).reshape(-1)[0]
     if node.kind == "str":
         return scope.word(int(found))
     if node.kind == "float":
@@ -83,79 +106,101 @@ def number(node: Node) -> Any:  # noqa: ANN401  a number, a truth value or a cod
     Raises:
         ArithmeticError: it has no value (division by zero, the root of a negative number, ...).
     """
-    with np.errstate(all="ignore"):
-        value, failed = _compute(node, {})
-    if failed is not None and bool(np.any(failed)):
+    outcome = _outcome(node, {})
+    if outcome.failed is not None and bool(np.any(outcome.failed)):
         raise ArithmeticError("it divides by zero, or takes a root or logarithm of what has none")
-    return np.asarray(value).item()
+    return np.asarray(outcome.value).item()
+
+
+def _outcome(node: Node, columns: Columns) -> Outcome:
+    with np.errstate(all="ignore"):
+        return _compute(node, columns)
 
 
 def _compute(node: Node, columns: Columns) -> Outcome:
     if node.op == "parameter":
-        return node.table[columns[node.position]], None
+        column = columns[node.position]
+        return Outcome(node.table[column], unknown=column < 0 if node.may_be_missing else None)
     if node.op in {"constant", "fact"}:
-        return node.value, None
+        return Outcome(node.value)
     if node.op == "is_set":
-        return columns[node.position] >= 0, None
+        return Outcome(columns[node.position] >= 0)
     if node.op == "derived":
         return _compute(node.operands[0], columns)
     outcomes = [_compute(operand, columns) for operand in node.operands]
-    if node.op in _LAZY:
-        return _LAZY[node.op](outcomes)
-    values = [value for value, _ in outcomes]
+    if node.op in _LOGIC:
+        return _LOGIC[node.op](outcomes)
+    values = [outcome.value for outcome in outcomes]
     if node.exact:
         # at least one dimension: numpy turns a lone Python number into an int64 again
         values = [np.atleast_1d(np.asarray(value).astype(object)) for value in values]
     value, own_failure = _STRICT[node.op](node, values)
-    return value, _either([failed for _, failed in outcomes] + [own_failure])
+    failed = _either(own_failure, *(outcome.failed for outcome in outcomes))
+    unknown = _either(*(outcome.unknown for outcome in outcomes))
+    return Outcome(value, _without(failed, unknown), unknown)
 
 
-def _either(failures: Sequence[Failed]) -> Failed:
-    together: Failed = None
-    for failed in failures:
-        if failed is not None:
-            together = failed if together is None else together | failed
+def _either(*places: Where) -> Where:
+    together: Where = None
+    for place in places:
+        if place is not None:
+            together = place if together is None else together | place
     return together
 
 
+def _both(place: Where, other: Array) -> Where:
+    return None if place is None else place & other
+
+
+def _without(place: Where, others: Where) -> Where:
+    return place if place is None or others is None else place & ~others
+
+
 def _and(outcomes: Sequence[Outcome]) -> Outcome:
-    value, failed = outcomes[0]
-    for other, other_failed in outcomes[1:]:
-        if other_failed is not None:
-            failed = _either([failed, value & other_failed])
-        value = value & other
-    return value, failed
+    value, failed, unknown = outcomes[0]
+    for other in outcomes[1:]:
+        # What comes later counts where this is true; it may decide, too, where this is unknown.
+        true = value if (missing := _either(failed, unknown)) is None else value & ~missing
+        false = ~np.asarray(other.value) if other.known is None else ~np.asarray(other.value) & other.known
+        failed = _either(failed, _both(other.failed, true))
+        value = value & other.value
+        unknown = _either(_both(unknown, ~false), _both(other.unknown, true))
+    return Outcome(value, failed, unknown)
 
 
 def _or(outcomes: Sequence[Outcome]) -> Outcome:
-    value, failed = outcomes[0]
-    for other, other_failed in outcomes[1:]:
-        if other_failed is not None:
-            failed = _either([failed, ~np.asarray(value) & other_failed])
-        value = value | other
-    return value, failed
+    return _not([_and([_not([outcome]) for outcome in outcomes])])
+
+
+def _not(outcomes: Sequence[Outcome]) -> Outcome:
+    (outcome,) = outcomes
+    return outcome._replace(value=~np.asarray(outcome.value, dtype=bool))
 
 
 def _if(outcomes: Sequence[Outcome]) -> Outcome:
-    (test, test_failed), (yes, yes_failed), (no, no_failed) = outcomes
-    failed = test_failed
-    if yes_failed is not None:
-        failed = _either([failed, test & yes_failed])
-    if no_failed is not None:
-        failed = _either([failed, ~np.asarray(test) & no_failed])
-    return np.where(test, yes, no), failed
+    test, yes, no = outcomes
+    true = np.asarray(test.value) if test.known is None else test.value & test.known
+    false = ~np.asarray(test.value) if test.known is None else ~np.asarray(test.value) & test.known
+    unknown = _either(_both(yes.unknown, true), _both(no.unknown, false))
+    if test.unknown is not None:
+        alike = yes.value == no.value
+        for known in (yes.known, no.known):
+            alike = alike if known is None else alike & known
+        unknown = _either(unknown, test.unknown & ~np.asarray(alike, dtype=bool))
+    failed = _either(test.failed, _both(yes.failed, true), _both(no.failed, false))
+    return Outcome(np.where(test.value, yes.value, no.value), failed, unknown)
 
 
-def _comparison(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Array]], Outcome]:
-    def compared(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+def _comparison(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Array]], Computed]:
+    def compared(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
         return np.asarray(operation(values[0], values[1])).astype(bool, copy=False), None
 
     return compared
 
 
-def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Array]], Outcome]:
+def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Array]], Computed]:
     # False and True count as 0 and 1; numpy would add them as truth values
-    def computed(node: Node, values: list[Array]) -> Outcome:
+    def computed(node: Node, values: list[Array]) -> Computed:
         whole = [v + 0 if o.kind == "bool" else v for v, o in zip(values, node.operands, strict=True)]
         result = whole[0]
         for value in whole[1:]:
@@ -165,11 +210,11 @@ def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Ar
     return computed
 
 
-def _division(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Array]], Outcome]:
-    def divided(node: Node, values: list[Array]) -> Outcome:
+def _division(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Array]], Computed]:
+    def divided(node: Node, values: list[Array]) -> Computed:
         dividend, divisor = (v + 0 if o.kind == "bool" else v for v, o in zip(values, node.operands, strict=True))
         second = node.operands[1]
-        zero: Failed = None
+        zero: Where = None
         if second.low <= 0 <= second.high:
             zero = np.asarray(divisor == 0).astype(bool, copy=False)
             divisor = np.where(zero, 1, divisor)
@@ -179,7 +224,7 @@ def _division(operation: Callable[[Any, Any], Any]) -> Callable[[Node, list[Arra
     return divided
 
 
-def _power(node: Node, values: list[Array]) -> Outcome:
+def _power(node: Node, values: list[Array]) -> Computed:
     base, exponent = values
     if node.kind == "int":
         return np.power(base + 0, exponent + 0), None
@@ -187,32 +232,28 @@ def _power(node: Node, values: list[Array]) -> Outcome:
     return np.where(np.isfinite(result), result, 0.0), ~np.isfinite(result)
 
 
-def _negative(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+def _negative(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
     return -(values[0] + 0), None
 
 
-def _magnitude(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+def _magnitude(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
     return np.abs(values[0] + 0), None
 
 
-def _not(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
-    return ~np.asarray(values[0], dtype=bool), None
-
-
-def _root(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+def _root(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
     number_ = np.asarray(values[0], dtype=float)
     return np.sqrt(np.maximum(number_, 0)), number_ < 0
 
 
-def _logarithm(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+def _logarithm(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
     number_ = np.asarray(values[0], dtype=float)
     return np.log2(np.where(number_ > 0, number_, 1)), number_ <= 0
 
 
-def _rounded(operation: Callable[[Any], Any], exactly: Callable[[Any], int]) -> Callable[[Node, list[Array]], Outcome]:
+def _rounded(operation: Callable[[Any], Any], exactly: Callable[[Any], int]) -> Callable[[Node, list[Array]], Computed]:
     of_python = np.frompyfunc(exactly, 1, 1)
 
-    def rounded(node: Node, values: list[Array]) -> Outcome:
+    def rounded(node: Node, values: list[Array]) -> Computed:
         (value,) = values
         if node.operands[0].kind != "float":
             return value + 0, None
@@ -224,12 +265,12 @@ def _rounded(operation: Callable[[Any], Any], exactly: Callable[[Any], int]) -> 
     return rounded
 
 
-def _between(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+def _between(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
     value, low, high = values
     return np.asarray((low <= value) & (value <= high)).astype(bool, copy=False), None
 
 
-def _in(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+def _in(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
     value, *elements = values
     found = value == elements[0]
     for element in elements[1:]:
@@ -237,7 +278,7 @@ def _in(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
     return np.asarray(found).astype(bool, copy=False), None
 
 
-def _in_range(node: Node, values: list[Array]) -> Outcome:
+def _in_range(node: Node, values: list[Array]) -> Computed:
     value, start, stop, step = (v + 0 for v in values)
     inside = (start <= value) & (value < stop)
     if node.operands[3].high > 1:
@@ -245,7 +286,7 @@ def _in_range(node: Node, values: list[Array]) -> Outcome:
     return np.asarray(inside).astype(bool, copy=False), None
 
 
-def _is_square(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+def _is_square(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
     number_ = np.asarray(values[0])
     if number_.dtype == object:
         return np.asarray(np.frompyfunc(_is_square_of_python, 1, 1)(number_)).astype(bool), None
@@ -257,14 +298,14 @@ def _is_square_of_python(value: int) -> bool:
     return value >= 0 and math.isqrt(value) ** 2 == value
 
 
-def _is_power_of_two(node: Node, values: list[Array]) -> Outcome:  # noqa: ARG001
+def _is_power_of_two(node: Node, values: list[Array]) -> Computed:  # noqa: ARG001
     number_ = values[0] + 0
     return np.asarray((number_ > 0) & ((number_ & (number_ - 1)) == 0)).astype(bool, copy=False), None
 
 
-_LAZY: dict[str, Callable[[Sequence[Outcome]], Outcome]] = {"and": _and, "or": _or, "if": _if}
+_LOGIC: dict[str, Callable[[Sequence[Outcome]], Outcome]] = {"and": _and, "or": _or, "not": _not, "if": _if}
 
-_STRICT: dict[str, Callable[[Node, list[Array]], Outcome]] = {
+_STRICT: dict[str, Callable[[Node, list[Array]], Computed]] = {
     "add": _arithmetic(np.add),
     "sub": _arithmetic(np.subtract),
     "mul": _arithmetic(np.multiply),
@@ -285,7 +326,6 @@ _STRICT: dict[str, Callable[[Node, list[Array]], Outcome]] = {
     "between": _between,
     "in": _in,
     "in_range": _in_range,
-    "not": _not,
     "sqrt": _root,
     "log2": _logarithm,
     "floor": _rounded(np.floor, math.floor),

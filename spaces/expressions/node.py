@@ -18,11 +18,11 @@ _EXACT_IN_FLOAT = 2**53
 class Node:
     """One operation of an expression; `exact` ones are computed in Python's numbers.
 
-    `low` and `high` bound the value (whole numbers and numbers). `needs` are the positions of the parameters
-    that are mentioned outside `is_set`, `positions` those of all; `table` holds a parameter's values by
-    index, with a filler at the end for index -1. Words are computed with as codes; `words` are the possible
-    ones. `name` is that of a parameter, fact or derived value, `start` and `end` are the columns in the text. `exact`
-    says that int64 and floats would not do, so that Python's numbers must.
+    `low` and `high` bound the value (whole numbers and numbers). `positions` are those of the parameters that it
+    mentions; `table` holds a parameter's values by index, with a filler at the end for index -1, which is possible
+    where it `may_be_missing`. Words are computed with as codes; `words` are the possible ones. `name` is that of a
+    parameter, fact or derived value, `start` and `end` are the columns in the text. `exact` says that int64 and floats
+    would not do, so that Python's numbers must.
     """
 
     op: str
@@ -34,8 +34,8 @@ class Node:
     position: int = -1
     table: Array = field(default_factory=lambda: _NO_TABLE)
     words: frozenset[str] = frozenset()
-    needs: frozenset[int] = frozenset()
     positions: frozenset[int] = frozenset()
+    may_be_missing: bool = False
     name: str = ""
     start: int = 0
     end: int = 0
@@ -84,6 +84,7 @@ class Symbol:
     table: Array = field(default_factory=lambda: _NO_TABLE)
     words: frozenset[str] = frozenset()
     value: Any = None
+    may_be_missing: bool = False
     node: Node | None = None
 
 

@@ -38,10 +38,7 @@ def quantities(rules: Iterable[str], columns: Columns) -> dict[str, FloatArray]:
             text = clean(rule)[node.start : node.end]
             if text in found:
                 continue
-            values = values_of(node, {position: indexes[places[position]] for position in node.positions}, count)
-            for position in node.positions:
-                values[indexes[places[position]] < 0] = np.nan
-            found[text] = values
+            found[text] = values_of(node, {position: indexes[places[position]] for position in node.positions}, count)
     return found
 
 
@@ -64,7 +61,9 @@ def _scope(columns: Columns) -> tuple[Scope, dict[str, Array]]:
             place = {word: index for index, word in enumerate(words)}
             indexes[name] = np.array([-1 if value is None else place[str(value)] for value in column])
             table = np.array([*(scope.code(word) for word in words), -1])
-            scope.symbols[name] = Symbol("str", position=position, table=table, words=frozenset(words))
+            scope.symbols[name] = Symbol(
+                "str", position=position, table=table, words=frozenset(words), may_be_missing=True
+            )
             continue
         there = ~np.isnan(column)
         values = np.unique(column[there])
@@ -81,7 +80,7 @@ def _number(values: Array, position: int) -> Symbol:
     if whole:
         table = table.astype(np.int64)
     low, high = table[0].item(), table[len(values) - 1].item()
-    return Symbol("int" if whole else "float", low, high, position, table)
+    return Symbol("int" if whole else "float", low, high, position, table, may_be_missing=True)
 
 
 def column_of(values: Sequence[object]) -> Array:

@@ -184,7 +184,7 @@ class _Reader:
             name=tree.id,
             table=symbol.table,
             words=symbol.words,
-            needs=position,
+            may_be_missing=symbol.may_be_missing,
             positions=position,
         )
 
@@ -385,9 +385,8 @@ def _constant(symbol: Symbol) -> Node:
 
 def _combine(op: str, kind: Kind, operands: tuple[Node, ...], interval: bounds.Interval) -> Node:
     low, high = interval
-    needs = frozenset[int]().union(*(operand.needs for operand in operands))
     positions = frozenset[int]().union(*(operand.positions for operand in operands))
-    return Node(op, kind, operands, low, high, needs=needs, positions=positions)
+    return Node(op, kind, operands, low, high, positions=positions)
 
 
 def _rounded(name: str, operand: Node) -> Node:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Constraint:
-    """A rule that every valid configuration satisfies.
+    """A rule that is false for no valid configuration.
 
-    `rule` is an expression of `spaces.expressions.syntax` over parameters and facts. It does not apply (is satisfied)
-    where it mentions, outside `is_set(...)`, a parameter that has no value. `reason` says to people why the
-    rule holds.
+    `rule` is an expression of `spaces.expressions.syntax` over parameters and facts; parameters without a value may
+    leave it unknown, which forbids nothing. `reason` says to people why the rule holds.
     """
 
     name: str

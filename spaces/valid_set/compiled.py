@@ -72,7 +72,7 @@ def compiled(
             later = [*_later(parameters, position), *derived.waiting]
             node = _condition(parameter, scope, errors, later)
             if node is not None:
-                existence[position] = ExistenceRule(position, parameter.optional, node, _missable(node, domains))
+                existence[position] = ExistenceRule(position, parameter.optional, node)
         domain = domain_of(parameter, position, scope)
         domains.append(domain)
         scope.symbols[parameter.name] = symbol_of(domain)
@@ -87,7 +87,7 @@ def compiled(
             continue
         node = _rule(constraint, scope, errors, derived_texts.keys() - derived.nodes.keys())
         if node is not None:
-            rules.append(ConstraintRule(constraint, node, _missable(node, domains)))
+            rules.append(ConstraintRule(constraint, node))
     if errors:
         raise SpaceError(errors)
     return Compiled(tuple(domains), existence, tuple(rules), derived.nodes, scope)
@@ -114,7 +114,7 @@ def _listed(constraint: Listed, domains: Sequence[Domain], errors: list[Problem]
     indexes = np.column_stack([table[column] for table, column in zip(tables, rows.T, strict=True)])
     everything = Node("constant", "bool", (), 0, 1, value=True)
     radices = tuple(len(domain.values) + 1 for domain in named)
-    return ListedRule(constraint, everything, (), tuple(domain.position for domain in named), radices, indexes)
+    return ListedRule(constraint, everything, tuple(domain.position for domain in named), radices, indexes)
 
 
 def _of_constraint(name: str, wrong: str) -> Problem:
@@ -147,10 +147,6 @@ def _condition(parameter: Parameter, scope: Scope, errors: list[Problem], later:
 
 def _later(parameters: Sequence[Parameter], position: int) -> list[str]:
     return [parameter.name for parameter in parameters[position:]]
-
-
-def _missable(node: Node, domains: Sequence[Domain]) -> tuple[int, ...]:
-    return tuple(sorted(position for position in node.needs if domains[position].may_be_missing))
 
 
 def _name_errors(

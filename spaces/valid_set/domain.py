@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,13 +62,16 @@ def domain_of(parameter: Parameter, position: int, scope: Scope) -> Domain:
 
 def symbol_of(domain: Domain) -> Symbol:
     """Return what the parameter's name means in expressions."""
-    parameter, table = domain.parameter, domain.table
+    parameter = domain.parameter
+    common: dict[str, Any] = {"position": domain.position, "table": domain.table}
+    common["may_be_missing"] = domain.may_be_missing
     if isinstance(parameter, Choice):
-        return Symbol("str", position=domain.position, table=table, words=frozenset(parameter.values))
+        return Symbol("str", words=frozenset(parameter.values), **common)
     if isinstance(parameter, Flag):
-        return Symbol("bool", 0, 1, domain.position, table)
-    kind = "float" if isinstance(parameter, Float) else "int"
-    return Symbol(kind, domain.parameter.values[0], domain.parameter.values[-1], domain.position, table)  # type: ignore[arg-type]  # numbers: words and flags have left above
+        return Symbol("bool", 0, 1, **common)
+    return Symbol(
+        "float" if isinstance(parameter, Float) else "int", parameter.values[0], parameter.values[-1], **common
+    )
 
 
 def scaled(domain: Domain, value: float) -> float:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from spaces.expressions.evaluate import Columns, holds
+from spaces.expressions.evaluate import Columns, allows, holds
 from spaces.expressions.node import Array, Node
 from spaces.parameters.constraint import Constraint
 
@@ -25,11 +25,10 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ConstraintRule:
-    """A constraint. `missable` are the needed positions that may be without a value: there it does not apply."""
+    """A constraint. It forbids where it is false; where a parameter without a value leaves it open, it does not."""
 
     constraint: Constraint
     node: Node
-    missable: tuple[int, ...]
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -47,11 +46,8 @@ class ConstraintRule:
         return tuple(sorted(_names(self.node, "derived")))
 
     def mask(self, columns: Columns) -> Array:
-        """Return where the constraint is satisfied or does not apply."""
-        satisfied = holds(self.node, columns)
-        for position in self.missable:
-            satisfied = satisfied | (columns[position] < 0)
-        return satisfied
+        """Return where the constraint is true or unknown."""
+        return allows(self.node, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +81,7 @@ class ListedRule(ConstraintRule):
         kept = [k for k, place in enumerate(self.places) if place in positions]
         rows = np.unique(self.rows[:, kept], axis=0)
         places, radices = tuple(self.places[k] for k in kept), tuple(self.radices[k] for k in kept)
-        return ListedRule(self.constraint, self.node, self.missable, places, radices, rows)
+        return ListedRule(self.constraint, self.node, places, radices, rows)
 
     @cached_property
     def _tree(self) -> Sequence[tuple[int, Array]]:
@@ -102,13 +98,12 @@ class ListedRule(ConstraintRule):
 class ExistenceRule:
     """The parameter at `subject` has a value where its condition holds (or is unset, if `optional`), none elsewhere.
 
-    A condition that mentions a parameter without a value, or cannot be computed, does not hold.
+    A condition that is unknown, since a parameter has no value, or cannot be computed, does not hold.
     """
 
     subject: int
     optional: bool
     node: Node
-    missable: tuple[int, ...]
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -117,10 +112,7 @@ class ExistenceRule:
 
     def active(self, columns: Columns) -> Array:
         """Return where the condition holds."""
-        exists = holds(self.node, columns)
-        for position in self.missable:
-            exists = exists & (columns[position] >= 0)
-        return exists
+        return holds(self.node, columns)
 
     def mask(self, columns: Columns) -> Array:
         """Return where the parameter has a value exactly if it exists."""

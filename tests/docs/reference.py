@@ -246,8 +246,9 @@ def _expressions() -> str:
     return (
         "# Functions of expressions\n\nWhat rules, `when`, and values in quotes may call, beside arithmetic "
         "(`+ - * / // % **`), comparisons, `and or not`, `in [1, 2]` and `a if b else c`. "
-        "[study-files.md](../study-files.md) says where expressions may stand.\n\n"
-        + _table(("function", "arguments", "meaning"), rows)
+        "[study-files.md](../study-files.md) says where expressions may stand. With a parameter without a value all "
+        "but `is_set` is unknown, and so are `and`, `or`, `not` and `if` where the rest does not decide; a rule "
+        "forbids where it is false, not where it is unknown.\n\n" + _table(("function", "arguments", "meaning"), rows)
     )
 
 

@@ -21,7 +21,7 @@ def spaces_parts(draw):
 
 @st.composite
 def _parameter(draw, name, earlier):
-    common = {"optional": draw(st.integers(0, 3)) == 0}
+    common = {"optional": draw(st.integers(0, 2)) == 0}
     if earlier and draw(st.integers(0, 3)) == 0:
         common["when"] = draw(conditions(earlier))
     kind = draw(st.sampled_from(["integer", "integer", "integer", "float", "choice", "flag"]))
@@ -45,13 +45,16 @@ def _condition(draw, parameters, depth):
     choices = [p for p in parameters if isinstance(p, Choice)]
     flags = [p for p in parameters if isinstance(p, Flag)]
     options += ["word"] * (2 * bool(choices)) + ["flag"] * bool(flags)
-    options += ["and", "or", "not"] * (depth > 0)
+    options += ["and", "or", "not", "if"] * (depth > 0)
     option = draw(st.sampled_from(options))
     number, whole = _number(parameters, depth), _whole(parameters, depth)
     compare = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
     if option in {"and", "or"}:
         sides = [draw(_condition(parameters, depth - 1)) for _ in range(draw(st.integers(2, 3)))]
         return "(" + f" {option} ".join(sides) + ")"
+    if option == "if":
+        yes, test, no = (draw(_condition(parameters, depth - 1)) for _ in range(3))
+        return f"({yes} if {test} else {no})"
     if option == "not":
         return f"(not {draw(_condition(parameters, depth - 1))})"
     if option == "word":

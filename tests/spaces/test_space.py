@@ -76,6 +76,41 @@ def test_a_constraint_over_an_unset_parameter_does_not_apply():
     assert space.raw_size == 12
 
 
+@pytest.mark.parametrize(
+    ("rule", "without_suffix"),
+    [
+        ("suffix == 'omp'", True),
+        ("threads == 1 or suffix == 'omp'", True),
+        ("threads == 1 or (is_set(suffix) and suffix == 'omp')", False),
+        ("(is_set(suffix) and suffix == 'omp') or threads == 1", False),
+        ("not (is_set(suffix) and suffix == 'omp')", True),
+        ("threads == 1 if is_set(suffix) else threads == 2", True),
+        ("threads == (2 if suffix == 'omp' else 2)", True),
+        ("threads == (1 if suffix == 'omp' else 1)", False),
+        ("threads <= 1 <= len", False),
+    ],
+)
+def test_a_rule_forbids_where_it_is_false_and_not_where_it_is_unknown(rule, without_suffix):
+    threads, suffix = Integer("threads", (1, 2)), Choice("suffix", ("gpu", "omp"), optional=True)
+    space = Space([threads, suffix, Integer("len", (1,), optional=True)], [Constraint("needs", rule)])
+    assert space.contains({"threads": 2}) == without_suffix
+    assert ({"threads": 2} in list(space.configurations())) == without_suffix
+    assert (not any("needs" in sentence for sentence in space.violations({"threads": 2}))) == without_suffix
+
+
+def test_a_parameter_exists_where_its_condition_is_true_in_spite_of_what_is_unknown():
+    mode = Choice("mode", ("thread", "poll"), optional=True)
+    late = Flag("late", when="not is_set(mode) or mode == 'thread'")
+    found = list(Space([mode, late]).configurations())
+    assert found == [
+        {"late": False},
+        {"late": True},
+        {"mode": "thread", "late": False},
+        {"mode": "thread", "late": True},
+        {"mode": "poll"},
+    ]
+
+
 def test_neighbours_step_repair_and_toggle():
     space = qe_space()
     neighbours = space.neighbours(space.default())

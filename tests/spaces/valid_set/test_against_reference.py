@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from spaces import Space, SpaceError
+from spaces import Constraint, Space, SpaceError
 from tests.spaces.reference import is_valid, product, valid_configurations
 from tests.spaces.strategies import spaces_parts
 
@@ -50,6 +50,17 @@ def test_membership_is_that_of_the_reference(parts, random):
     for k in random.sample(range(len(combinations)), min(12, len(combinations))):
         assert space.contains(combinations[k]) == expected[k]
         assert (space.violations(combinations[k]) == []) == expected[k]
+
+
+@SOME
+@given(spaces_parts())
+def test_a_rule_means_the_same_behind_a_name(parts):
+    parameters, constraints, facts = parts
+    space = a_space(parts)
+    rows = space.indices(list(product(space.parameters)))
+    named = [Constraint(constraint.name, f"of_{constraint.name}") for constraint in constraints]
+    derived = {f"of_{constraint.name}": constraint.rule for constraint in constraints}
+    assert (Space(parameters, named, facts, derived).valid_indices(rows) == space.valid_indices(rows)).all()
 
 
 @SOME

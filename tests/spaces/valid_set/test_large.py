@@ -117,6 +117,20 @@ def test_particles_find_all_of_a_small_set(monkeypatch):
     assert len(space.sample(np.random.default_rng(0), 100)) == 15
 
 
+def test_particles_take_what_is_unknown_as_the_diagram_does(monkeypatch):
+    parameters = [Integer.range(f"x{k}", 0, 3, optional=True) for k in range(4)]
+    rules = ["x0 + x1 <= 2 or is_set(x2)", "not (is_set(x3) and x3 > x1)", "x2 == 1 if is_set(x0) else x1 > 0"]
+    constraints = [Constraint(f"c{k}", rule) for k, rule in enumerate(rules)]
+    exact = Space(parameters, constraints)
+    valid = {tuple(sorted(configuration.items())) for configuration in exact.configurations()}
+    monkeypatch.setattr("spaces.valid_set.diagram.MAX_CELLS", 2)
+    monkeypatch.setattr(particles, "PARTICLES", 2048)
+    sampled = Space(parameters, constraints)
+    assert not sampled.size.exact
+    found = {tuple(sorted(configuration.items())) for configuration in sampled.sample(np.random.default_rng(0), 500)}
+    assert found == valid
+
+
 def test_says_that_nothing_was_found_where_emptiness_cannot_be_proven(monkeypatch):
     monkeypatch.setattr("spaces.valid_set.diagram.MAX_CELLS", 100)
     with pytest.raises(SpaceError, match="no valid configuration was found in 294912 random attempts"):
