@@ -34,6 +34,7 @@ COMMANDS = (
     CommandEntry("ablate", TUNE, "compare", "ablate", "Measure what each changed option of the winner is worth."),
     CommandEntry("scaling", TUNE, "compare", "scaling", "Measure strong and weak scaling of the winner."),
     CommandEntry("list", LOOK, "query", "list_studies", "List the studies in a storage."),
+    CommandEntry("known", LOOK, "known", "known", "Show what is known to work, for each program and machine."),
     CommandEntry("show", LOOK, "query", "show", "Show the state of a study: baseline, winner, verdict."),
     CommandEntry("best", LOOK, "best", "best", "Print the winner, its speed-up and its uncertainty."),
     CommandEntry("trials", LOOK, "query", "trials", "Print every trial of a study."),

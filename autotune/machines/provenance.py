@@ -3,6 +3,7 @@
 import math
 import os
 import platform
+import pwd
 import re
 import subprocess
 import time
@@ -33,6 +34,7 @@ class SessionFacts:
     """
 
     host: str
+    user: str
     system: str
     governor: str
     turbo: str
@@ -62,6 +64,7 @@ def session_facts(
     """
     return SessionFacts(
         host=machine.host,
+        user=_user(),
         system=machine.system,
         governor=_governor(machine.cpus) if here else "",
         turbo=_turbo() if here else "",
@@ -71,6 +74,13 @@ def session_facts(
         study_file=str(study_file) if study_file else "",
         study_commit=_commit(study_file) if study_file else "",
     )
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return ""  # a container may have no name for its user
 
 
 def at_start(cpus: Sequence[int]) -> dict[str, float]:

@@ -1,5 +1,6 @@
 import json
 import os
+import pwd
 import shutil
 import subprocess
 from pathlib import Path
@@ -48,6 +49,16 @@ def test_facts_of_a_session(kernel):
     assert found.study_file == "studies/mine.toml"
     assert found.identity == {"governor": "performance", "turbo": "off", "mpi": "Open MPI 4.1.4 (mpirun)"}
     assert SessionFacts(**json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_who_measured_is_known_by_name_where_there_is_one(monkeypatch):
+    assert facts().user == pwd.getpwuid(os.getuid()).pw_name
+
+    def nobody(number):
+        raise KeyError(number)
+
+    monkeypatch.setattr(provenance.pwd, "getpwuid", nobody)
+    assert facts().user == ""
 
 
 def test_what_is_not_known_keeps_nothing_apart(kernel):

@@ -1,0 +1,128 @@
+"""What is known to work: the best configuration of each program on each machine, and how well that is known."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from autotune.formatting import quantity
+from autotune.performance.measurements.dataset import setting_of
+from autotune.results.summary import Summary, summarise
+from autotune.storage.readable import ReadableStudy
+from objectives.base import Metric
+from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class KnownConfiguration:
+    """The best configuration of a `program` on a `machine` with one `workload`, of all the `studies` of it.
+
+    It is `confirmed` if a verdict says that it beats the default, by `speed_up` with the ends of the verdict's
+    `interval`. The speed-up of one that is not only looks so, and is None where nothing beat the default. `runs` are
+    those that were made of the configuration. The newest of them was made at `when`, by `who` on `host`.
+    """
+
+    program: str
+    machine: str
+    workload: str
+    facts: Mapping[str, Any]
+    configuration: Configuration
+    metric: Metric
+    value: float
+    speed_up: float | None
+    interval: tuple[float, float] | None
+    confirmed: bool
+    doubt: str
+    study: str
+    studies: tuple[str, ...]
+    trials: int
+    runs: int
+    when: str
+    who: str
+    host: str
+
+    @property
+    def sentence(self) -> str:
+        """How sure it is, in a few words."""
+        if self.speed_up is None:
+            return "nothing beat the default"
+        if self.interval is None:
+            return f"looks {self.speed_up:.3g}x, not confirmed"
+        low, high = self.interval
+        text = f"{self.speed_up:.3f}x ({low:.3f} to {high:.3f})"
+        return text if self.confirmed else f"{text}, not sure to beat the default"
+
+    @property
+    def figure(self) -> str:
+        """The value with its unit."""
+        return f"{self.metric.name} {quantity(self.value, self.metric)}"
+
+    @property
+    def by(self) -> str:
+        """Who measured it, where that is known."""
+        return "@".join(word for word in (self.who, self.host) if word)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return asdict(self) | {"sentence": self.sentence}
+
+
+def known_configurations(stores: Iterable[ReadableStudy]) -> list[KnownConfiguration]:
+    """Return what studies know together: for each program, machine and workload the best of them."""
+    return best_of(known for store in stores if (known := known_of(store, summarise(store))) is not None)
+
+
+def best_of(every: Iterable[KnownConfiguration]) -> list[KnownConfiguration]:
+    """Return the best of each program, machine and workload, in that order.
+
+    A confirmed configuration is better than one that is not; of two the one whose verdict promises more at least.
+    """
+    groups: dict[tuple[str, str, str], list[KnownConfiguration]] = defaultdict(list)
+    for known in every:
+        groups[known.program, known.machine, known.workload].append(known)
+    return [
+        replace(max(groups[key], key=_worth), studies=tuple(sorted(known.study for known in groups[key])))
+        for key in sorted(groups)
+    ]
+
+
+def _worth(known: KnownConfiguration) -> tuple[bool, float]:
+    return known.confirmed, known.interval[0] if known.interval is not None else known.speed_up or 1.0
+
+
+def known_of(store: ReadableStudy, summary: Summary) -> KnownConfiguration | None:
+    """Return what one study knows; None where that is nothing that works.
+
+    Before it has a valid measurement, for a trade-off, which has no winner, and for a replay, of which nothing ran.
+    """
+    best, standings = summary.best, summary.standings
+    if best is None or not best.complete or summary.front is not None or summary.definition.replay:
+        return None
+    setting = setting_of(store.name, summary.definition)
+    verdict, speed_up = summary.present_verdict, summary.speed_up
+    is_default = standings.baseline is not None and best.number == standings.baseline.number
+    if is_default:
+        speed_up = None
+    runs = [run for run in store.runs() if run.outcome.complete and dict(run.configuration) == dict(best.configuration)]
+    newest = max(runs, key=lambda run: run.started, default=None)
+    metric = standings.metric
+    return KnownConfiguration(
+        program=setting.program,
+        machine=setting.place,
+        workload=setting.workload,
+        facts=setting.workload_facts,
+        configuration=best.configuration,
+        metric=metric,
+        value=standings.value(best),
+        speed_up=None if speed_up is None else speed_up.ratio,
+        interval=None if speed_up is None else speed_up.interval,
+        confirmed=not is_default and verdict is not None and verdict.significant(metric),
+        doubt=(verdict.doubt(metric) or "") if verdict is not None and verdict.known else "",
+        study=store.name,
+        studies=(store.name,),
+        trials=summary.finished,
+        runs=len(runs),
+        when=newest.started[:19] if newest is not None else "",
+        who=newest.session.get("user", "") if newest is not None else "",
+        host=newest.host if newest is not None else "",
+    )

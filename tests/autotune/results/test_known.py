@@ -1,0 +1,99 @@
+"""What is known to work: the best of all studies of a program on a machine."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from autotune.cli.app import app
+from autotune.errors import CannotRunHereError
+from autotune.records.study import Run
+from autotune.results.known import known_configurations
+from autotune.storage.readable import VERDICT
+from autotune.storage.study_store import StudyStore
+from objectives.registry import REPLAY
+from tests.autotune.results.test_summary import verdict_on
+from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
+
+SPACE = small_space()
+DEFAULT, OTHER, THIRD = SPACE.default(), *[one for one in SPACE.configurations() if one != SPACE.default()][:2]
+
+
+def study(url, name, *pairs, winner=OTHER, seconds=1.0, started="2026-01-01T10:00:00", **changes):
+    """Store a study whose winner took `seconds`, with a verdict of `pairs` if there are any."""
+    store = StudyStore.create(url, name, definition(SPACE, **changes))
+    add_trial(store, SPACE, DEFAULT, took(2.0))
+    add_trial(store, SPACE, winner, took(seconds))
+    session = {"host": "node7", "user": "ada"}
+    store.add_runs([Run(winner, 1, outcome=took(seconds), started=started, session=session)])
+    if pairs:
+        store.set_attribute(VERDICT, verdict_on(1, *pairs).to_dict())
+    return store
+
+
+def test_the_confirmed_configuration_with_its_interval_and_who_measured_it(sqlite):
+    store = study(sqlite, "paper", *[(2.0, 1.0)] * 3, *[(2.2, 1.0)] * 3)
+    (known,) = known_configurations([store])
+    assert (known.program, known.configuration, known.value) == ("paper", OTHER, 1.0)
+    assert known.confirmed
+    assert known.speed_up == pytest.approx(2.1, abs=0.1)
+    assert known.interval[0] <= known.speed_up <= known.interval[1]
+    assert known.sentence.endswith(")")
+    assert (known.when, known.by, known.runs, known.trials) == ("2026-01-01T10:00:00", "ada@node7", 2, 0)
+
+
+def test_of_several_studies_the_confirmed_one_counts_though_another_looks_faster(sqlite):
+    looks = study(sqlite, "looks", winner=THIRD, seconds=0.1)
+    sure = study(sqlite, "sure", *[(2.0, 1.0)] * 6)
+    better = study(sqlite, "better", *[(3.0, 1.0)] * 6)
+    (known,) = known_configurations([looks, sure])
+    assert (known.study, known.studies, known.configuration) == ("sure", ("looks", "sure"), OTHER)
+    assert known_configurations([looks, sure, better])[0].study == "better"
+    (unsure,) = known_configurations([looks])
+    assert not unsure.confirmed
+    assert unsure.sentence == "looks 20x, not confirmed"
+
+
+def test_a_verdict_that_may_be_none_is_not_called_confirmed(sqlite):
+    (known,) = known_configurations([study(sqlite, "paper", *[(1.0, 1.1)] * 3, *[(1.2, 1.0)] * 3)])
+    assert not known.confirmed
+    assert known.sentence.endswith("not sure to beat the default")
+
+
+def test_where_nothing_beat_the_default_that_is_known_to_work(sqlite):
+    (known,) = known_configurations([study(sqlite, "paper", seconds=4.0)])
+    assert (known.configuration, known.speed_up, known.sentence) == (DEFAULT, None, "nothing beat the default")
+
+
+def test_each_machine_and_each_workload_has_a_row(sqlite):
+    elsewhere = {"host": "there", "cores": 64, "cpu_model": "vellum"}
+    stores = [
+        study(sqlite, "one"),
+        study(sqlite, "two", machine=elsewhere),
+        study(sqlite, "three", facts={"kpoints": 9}),
+    ]
+    rows = known_configurations(stores)
+    assert {row.studies for row in rows} == {("one",), ("two",), ("three",)}
+    assert len({row.machine for row in rows}) == 2
+
+
+def test_what_never_ran_is_not_known(sqlite):
+    empty = StudyStore.create(sqlite, "empty", definition(SPACE))
+    assert known_configurations([empty, study(sqlite, "replay", objective=REPLAY)]) == []
+
+
+def test_the_command(sqlite, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    StudyStore.create(sqlite, "empty", definition(SPACE))
+    assert "nothing is known yet" in CliRunner().invoke(app, ["known"]).stdout
+    study(sqlite, "paper", *[(2.0, 1.0)] * 3, *[(2.2, 1.0)] * 3)
+    told = CliRunner().invoke(app, ["known"]).stdout
+    for word in ("paper", "ada@node7", "2026-01-01", "x ("):
+        assert word in told
+    (row,) = json.loads(CliRunner().invoke(app, ["known", "paper", "--json"]).stdout)
+    assert (row["confirmed"], row["configuration"]) == (True, OTHER)
+    wrong = CliRunner().invoke(app, ["known", "papper"]).exception
+    assert isinstance(wrong, CannotRunHereError)
+    assert "did you mean 'paper'" in str(wrong)
