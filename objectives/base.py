@@ -263,15 +263,16 @@ class Plan:
     `facts` are those of the workload and of the program's installation, for constraints and for the performance
     model; `installation` names the latter, which a performance model counts as the machine's; `notes` are remarks for
     the person (what was found, what was left out and why); `identity` says what makes measurements comparable (input
-    digest, program version): a study holds measurements of one identity; `mentioned` are the parameters and
-    expressions that the job mentions, which the study file's space must know; `unknown` says what is wrong with names
-    of its parameters. `alike` saves runs of configurations that could show nothing new. A program that `works_in_steps`
-    tells its progress, stops at the step that it is asked to (`steps_told` says how), and goes on from there. With
-    `recorded` nothing is run: its runs are drawn from what was measured before, with simulated times; `space_size` is
-    how many configurations there were to be measured, where that is known. `warnings` are remarks on options that are
-    right and yet unwise.
-    `looks` reads each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who
-    makes the runs; the registry of objectives knows it.
+    digest, program version): a study holds measurements of one identity; `reading` says how output is read (patterns,
+    tolerances): where only that is another, kept outputs are read again. `reads` are the files of a run's folder that
+    are read beside what it prints; `mentioned` are the parameters and expressions that the job mentions, which the
+    study file's space must know; `unknown` says what is wrong with names of its parameters. `alike` saves runs of
+    configurations that could show nothing new. A program that `works_in_steps` tells its progress, stops at the step
+    that it is asked to (`steps_told` says how), and goes on from there. With `recorded` nothing is run: its runs are
+    drawn from what was measured before, with simulated times; `space_size` is how many configurations there were to be
+    measured, where that is known. `warnings` are remarks on options that are right and yet unwise. `looks` reads
+    each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who makes the runs;
+    the registry of objectives knows it.
     """
 
     objective: Objective
@@ -279,6 +280,8 @@ class Plan:
     constraints: tuple[Constraint, ...]
     facts: Mapping[str, int | float | str | bool]
     identity: Mapping[str, str]
+    reading: Mapping[str, str] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
     mentioned: tuple[Mention, ...] = ()
     notes: tuple[str, ...] = ()
     unknown: Callable[[Iterable[str]], list[str]] | None = None

@@ -28,7 +28,7 @@ from objectives.base import (
     RunJob,
 )
 from objectives.commandcheck import is_made, mentions, missing_programs, read
-from objectives.commandoptions import CommandOptions, MetricOptions
+from objectives.commandoptions import CommandOptions
 from objectives.commandwarnings import option_warnings
 from objectives.digest import file_digest
 from objectives.ending import check_disk, check_ending
@@ -203,6 +203,8 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...], *, is_elsewhere
         facts={},
         mentioned=mentions(options, files),
         identity=_identity(options, files, found),
+        reading=_reading_of(options),
+        reads=_files_read(options),
         warnings=tuple(option_warnings(options, objective.metrics[0])),
         looks=partial(_look, options),
     )
@@ -228,12 +230,11 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     identity = {"command": " ".join(options.argv)}
     if program is not None:
         identity["program"] = _digest(program)
-    identity["metrics"] = ",".join(m.name for m in options.metrics)
-    # These are there even when empty: a stored study without them is one from before they were part of it.
+    identity["metrics"] = ", ".join(f"{m.name} ({m.direction})" for m in options.metrics) or "none"
+    # It is there even when empty: a stored study without it is one from before it was part of it.
     identity["environment"] = (
         ", ".join(f"{name}={text}" for name, text in sorted(options.environment.items())) or "none"
     )
-    identity["figures"] = "; ".join(_read_from(metric) for metric in options.metrics) or "none"
     identity |= expressions(ranks=options.ranks, threads=options.threads)
     if files:
         identity["files"] = ", ".join(f"{file.name} sha256:{file.digest}" for file in files)
@@ -244,10 +245,29 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     return identity
 
 
-def _read_from(metric: MetricOptions) -> str:
-    figure = metric.figure
+def _reading_of(options: CommandOptions) -> dict[str, str]:
+    """Return how the output of a run is read: it is no part of what is run."""
+    answer = options.answer
+    reading = {
+        "metrics": "; ".join(_read_from(metric.figure, metric.unit) for metric in options.metrics),
+        "answer": "" if answer is None else f"{_read_from(answer.figure, answer.unit)}, within {answer.tolerance!r}",
+        "success": "; ".join(options.success),
+        "failure": "; ".join(options.failure),
+        "outputs": ", ".join(options.outputs),
+        "unused": "; ".join(options.unused),
+    }
+    return {name: how or "none" for name, how in reading.items()}
+
+
+def _files_read(options: CommandOptions) -> tuple[str, ...]:
+    figures = [one.figure for one in (*options.metrics, *((options.answer,) if options.answer else ()))]
+    return (*options.outputs, *(figure.file for figure in figures if figure.file is not None))
+
+
+def _read_from(figure: Figure, unit: str) -> str:
     how = f"pattern {figure.pattern}" if figure.pattern is not None else f"json {'.'.join(map(str, figure.path))}"
-    return f"{metric.name} ({metric.direction}): {how}" + (f" in {figure.file}" if figure.file is not None else "")
+    where = f" in {figure.file}" if figure.file is not None else ""
+    return f"{figure.name}{f' [{unit}]' if unit else ''}: {how}{where}"
 
 
 def _digest(program: str) -> str:

@@ -33,6 +33,7 @@ COMMANDS = (
     CommandEntry("confirm", TUNE, "compare", "confirm", "Compare the best trials with the default in fresh runs."),
     CommandEntry("ablate", TUNE, "compare", "ablate", "Measure what each changed option of the winner is worth."),
     CommandEntry("scaling", TUNE, "compare", "scaling", "Measure strong and weak scaling of the winner."),
+    CommandEntry("reread", TUNE, "keeping", "reread", "Read the kept outputs of a study's runs again."),
     CommandEntry("list", LOOK, "query", "list_studies", "List the studies in a storage."),
     CommandEntry("known", LOOK, "known", "known", "Show what is known to work, for each program and machine."),
     CommandEntry("show", LOOK, "query", "show", "Show the state of a study: baseline, winner, verdict."),

@@ -1,10 +1,23 @@
-"""Folders of runs: one for each, empty when it starts."""
+"""Folders of runs: one for each, empty when it starts; what is kept of it when it has ended, and read once more."""
 
+import json
+import os
 import secrets
 import shutil
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from autotune.errors import StorageError
+from launchers import STDERR, STDOUT, JobStatus, Usage
+from launchers.status import read_status
+from objectives.base import Output
+
+# Inputs and small outputs of a run are kept for the person who asks what happened; a program's scratch data is not.
+_KEPT_BYTES = 4 * 2**20
+_OUTPUT_BYTES = 64 * 2**20
+# Names what was removed of a folder, or shortened.
+_CUT_FILE = ".autotune-cut.json"
 
 
 def fresh_folder(folder: Path) -> Path:
@@ -24,3 +37,73 @@ def fresh_folder(folder: Path) -> Path:
         msg = f"cannot make the run folder {folder}: {error.strerror}; use --runs to keep runs elsewhere"
         raise StorageError(msg) from error
     return folder.resolve()
+
+
+def output_in(folder: Path, status: JobStatus) -> Output:
+    """Return what a job left that ended so."""
+    return Output(_text(folder / STDOUT), _text(folder / STDERR), status, folder)
+
+
+def clean(folder: Path) -> None:
+    """Remove a finished run's scratch data; keep its small files, and the end of its output."""
+    # A program may do anything to its folder; what cannot be removed is no reason to lose its measurement.
+    with suppress(OSError):
+        large = [entry for entry in folder.iterdir() if _is_folder(entry) or entry.lstat().st_size > _KEPT_BYTES]
+        # Before anything is removed: whoever reads the output once more must know that it is not whole.
+        said = large and _say_cut(folder, large)
+        for entry in large:
+            if _is_folder(entry):
+                shutil.rmtree(entry, ignore_errors=True)
+                continue
+            kept = _tail(entry, _KEPT_BYTES) if entry.name in {STDOUT, STDERR} else None
+            entry.unlink(missing_ok=True)
+            if kept is not None:
+                entry.write_bytes(kept)
+        if large and not said:
+            _say_cut(folder, large)
+
+
+def kept_output(folder: Path, usage: Usage, reads: Collection[str]) -> Output | None:
+    """Return what a run left in its folder; None if it is not whole any more, or that of another run.
+
+    `usage` is what the run used: no two use the same. `reads` are the files that are read beside what it printed.
+    """
+    status = read_status(folder)
+    if status is None or status.usage != usage or not (folder / STDOUT).is_file():
+        return None
+    try:
+        cut = set(json.loads((folder / _CUT_FILE).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        cut = set()
+    except (OSError, ValueError):
+        return None
+    wanted = {STDOUT, STDERR, *(Path(name).parts[0] for name in reads)}
+    return None if cut & wanted else output_in(folder, status)
+
+
+def _say_cut(folder: Path, entries: Collection[Path]) -> bool:
+    """Write down what is cut; False where there is no room for that."""
+    try:
+        (folder / _CUT_FILE).write_text(json.dumps([entry.name for entry in entries]), encoding="utf-8")
+    except OSError:
+        return False
+    return True
+
+
+def _is_folder(entry: Path) -> bool:
+    return entry.is_dir() and not entry.is_symlink()
+
+
+def _text(path: Path) -> str:
+    """Read a file as text, its end if it is very large: the figures of a run stand there."""
+    try:
+        return _tail(path, _OUTPUT_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _tail(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - count))
+        return file.read(count)

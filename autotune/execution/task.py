@@ -1,28 +1,24 @@
 """Running one trial: a job in, an outcome out. This is what a Ray worker does."""
 
 import os
-import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from autotune.execution.capping import Cap, Watch, limited, was_capped
+from autotune.execution.run_folder import clean, output_in
 from autotune.execution.segments import Segment, SegmentWatch
 from autotune.machines.provenance import at_start
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
-from launchers import STDERR, STDOUT, EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Resources
+from launchers import EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Resources
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLine, run
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
 
-# Inputs and small outputs of a run are kept for the person who asks what happened; a program's scratch data is not.
-_KEPT_BYTES = 4 * 2**20
 _STORED_BYTES = 2**20
-_OUTPUT_BYTES = 64 * 2**20
 
 PREEMPTED = "preempted"
 """The code of a run whose job had to make way for another one: nothing went wrong."""
@@ -67,7 +63,7 @@ class Watched:
     def outcome(self, status: JobStatus) -> Outcome:
         """Return how the run ended, and clean its folder up."""
         folder = self.task.job.folder
-        output = Output(_text(folder / STDOUT), _text(folder / STDERR), status, folder)
+        output = output_in(folder, status)
         try:
             outcome = self._read(output)
         finally:
@@ -110,11 +106,16 @@ def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:
     """Read how a run ended: capped, failed, or with a measurement."""
     if task.cap is not None and was_capped(task.job, task.cap, output.status, watch):
         return _capped(task.cap, output, watch)
+    return read_outcome(task.objective, output, task.reference, task.segment)
+
+
+def read_outcome(objective: Objective, output: Output, reference: Answer | None, segment: Segment | None) -> Outcome:
+    """Read a run that was not capped: a failure, or its measurement, whose answer must agree with the reference."""
     try:
-        measurement = task.objective.measure(output)
-        if task.segment is None or task.segment.steps >= task.segment.of:
-            check_target(measurement, task.objective.metrics[0])
-        check_answer(measurement, task.reference)
+        measurement = objective.measure(output)
+        if segment is None or segment.steps >= segment.of:
+            check_target(measurement, objective.metrics[0])
+        check_answer(measurement, reference)
     except RunFailure as failure:
         return Outcome(failure=failure.kind, code=failure.code, message=str(failure))
     return Outcome(
@@ -155,9 +156,7 @@ def run_job(job: Job, launcher: Launcher, on_line: OnLine | None = None) -> Outp
         LaunchError: it could not be started.
     """
     status = run(launcher, job, on_line)
-    return Output(
-        stdout=_text(job.folder / STDOUT), stderr=_text(job.folder / STDERR), status=status, folder=job.folder
-    )
+    return output_in(job.folder, status)
 
 
 def check_target(measurement: Measurement, target: Metric) -> None:
@@ -190,20 +189,6 @@ def check_answer(measurement: Measurement, reference: Answer | None) -> None:
 
 def _with_unit(value: str, unit: str) -> str:
     return f"{value} {unit}" if unit else value
-
-
-def clean(folder: Path) -> None:
-    """Remove a finished run's scratch data; keep its small files, and the end of its output."""
-    # A program may do anything to its folder; what cannot be removed is no reason to lose its measurement.
-    with suppress(OSError):
-        for entry in list(folder.iterdir()):
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry, ignore_errors=True)
-            elif entry.lstat().st_size > _KEPT_BYTES:
-                kept = _tail(entry, _KEPT_BYTES) if entry.name in {STDOUT, STDERR} else None
-                entry.unlink(missing_ok=True)
-                if kept is not None:
-                    entry.write_bytes(kept)
 
 
 def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
@@ -243,18 +228,3 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
         resources=Resources(**{**stored["resources"], "cpus": tuple(stored["resources"]["cpus"]), "hosts": ()}),
     )
-
-
-def _text(path: Path) -> str:
-    """Read a file as text, its end if it is very large: the figures of a run stand there."""
-    try:
-        return _tail(path, _OUTPUT_BYTES).decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _tail(path: Path, count: int) -> bytes:
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - count))
-        return file.read(count)

@@ -156,7 +156,7 @@ class _Examination:
             mentioned: tuple[Mention, ...] = ()
             with suppress(ValueError):  # an unreadable template is reported already
                 mentioned = mentions(checked, files)
-            return Plan(CommandObjective(checked, files), (), (), {}, {}, mentioned)
+            return Plan(CommandObjective(checked, files), (), (), {}, {}, mentioned=mentioned)
         options, wanted = checked, files
 
         def plan(_: Mapping[str, Any], __: Path, /, *, is_elsewhere: bool = False) -> Plan:

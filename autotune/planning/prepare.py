@@ -7,6 +7,7 @@ from typing import Any
 
 from autotune import __version__
 from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.execution.segments import Segment
 from autotune.execution.task import run_job
 from autotune.machines.detect import quick_facts
 from autotune.machines.facts import Facts
@@ -32,6 +33,12 @@ class Prepared:
     space: Space
     definition: Definition
     workloads: tuple[Workload, ...] = ()
+
+    @property
+    def whole(self) -> Segment | None:
+        """How far a program goes that works in steps, where promotion does not decide it; None for others."""
+        most = self.study.stopping.max_steps if self.study.stopping else None
+        return Segment(most, most, self.definition.target) if most else None
 
 
 def prepare(  # noqa: PLR0913, PLR0917  they have little in common
@@ -102,5 +109,6 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         machine_identity={**machine.identity, **(session or {})} if plan.runs == "launched" else {},
         version=__version__,
         study=study.model_dump(mode="json"),
+        reading=plan.reading,
     )
     return Prepared(study, plan, space, definition, tuple(workloads))

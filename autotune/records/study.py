@@ -25,8 +25,9 @@ class Definition(Stored):
     """What a study is about. Two sessions belong to the same study only if `differences` finds none.
 
     `space` is `Space.to_dict()`; `identity` says what makes measurements comparable (input, program version);
-    `machine` is where they were made; `installation` names those `facts` that are of the program's installation, the
-    others are of the workload; `study` is the study file of the newest session. All of it is JSON-able.
+    `reading` says how the output of runs was read; `machine` is where they were made; `installation` names those
+    `facts` that are of the program's installation, the others are of the workload; `study` is the study file of the
+    newest session. All of it is JSON-able.
     """
 
     objective: str
@@ -40,6 +41,7 @@ class Definition(Stored):
     version: str
     study: Mapping[str, Any] = field(default_factory=dict)
     installation: tuple[str, ...] = ()
+    reading: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def workload_facts(self) -> dict[str, Any]:
@@ -67,7 +69,7 @@ class Definition(Stored):
         return self.metrics[0]
 
     def differences(self, other: Self) -> list[str]:
-        """Say what keeps measurements of `other` from being compared with ours."""
+        """Say what keeps measurements of `other` from being compared with ours, however the output was read."""
         found = []
         if self.objective != other.objective:
             found.append(f"objective: {self.objective} there, {other.objective} here")
@@ -88,6 +90,12 @@ class Definition(Stored):
         if not found and self.space != other.space:
             found.append("the space: its parameters, values or constraints are others than before")
         return found
+
+
+def read_otherwise(stored: Definition, now: Definition) -> tuple[str, ...]:
+    """Return what is read in another way now than it was for what is stored, by name."""
+    names = sorted({*stored.reading, *now.reading})
+    return tuple(name for name in names if stored.reading.get(name) != now.reading.get(name))
 
 
 ENDED = "ended"

@@ -18,4 +18,4 @@ class Workload:
     @property
     def digest(self) -> str:
         """Changes with whatever makes measurements of the workload comparable."""
-        return text_digest(repr(sorted(self.plan.identity.items())))
+        return text_digest(repr((sorted(self.plan.identity.items()), sorted(self.plan.reading.items()))))

@@ -17,6 +17,7 @@ WORKLOADS = "workloads"
 BRACKETS = "brackets"
 OUTLOOK = "outlook"
 WARM_START = "warm start"
+READINGS = "readings"
 
 MARK = "mark"
 """The attribute of a study that tells it from all others, copies of it excepted."""

@@ -55,7 +55,7 @@ def _why_default_failed(default: TrialRecord) -> str:
         f"{default.failure.failure.value}: {default.message}",
         *ends,
         *([folder] if folder else []),
-        "mend the study file or the program, then use the same command again: it runs the default again",
+        "mend the study file or the program, then use the same command again",
     ]
     return "\n".join(lines)
 

@@ -20,7 +20,6 @@ from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, PausedError, StorageError, StudyFileError, UnfinishedError
-from autotune.execution.segments import Segment
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.warm_start import guide, warm_start
@@ -35,8 +34,10 @@ from autotune.statistics.verdict import Verdict
 from autotune.storage.stored_study import check_continues
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
-from autotune.tuning.hope import check_worked
+from autotune.tuning.anew import begin_anew
+from autotune.tuning.hope import check_hope, check_worked
 from autotune.tuning.loop import Ending, TuningLoop
+from autotune.tuning.rereading import reread
 from autotune.tuning.retry import retry
 from autotune.tuning.simulated import simulated_runs
 from launchers.local import sweep
@@ -54,6 +55,7 @@ class _Opened:
     prepared: Prepared
     facts: SessionFacts
     display: Display
+    read_again: bool = False
 
 
 _EXTERNAL = (
@@ -80,6 +82,9 @@ def run_study(study: StudyFile, settings: SessionSettings, display: Display) -> 
         waiting = settings.external.waiting if settings.external is not None else lambda: 0
         sampler = sampler_of(prepared.space, study.sampler, waiting)
         if prepared.plan.runs == "launched":
+            if opened.read_again:
+                # What is no better than before would be no better if it ran again.
+                check_hope(_standings(store, study), study.budget.give_up_after, launched=True)
             retry(store, everything=settings.retry_failed)
         if not _is_done(store, study, prepared):
             _warm_up(opened, sampler)
@@ -110,6 +115,10 @@ def _done(store: StudyStore, study: StudyFile) -> str:
     finished = sum(trial.settled for trial in store.trials())
     wanted = "all" if finished >= study.budget.most else f"{finished} of at most {study.budget.most}"
     return f"{wanted} trials are finished" + (", their comparison is not" if wanted == "all" else "")
+
+
+def _standings(store: StudyStore, study: StudyFile) -> Standings:
+    return Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
 
 
 def _slowest_s(store: StudyStore) -> float | None:
@@ -200,6 +209,8 @@ def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> I
         prepared = prepare(
             study, settings.machine, settings.launcher, settings.plan, facts.identity, settings.facts, cores.claim
         )
+        if runs == "launched":
+            begin_anew(settings.url, settings.name, prepared.definition, display.line)
         check_continues(settings.url, settings.name, prepared.definition)
         cores.claim()
         if not settings.shared:
@@ -214,11 +225,14 @@ def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> I
         about = "" if size.exact else "about "
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
         store = StudyStore.create(settings.url, settings.name, prepared.definition)
+        rereading = reread(store, prepared)
+        if rereading is not None:
+            display.line(rereading.sentence())
+        read_again = rereading is not None and not rereading.kept
         if external is not None:
-            standings = Standings.of(store.trials(), prepared.definition.target, study.repeats.statistic)
-            external.recall(store.runs(), standings)
+            external.recall(store.runs(), _standings(store, study))
         with store.mirrored() if replay else nullcontext(store) as used:
-            yield _Opened(study, settings, used, prepared, facts, display)
+            yield _Opened(study, settings, used, prepared, facts, display, read_again)
 
 
 def _has_ranks(prepared: Prepared) -> bool:
@@ -239,7 +253,7 @@ def _runs(opened: _Opened) -> Iterator[RunManager]:
         session_resources(settings, coordinators, display, study.budget.workers) as resources,
     ):
         folder = settings.runs / coordinators.folder if coordinators is not None and settings.shared else settings.runs
-        budget, whole = study.budget, _whole(study, opened.prepared)
+        budget, whole = study.budget, opened.prepared.whole
         factory = RunFactory(
             plan.objective, folder, budget.run_time_limit_s, budget.infrastructure_retries, whole, plan.alike
         )
@@ -258,11 +272,6 @@ def _check_winner(study: StudyFile) -> None:
     if study.tradeoff is not None:
         msg = f"study {study.name!r} looks for a trade-off: it has no single winner; `autotune best` lists the front"
         raise StudyFileError(msg)
-
-
-def _whole(study: StudyFile, prepared: Prepared) -> Segment | None:
-    most = study.stopping.max_steps if study.stopping else None
-    return Segment(most, most, prepared.definition.target) if most else None
 
 
 def _tune(asker: Asker, manager: RunManager, study: StudyFile) -> None:

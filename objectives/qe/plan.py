@@ -85,8 +85,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             "pw.x": f"{seen.version or 'unknown'} {program.digest[:16]}",
             **blas.identity(program.libraries, program.blas),
             **libraries.identity(program.libraries),
-            "energy_tolerance_ry": repr(tolerance_ry),
         },
+        reading={"energy_tolerance_ry": repr(tolerance_ry)},
         notes=_notes(checked, program, facts, seen),
         installation=_INSTALLATION,
     )

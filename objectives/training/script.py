@@ -115,6 +115,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         facts={"gpus": checked.gpus},
         mentioned=(*(one for one in mentioned if one.text not in PLACEHOLDERS), *counts(cores=checked.cores)),
         identity=_identity(checked, argv, files),
+        reading=_reading(checked),
         unknown=_taken,
         works_in_steps=in_steps,
         steps_told=_steps_told(argv, mentioned),
@@ -160,16 +161,20 @@ def _mentions_variable(file: Path) -> bool:
     return any(sign in text for sign in _SIGNS)
 
 
+def _reading(options: TrainingOptions) -> dict[str, str]:
+    form = options.form
+    told = form if isinstance(form, str) else "; ".join(form)
+    return {"progress": told + ("" if options.first_step else ", from step 0")}
+
+
 def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[RunFile]) -> dict[str, str]:
     # The interpreter and its script; other files may be data, or what a run writes.
     program = [argv[0], *[word for word in argv[1:] if Path(word).is_file()][:1]]
-    metric, form = options.metric.metric(), options.form
+    metric = options.metric.metric()
     identity = {
         "command": " ".join(options.argv),
         "program": ", ".join(f"{Path(word).name} sha256:{file_digest(Path(word))}" for word in program),
         "metric": f"{metric.name} ({metric.direction})",
-        "progress": (form if isinstance(form, str) else "; ".join(form))
-        + ("" if options.first_step else ", from step 0"),
         "environment": ", ".join(f"{name}={text}" for name, text in sorted(options.environment.items())) or "none",
         "until": f"target {options.target}, budget {options.budget_s} s",
         **expressions(cores=options.cores),

@@ -167,23 +167,35 @@ def test_a_rebuilt_program_is_another_one(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("changes", "key"),
+    ("changes", "key", "how"),
     [
-        ({"environment": {"TILE": "{tile}"}}, "environment"),
-        ({"environment": {}}, "environment"),
-        ({"metrics": [{**FULL["metrics"][0], "pattern": r"took: (\d+)"}, FULL["metrics"][1]]}, "figures"),
-        ({"metrics": [{**FULL["metrics"][0], "direction": "maximize"}, FULL["metrics"][1]]}, "figures"),
-        ({"metrics": [{**FULL["metrics"][0], "file": "log"}, FULL["metrics"][1]]}, "figures"),
-        ({"success": [], "failure": ["x"], "progress": None, "answer": None}, None),
+        ({"environment": {"TILE": "{tile}"}}, "environment", None),
+        ({"environment": {}}, "environment", None),
+        ({"metrics": [{**FULL["metrics"][0], "direction": "maximize"}, FULL["metrics"][1]]}, "metrics", None),
+        ({"metrics": [{**FULL["metrics"][0], "pattern": r"took: (\d+)"}, FULL["metrics"][1]]}, None, "metrics"),
+        ({"metrics": [{**FULL["metrics"][0], "file": "log"}, FULL["metrics"][1]]}, None, "metrics"),
+        ({"success": []}, None, "success"),
+        ({"failure": ["x"]}, None, "failure"),
+        ({"answer": None}, None, "answer"),
+        ({"progress": None}, None, None),
     ],
 )
-def test_what_changes_what_is_measured_is_another_identity(changes, key):
-    def identity(**changed):
-        return plan({**FULL, **changed}, machine={}, run_job=lambda job: None, folder=Path("/nowhere")).identity
+def test_what_changes_what_is_run_is_another_identity_and_how_it_is_read_is_told_apart(changes, key, how):
+    def planned(**changed):
+        return plan({**FULL, **changed}, machine={}, run_job=lambda job: None, folder=Path("/nowhere"))
 
-    before, after = identity(), identity(**changes)
-    assert {name for name in before | after if before.get(name) != after.get(name)} == ({key} if key else set())
-    assert {"environment", "figures"} <= after.keys(), "a stored study without them is one from before they were"
+    def changed(before, after):
+        return {name for name in before | after if before.get(name) != after.get(name)}
+
+    before, after = planned(), planned(**changes)
+    assert changed(before.identity, after.identity) == ({key} if key else set())
+    assert changed(before.reading, after.reading) == ({how} if how else set())
+
+
+def test_the_files_that_are_read_are_known():
+    options = {**FULL, "outputs": ["log"], "metrics": [{**FULL["metrics"][0], "file": "out/figures"}]}
+    found = plan(options, machine={}, run_job=lambda job: None, folder=Path("/nowhere"))
+    assert found.reads == ("log", "out/figures")
 
 
 def test_placeholders():

@@ -184,6 +184,13 @@ def test_a_script_of_the_present_folder_is_found_from_any_other(tmp_path, monkey
     assert before != dict(after)
 
 
+def test_another_progress_pattern_reads_the_same_training_in_another_way(tmp_path):
+    asked = {"argv": [sys.executable], "metric": "acc"}
+    before, after = planned(tmp_path, **asked), planned(tmp_path, **asked, progress=r"ep (\d+) acc (\S+)")
+    assert before.identity == after.identity
+    assert before.reading != after.reading
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -7,12 +7,13 @@ from autotune.errors import BusyError, StorageError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
 from autotune.machines.this_machine import this_machine
+from autotune.records.study import Run
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import parse
 from autotune.tuning import session
 from autotune.tuning.session import run_study
 from launchers.local import local_launcher
-from tests.support.fakes import ListDisplay, definition, small_space
+from tests.support.fakes import ListDisplay, definition, small_space, took
 
 X = {"type": "integer", "values": [1, 2], "default": 1}
 
@@ -51,7 +52,8 @@ def test_a_study_about_something_else_is_refused_before_it_waits_for_cores(tmp_p
         started(tmp_path, "{x}")
     assert not (tmp_path / "a.db").exists()
     assert swept == []  # what runs there may be the runs of the study that has the cores
-    StudyStore.create(f"sqlite:///{tmp_path}/a.db", "mine", definition(small_space()))
+    store = StudyStore.create(f"sqlite:///{tmp_path}/a.db", "mine", definition(small_space()))
+    store.add_runs([Run({"np": 8}, outcome=took(1.0))])
     with pytest.raises(StorageError, match="is about something else"):
         started(tmp_path, "{x}")
 

@@ -1,0 +1,218 @@
+"""Rereading: the kept outputs of runs that have ended are read once more, in the way that the study file says now.
+
+Runs are not made again for what can be seen in their outputs. All that changes of a study is stored in one transaction;
+reading twice gives the same. A run whose output is gone, or that was stopped early, keeps what was read. Only among
+runs that are compared with each other, two ways of reading never stand side by side: there such a run is set aside, and
+made again.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autotune.coordination.alone import check_alone
+from autotune.coordination.resources import held
+from autotune.coordination.session_settings import SessionSettings
+from autotune.display.console import Display
+from autotune.errors import StudyFileError
+from autotune.execution.run_folder import kept_output
+from autotune.execution.segments import Segment, continued
+from autotune.execution.task import read_outcome
+from autotune.planning.prepare import Prepared, prepare
+from autotune.records.outcome import Outcome
+from autotune.records.series import SeriesKind
+from autotune.records.study import STOPPED, Run, read_otherwise
+from autotune.storage.amendment import Amendment
+from autotune.storage.readable import ABLATION, DEFINITION, OUTLOOK, READINGS, VERDICT, WORKLOADS, check_same
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import StudyFile
+from launchers import EndReason
+from objectives import registry
+from objectives.base import Answer, Output, Plan
+
+# Another workload's plan reads its runs, and they are named after its way of reading: another one has runs of its own.
+_NOT_READ = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
+_CONCLUSIONS = (VERDICT, ABLATION, WORKLOADS, OUTLOOK)
+
+
+@dataclass(frozen=True)
+class Rereading:
+    """What came of reading runs once more: `changed` is what is read otherwise, by name.
+
+    `read` runs were read, and `other` of them are not what they were: `valid` are valid now and were not, `invalid` the
+    other way round. `kept` keep what was read before, and `aside` are to be made again.
+    """
+
+    changed: tuple[str, ...] = ()
+    read: int = 0
+    other: int = 0
+    valid: int = 0
+    invalid: int = 0
+    kept: int = 0
+    aside: int = 0
+
+    def sentence(self) -> str:
+        """Say it in a line."""
+        why = f"the way of reading has changed ({', '.join(self.changed)}): " if self.changed else ""
+        values = self.other - self.valid - self.invalid
+        said = [
+            *([f"{self.valid} of them valid now"] if self.valid else []),
+            *([f"{self.invalid} valid no more"] if self.invalid else []),
+            *([f"{values} with another value or message"] if values else []),
+        ]
+        parts = [", ".join([f"{_runs(self.read)} read again", *(said or ["none has changed"])])]
+        if self.kept:
+            parts.append(f"{_runs(self.kept)} as before, since the output is gone or the run was stopped early")
+        if self.aside:
+            parts.append(f"{_runs(self.aside)} of comparisons to be made again, since the output is gone")
+        return why + "; ".join(parts)
+
+
+def reread_study(study: StudyFile, settings: SessionSettings, display: Display) -> Rereading:
+    """Read the runs of a stored study again as a study file says, wherever they were made, and run nothing.
+
+    Raises:
+        AutotuneError: the study is busy or is about something else, or there is no output of ours to be read.
+    """
+    if registry.runs(study.objective) != "launched":
+        msg = f"study {settings.name!r} (objective = {study.objective!r}) has no outputs here that could be read again"
+        raise StudyFileError(msg)
+    with held(settings, display, claim=False):
+        store = StudyStore.read(settings.url, settings.name, read_only=False)
+        prepared = prepare(study, settings.machine, settings.launcher, settings.plan, described=settings.facts)
+        # Where they are read, and on how many cores, changes nothing of what was measured.
+        stored = store.definition
+        here = replace(prepared.definition, machine_identity=stored.machine_identity, space=stored.space)
+        check_same(settings.url, settings.name, stored, here)
+        found = reread(store, prepared, always=True)
+    assert found is not None
+    return found
+
+
+def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Rereading | None:
+    """Read the runs of a study again if the way of reading has changed, or `always`; None where nothing was read.
+
+    Raises:
+        BusyError: a coordinator works on the study, and reads in the old way.
+    """
+    stored, now = store.definition, prepared.definition
+    changed = read_otherwise(stored, now)
+    if not changed and not always:
+        return None
+    check_alone(store, "its runs are read again")
+    reader = _Reader(prepared.plan, prepared.whole, _default(store))
+    runs = {key: run for key, run in store.keyed_runs().items() if run.series.kind not in _NOT_READ}
+    read = reader.all(runs)
+    other = {key: outcome for key, outcome in read.items() if _text(outcome) != _text(runs[key].outcome)}
+    series = {runs[key].series for key in other if runs[key].series.is_comparison}
+    aside = [key for key, run in runs.items() if key not in read and run.series in series]
+    found = Rereading(
+        changed,
+        len(read),
+        len(other),
+        sum(outcome.complete and not runs[key].outcome.complete for key, outcome in other.items()),
+        sum(runs[key].outcome.complete and not outcome.complete for key, outcome in other.items()),
+        len(runs) - len(read) - len(aside),
+        len(aside),
+    )
+    if not (changed or other):
+        return found
+    definition = replace(stored, reading=now.reading, metrics=now.metrics, options=now.options, study=now.study)
+    affected = {runs[key].trial for key in other if runs[key].series.is_tuning}
+    before = (store.attribute(READINGS) or {}).get("readings", [])
+    entry = {
+        "at": datetime.now(UTC).isoformat(),
+        "before": {name: stored.reading.get(name) for name in changed},
+        "read": found.read,
+        "valid": found.valid,
+        "invalid": found.invalid,
+        "kept": found.kept,
+    }
+    conclusions = dict.fromkeys(_CONCLUSIONS) if other else {}
+    store.amend(
+        Amendment(
+            outcomes=other,
+            aside=aside,
+            reopened=sorted(number for number in affected if number is not None),
+            attributes={
+                DEFINITION: definition.to_dict(),
+                READINGS: {"readings": [*before, entry]},
+                **conclusions,
+            },
+        )
+    )
+    return found
+
+
+@dataclass
+class _Reader:
+    """Reads runs; `reference` is the answer that they must agree with: that of the `default`, or the first there is."""
+
+    plan: Plan
+    whole: Segment | None
+    default: int | None
+    reference: Answer | None = None
+    # Of programs that work in steps: the newest outcome of each trial, from which the next run went on.
+    before: dict[int, Outcome] = field(default_factory=dict)
+
+    def all(self, runs: Mapping[int, Run]) -> dict[int, Outcome]:
+        """Return the outcomes of the runs that can be read, by key."""
+        read = {}
+        for key in sorted(runs, key=lambda key: (not self._is_default(runs[key]), key)):
+            run = runs[key]
+            outcome = self._outcome(run)
+            if outcome is not None:
+                read[key] = outcome
+                if run.series.is_tuning and outcome.complete:
+                    self.reference = self.reference or outcome.answer
+            if run.steps is not None and run.trial is not None:
+                self.before[run.trial] = outcome or run.outcome
+        return read
+
+    def _is_default(self, run: Run) -> bool:
+        return run.series.is_tuning and run.trial == self.default
+
+    def _outcome(self, run: Run) -> Outcome | None:
+        """Return how a run ended as it is read now; None if that cannot be said."""
+        old, folder = run.outcome, run.job.get("folder")
+        if old.capped or not folder:
+            return None
+        output = kept_output(Path(folder), old.usage, self.plan.reads)
+        if output is None:
+            return None
+        segment = self.whole
+        if run.steps is not None and run.of is not None:
+            segment = Segment(run.steps, run.of, self.plan.objective.metrics[0])
+        if output.status.reason is EndReason.CANCELLED:
+            if segment is None:
+                return None
+            output = _ended_well(output)
+        new = read_outcome(self.plan.objective, output, self.reference, segment)
+        if new.retryable:
+            return None
+        if segment is not None:
+            if STOPPED in old.details and new.complete:
+                new = replace(new, details={**new.details, STOPPED: old.details[STOPPED]})
+            new = continued(self.before.get(run.trial) if run.trial is not None else None, new, segment)
+        return replace(new, timeline=old.timeline, conditions=old.conditions, usage=old.usage, attempts=old.attempts)
+
+
+def _ended_well(output: Output) -> Output:
+    """Return the output of a run that was stopped at its step, as one that ended by itself."""
+    return replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
+
+
+def _default(store: StudyStore) -> int | None:
+    return min((trial.number for trial in store.trials()), default=None)
+
+
+def _text(outcome: Outcome) -> str:
+    """Return an outcome as storage has it, where a tuple is a list and a whole number may be a float."""
+    stored = Outcome.from_dict(json.loads(json.dumps(outcome.to_dict())))
+    return json.dumps(stored.to_dict(), sort_keys=True)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

@@ -1,0 +1,244 @@
+"""Kept outputs are read again when only the way of reading has changed."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from autotune.coordination.session_settings import SessionSettings
+from autotune.errors import StorageError, StudyFileError
+from autotune.execution.run_folder import clean
+from autotune.execution.task import read_outcome
+from autotune.machines.this_machine import this_machine
+from autotune.planning.prepare import Prepared
+from autotune.records.outcome import Outcome
+from autotune.records.series import TUNING, Series
+from autotune.records.study import Run
+from autotune.search.distributions import distributions_of
+from autotune.storage.names import stored_names
+from autotune.storage.observation import Observation
+from autotune.storage.readable import READINGS, VERDICT
+from autotune.storage.stored_study import stored_study
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import parse
+from autotune.tuning.anew import begin_anew
+from autotune.tuning.rereading import reread, reread_study
+from launchers import STDERR, STDOUT, EndReason, JobState, JobStatus, Usage
+from launchers.local import local_launcher
+from launchers.supervisor import STATUS_FILE
+from objectives.base import FailureKind, Output
+from objectives.command import plan
+from spaces import Integer, Space
+from tests.support.fakes import ListDisplay, definition, study_file
+
+SPACE = Space([Integer.range("x", 1, 9, default=1)])
+TIME = {"name": "time", "pattern": r"time (\S+)", "unit": "s"}
+OPTIONS = {"argv": ["true", "{x}"], "metrics": [TIME], "success": ["DONE"]}
+
+
+class Study:
+    """A study of a command whose runs are put into their folders by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.url, self.made = folder, f"sqlite:///{folder / 'autotune.db'}", 0
+        self.options = OPTIONS
+        self.store = StudyStore.create(self.url, "mine", self.prepared.definition)
+
+    @property
+    def prepared(self) -> Prepared:
+        planned = plan(self.options, machine={}, run_job=lambda job: None, folder=self.folder)  # type: ignore[arg-type, return-value]
+        about = definition(SPACE, objective="command", metrics=planned.objective.metrics, identity=planned.identity)
+        return Prepared(study_file(), planned, SPACE, replace(about, reading=planned.reading))
+
+    def run(self, x, text, series=TUNING, *, round_number=0, exit_code=0, **files):
+        """Store a run that printed `text`, as it is read now; return its folder."""
+        self.made += 1
+        folder = self.folder / "runs" / f"{self.made:05d}"
+        folder.mkdir(parents=True)
+        usage = Usage(float(self.made), 0.5, 1000)
+        status = JobStatus(JobState.ENDED, EndReason.EXITED, exit_code, usage)
+        said = {"state": status.state, "reason": status.reason, "exit_code": exit_code, "message": ""}
+        (folder / STATUS_FILE).write_text(json.dumps(said | asdict(usage)))
+        (folder / STDOUT).write_text(text)
+        (folder / STDERR).write_text("")
+        for name, content in files.items():
+            (folder / name).write_text(content)
+        outcome = read_outcome(self.prepared.plan.objective, Output(text, "", status, folder), None, None)
+        clean(folder)
+        trial = next((t.number for t in self.store.trials() if t.configuration == {"x": x}), None)
+        if trial is None:
+            trial = self.store.add_trial({"x": x}, distributions_of(SPACE))
+        outcome = replace(outcome, usage=usage)
+        job = {"folder": str(folder)}
+        self.store.add_runs([Run({"x": x}, trial, series, round_number, outcome=outcome, job=job)])
+        value = outcome.metrics.get("time")
+        if series.is_tuning:
+            self.store.settle_all({trial: Observation(value=value)})
+        return folder
+
+    def read(self, **changes):
+        """Open the study with other options; return what came of reading it again."""
+        self.options = {**OPTIONS, **changes}
+        self.store = StudyStore.create(self.url, "mine", self.prepared.definition)
+        return reread(self.store, self.prepared)
+
+    @property
+    def values(self):
+        return {trial.number: trial.measured("time") for trial in stored_study(self.url, "mine").trials()}
+
+
+@pytest.fixture
+def study(tmp_path):
+    return Study(tmp_path)
+
+
+def test_a_mended_success_pattern_mends_the_runs_that_failed_by_it(study):
+    study.run(1, "time 4\nDone.\n")
+    study.run(2, "time 3\nDone.\n")
+    study.run(3, "time 2\nDONE\n")
+    assert study.read() is None
+    found = study.read(success=["Done|DONE"])
+    assert found.sentence() == ("the way of reading has changed (success): 3 runs read again, 2 of them valid now")
+    assert study.values == {0: [4.0], 1: [3.0], 2: [2.0]}
+    # The two are judged anew; the third is as it was, and stays settled.
+    assert [trial.settled for trial in study.store.trials()] == [False, False, True]
+    assert study.read(success=["Done|DONE"]) is None, "once is enough"
+    assert study.store.attribute(READINGS)["readings"][0]["before"] == {"success": "DONE"}
+
+
+def test_reading_twice_gives_the_same_and_back_again_gives_what_was(study):
+    study.run(1, "time 4 DONE\nwall 9\n")
+    study.run(2, "time 3 DONE\n")
+    before = study.store.runs()
+    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
+    assert (found.read, found.valid, found.invalid) == (2, 0, 1)
+    assert study.values == {0: [9.0], 1: []}
+    again = reread(study.store, study.prepared, always=True)
+    assert (again.read, again.valid, again.invalid) == (2, 0, 0)
+    study.read()
+    assert study.store.runs() == before
+
+
+def test_the_answers_are_compared_with_that_of_the_default_as_it_is_read_now(study):
+    study.run(1, "energy -4.5\ntime 4 DONE\n")
+    study.run(2, "energy -4.6\ntime 3 DONE\n")
+    answer = {"pattern": r"energy (\S+)", "tolerance": 0.01}
+    assert study.read(answer=answer).invalid == 1
+    assert study.store.trials()[1].message.startswith("answer is -4.6, the reference run's is -4.5")
+    assert study.read(answer={**answer, "tolerance": 0.2}).valid == 1
+
+
+def test_a_run_keeps_what_was_read_where_its_output_is_not_whole(study):
+    gone = study.run(1, "time 4 DONE\nwall 8\n")
+    other = study.run(2, "time 3 DONE\nwall 7\n")
+    study.run(3, "time 2 DONE\nwall 6\n" + "." * (5 * 2**20))
+    study.run(4, "time 1 DONE\nwall 5\n")
+    for entry in gone.iterdir():
+        entry.unlink()
+    # The folder of another run, or of another study of that name.
+    status = json.loads((other / STATUS_FILE).read_text())
+    (other / STATUS_FILE).write_text(json.dumps(status | {"elapsed_s": 99.0}))
+    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
+    assert (found.read, found.kept) == (1, 3)
+    assert "3 runs as before, since the output is gone" in found.sentence()
+    assert study.values == {0: [4.0], 1: [3.0], 2: [2.0], 3: [5.0]}
+
+
+def test_a_large_file_that_was_not_kept_cannot_be_read_again_and_one_that_does_not_matter_may_be_gone(study):
+    study.run(1, "time 4 DONE\n", log="wall 8\n" + "." * (5 * 2**20))
+    study.run(2, "time 3 DONE\n", log="wall 7\n")
+    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)", "file": "log"}])
+    assert (found.read, found.kept) == (1, 1)
+    assert study.values == {0: [4.0], 1: [7.0]}
+    assert study.read(success=["time"]).read == 2
+
+
+def test_two_ways_of_reading_never_stand_in_one_comparison(study):
+    study.run(1, "time 4 DONE\nwall 8\n")
+    study.run(2, "time 3 DONE\nwall 7\n")
+    verdict, select = Series.verdict(1), Series.select([1])
+    for number in range(3):
+        study.run(1, "time 4 DONE\nwall 8\n", verdict, round_number=number)
+        folder = study.run(2, "time 3 DONE\nwall 7\n", verdict, round_number=number)
+    study.store.set_attribute(VERDICT, {"winner": 1})
+    (folder / STDOUT).unlink()
+    (study.run(2, "time 3 DONE\nwall 7\n", select) / STDOUT).unlink()
+    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
+    assert (found.read, found.aside, found.kept) == (7, 1, 1)
+    runs = study.store.runs()
+    assert [run.outcome.metrics["time"] for run in runs if run.series == verdict] == [8.0, 7.0] * 2 + [8.0]
+    assert [run.series for run in runs if run.outcome.metrics["time"] == 3.0] == [verdict.aside, select]
+    assert study.store.attribute(VERDICT) is None, "it is made again of the runs that were read again"
+
+
+def test_a_capped_run_keeps_its_bound(study):
+    study.run(1, "time 4 DONE\nwall 8\n")
+    number = study.store.add_trial({"x": 2}, distributions_of(SPACE))
+    capped = Outcome(bound=5.0, code="capped", message="had lost")
+    study.store.add_runs([Run({"x": 2}, number, outcome=capped, job={"folder": str(study.folder)})])
+    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
+    assert (found.read, found.kept) == (1, 1)
+    assert study.store.trials()[1].outcomes == [capped]
+
+
+def test_a_failure_of_the_program_itself_is_read_again_and_stays_one(study):
+    study.run(1, "time 4 DONE\n", exit_code=3)
+    assert study.read(success=["time"]).valid == 0
+    assert study.store.trials()[0].failure.failure is FailureKind.APPLICATION_ERROR
+
+
+def test_other_values_are_counted_apart_from_what_is_valid_now(study):
+    study.run(1, "time 4 DONE\nwall 8\n")
+    assert study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}]).sentence() == (
+        "the way of reading has changed (metrics): 1 run read again, 1 with another value or message"
+    )
+    assert reread(study.store, study.prepared, always=True).sentence() == "1 run read again, none has changed"
+
+
+def test_a_study_of_which_nothing_worked_begins_anew_with_another_command(study):
+    said = []
+
+    def begin():
+        begin_anew(study.url, "mine", study.prepared.definition, said.append)
+        return stored_names(study.url)
+
+    study.run(1, "no such file\n")
+    assert begin() == ["mine"], "it is the same"
+    study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
+    assert begin() == []
+    assert said == ["study 'mine' begins anew: it has changed (command), and nothing valid was measured before"]
+
+
+def test_what_was_measured_is_never_forgotten_for_another_command(study):
+    study.run(1, "time 4 DONE\n")
+    study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
+    begin_anew(study.url, "mine", study.prepared.definition, print)
+    with pytest.raises(StorageError, match=r"command: true {x} there, true -x {x} here"):
+        study.read(argv=study.options["argv"])
+
+
+def test_nothing_is_forgotten_while_somebody_works_on_it(study):
+    study.options = {**OPTIONS, "argv": ["true", "-x", "{x}"]}
+    study.store.leases("node:1:abc").take("00000", {})
+    begin_anew(study.url, "mine", study.prepared.definition, print)
+    assert stored_names(study.url) == ["mine"]
+
+
+def test_a_study_is_read_again_by_its_file_wherever_that_is_done_and_nothing_runs(study):
+    study.run(1, "time 4\n")
+    parsed = parse(
+        {
+            "name": "mine",
+            "objective": "command",
+            "options": {**OPTIONS, "success": ["time"]},
+            "space": {"parameters": {"x": {"type": "integer", "values": [1, 2], "default": 1}}},
+        },
+        "test",
+    )
+    settings = SessionSettings(study.url, "mine", study.folder / "runs", this_machine(), local_launcher())
+    assert reread_study(parsed, settings, ListDisplay()).valid == 1
+    assert study.values == {0: [4.0]}
+    told = parsed.model_copy(update={"objective": "external"})
+    with pytest.raises(StudyFileError, match="no outputs here"):
+        reread_study(told, settings, ListDisplay())
