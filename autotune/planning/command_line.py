@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.machines.this_machine import FACTS
+from autotune.planning.programs import KnownProgram, known_program
 from launchers.mpi import start_commands
+from objectives.inputfile import name_error
 from spaces.expressions.functions import FUNCTIONS
 
-_THREAD_OPTIONS = frozenset({"-t", "-T", "--threads", "--nthreads", "--num-threads", "-nt"})
 _THREAD_VARIABLES = re.compile(r"(OMP|MKL|OPENBLAS|BLIS|NUMEXPR|GOTO)_NUM_THREADS")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 # Written as the program will read them back: 007 and 1.50 are left alone.
@@ -19,9 +20,18 @@ _DECIMAL = re.compile(r"(?:0|[1-9]\d{0,5})\.\d{1,6}")
 _TAKEN = frozenset({*FACTS, *FUNCTIONS, *keyword.kwlist, "true", "false", "none"})
 
 
+# A larger file is read where it lies, rather than copied for each run.
+_MOST_COPIED_BYTES = 64 * 2**20
+
+
 @dataclass(frozen=True)
 class Knob:
-    """A number of the command line that could be tuned: `where` says where it stood."""
+    """A number of the command line that could be tuned: `where` says where it stood.
+
+    `kind` says what it counts: `ranks`, which the MPI start command starts; `processes`, which the program starts by
+    itself; `threads` of each; or that it is a `knob`. It is empty for a number that may be the size of the problem. The
+    `value` is empty for one that is not in the command.
+    """
 
     name: str
     value: str
@@ -36,11 +46,20 @@ class Knob:
 
 @dataclass(frozen=True)
 class CommandLineProposal:
-    """A command line taken apart: its words and variables are templates that name the knobs."""
+    """A command line taken apart: its words and variables are templates that name the knobs.
+
+    `files` are those that each run needs a copy of, by the name that the command has for them.
+    """
 
     argv: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
     knobs: tuple[Knob, ...]
+    files: tuple[tuple[str, Path], ...]
+    program: KnownProgram
+
+    def of_kind(self, kind: str) -> Knob | None:
+        """Return the knob that counts ranks, processes or threads."""
+        return next((knob for knob in self.knobs if knob.kind == kind), None)
 
 
 def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
@@ -56,8 +75,13 @@ def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
         parts.variable(left.pop(0))
     if len(left) > 1 and (options := _rank_options(Path(left[0]).name)):
         left = parts.starter(left, options)
-    parts.program(left)
-    return CommandLineProposal(tuple(parts.argv), tuple(parts.environment), tuple(parts.knobs))
+    program = known_program(left)
+    parts.program(left, program)
+    parts.fill(program)
+    parts.files.update({name: path for name in program.reads if name not in parts.files and (path := _here(name))})
+    return CommandLineProposal(
+        tuple(parts.argv), tuple(parts.environment), tuple(parts.knobs), tuple(parts.files.items()), program
+    )
 
 
 class _Apart:
@@ -67,6 +91,7 @@ class _Apart:
         self.argv: list[str] = []
         self.environment: list[tuple[str, str]] = []
         self.knobs: list[Knob] = []
+        self.files: dict[str, Path] = {}
 
     def variable(self, word: str) -> None:
         name, _, value = word.partition("=")
@@ -97,27 +122,49 @@ class _Apart:
         self._knob("np", ranks, f"{words[0]} {words[1]}", "ranks")
         return words[at:]
 
-    def program(self, words: Sequence[str]) -> None:
-        before = ""
+    def program(self, words: Sequence[str], known: KnownProgram) -> None:
         for index, word in enumerate(words):
             option, equals, value = word.partition("=")
             if index == 0:
-                self.argv.append(_escaped(_full(word) if "/" in word else word))
+                self.argv.append(_escaped(str(Path(word).absolute()) if _is_file(word) and "/" in word else word))
             elif equals and option.startswith("-") and _number(value):
-                self.argv.append(f"{_escaped(option)}={{{self._of_option(option, value)}}}")
+                self.argv.append(f"{_escaped(option)}={{{self._of_option(option, value, known)}}}")
             elif _number(word):
-                named = before if before.startswith("-") else ""
-                self.argv.append(f"{{{self._of_option(named, word)}}}")
-            elif (joined := re.fullmatch(r"(-[A-Za-z])(\d{1,9})", word)) and joined[1] in {"-j", "-t", "-T", "-p"}:
-                self.argv.append(f"{joined[1]}{{{self._of_option(joined[1], joined[2])}}}")
+                self.argv.append(f"{{{self._of_option(known.option_before(words[1:index]), word, known)}}}")
+            elif joined := known.joined_option(word):
+                self.argv.append(f"{joined[0]}{{{self._of_option(*joined, known)}}}")
+            elif equals and option.startswith("-"):
+                self.argv.append(f"{_escaped(option)}={self._file(value)}")
             else:
-                self.argv.append(_escaped(_full(word)))
-            before = word
+                self.argv.append(self._file(word))
 
-    def _of_option(self, option: str, value: str) -> str:
-        if option in _THREAD_OPTIONS and _WHOLE.fullmatch(value) and int(value) > 0 and not self._has("threads"):
-            return self._knob("threads", value, option, "threads").name
-        return self._knob(option.lstrip("-") or f"number{len(self.knobs) + 1}", value, option or "an argument").name
+    def fill(self, known: KnownProgram) -> None:
+        """Name the option by which a program fills the cores that is not in the command, where the other one is."""
+        if not known.fills or self._has("ranks") or self._has("threads") == self._has("processes"):
+            return
+        kind, options = ("processes", known.processes) if self._has("threads") else ("threads", known.threads)
+        self.argv += [options[0], f"{{{self._knob(options[0].lstrip('-'), '', options[0], kind).name}}}"]
+
+    def _file(self, word: str) -> str:
+        """Return a word; the file that it names is copied into a run's folder, or is given by its full path."""
+        if word.startswith("-") or Path(word).is_absolute() or not _is_file(word):
+            return _escaped(word)
+        path = Path(word).absolute()
+        if name_error(word) is not None or path.stat().st_size > _MOST_COPIED_BYTES:
+            return _escaped(str(path))
+        self.files[word] = path
+        return _escaped(word)
+
+    def _of_option(self, option: str, value: str, known: KnownProgram) -> str:
+        kind = known.kind_of(option) or ""
+        same = next((knob for knob in self.knobs if knob.kind == kind == "threads" and knob.value == value), None)
+        if same is not None:
+            return same.name
+        if kind in {"threads", "processes"} and (not _WHOLE.fullmatch(value) or int(value) < 1 or self._has(kind)):
+            kind = ""
+        is_generic = kind == "threads" and not known.commands
+        wanted = "threads" if is_generic else option.rsplit(" ", maxsplit=1)[-1].lstrip("-+")
+        return self._knob(wanted or f"number{len(self.knobs) + 1}", value, option or "an argument", kind).name
 
     def _has(self, kind: str) -> bool:
         return any(knob.kind == kind for knob in self.knobs)
@@ -153,10 +200,13 @@ def _escaped(word: str) -> str:
     return word.replace("{", "{{").replace("}", "}}")
 
 
-def _full(word: str) -> str:
-    """Return the full path of a file, since a run has a folder of its own."""
+def _here(name: str) -> Path | None:
+    return Path(name).absolute() if _is_file(name) else None
+
+
+def _is_file(word: str) -> bool:
     # A name without any sign of a path may be a word that happens to be a file's name, but hardly ever is.
     try:
-        return str(Path(word).absolute()) if not word.startswith("-") and Path(word).is_file() else word
+        return Path(word).is_file()
     except (OSError, ValueError):
-        return word
+        return False

@@ -1,5 +1,6 @@
 """`autotune init`: write a first study file for a command."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from autotune.errors import StudyFileError
 
 _COMMAND = "autotune.command"
 _STDOUT = "-"
+_DEFAULT = "mine.toml"
 
 
 class WithCommand(TyperCommand):
@@ -28,7 +30,10 @@ class WithCommand(TyperCommand):
 
 def init(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="[FILE]", help="The file to write.", show_default=True)] = "mine.toml",
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help=f"The file to write, {_DEFAULT} by default.", show_default=False),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option("-o", "--output", metavar="FILE", help="The file to write; - prints the text instead."),
@@ -42,9 +47,12 @@ def init(
     from autotune.planning.template import harmless, study_text
 
     words = context.meta.get(_COMMAND) or list(harmless())
-    name = target or file
+    if target is not None and file is not None:
+        msg = f"{file} and -o {target}: a study file is written to one of them, leave the other out"
+        raise StudyFileError(msg)
+    name = target or file or _DEFAULT
     try:
-        text = study_text(words)
+        text = study_text(words, os.environ)
         text.encode()
     except UnicodeEncodeError:
         msg = "the command has bytes that are not UTF-8, which a study file cannot hold"

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,13 @@ from autotune.cli.app import app
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
 from autotune.planning.command_line import propose_knobs
+from autotune.planning.programs import known_programs
 from autotune.planning.template import study_text
+from autotune.studyfile.space import joined
 from launchers.local import LocalLauncher
 from objectives.base import Context
+from objectives.command import planned
+from objectives.commandcheck import read
 from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
@@ -32,22 +37,33 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_golden_files(name):
-    assert study_text(shlex.split(COMMANDS[name])) == (GOLDEN / f"init-{name}.toml").read_text(encoding="utf-8")
+    assert study_text(shlex.split(COMMANDS[name]), {}) == (GOLDEN / f"init-{name}.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("command", "argv", "knobs"),
     [
-        ("prog -np 4", ["prog", "-np", "{np}"], {"np": ""}),
+        ("prog -np 4", ["prog", "-np", "{np}"], {"np": "processes"}),
         ("mpirun -n 4 prog", ["prog"], {"np": "ranks"}),
         ("mpirun --np=4 prog 5", ["prog", "{number2}"], {"np": "ranks", "number2": ""}),
         # What this does not understand is left as it is.
-        ("mpirun --host a:2 -np 4 prog", ["mpirun", "--host", "a:2", "-np", "{np}", "prog"], {"np": ""}),
-        ("mpirun -np 4", ["mpirun", "-np", "{np}"], {"np": ""}),
+        ("mpirun --host a:2 -np 4 prog", ["mpirun", "--host", "a:2", "-np", "{np}", "prog"], {"np": "processes"}),
+        ("mpirun -np 4", ["mpirun", "-np", "{np}"], {"np": "processes"}),
         ("xz -T 4 --threads=2 x", ["xz", "-T", "{threads}", "--threads={threads_2}", "x"], {"threads": "threads"}),
         ("env OMP_NUM_THREADS=2 prog", ["prog"], {"threads": "threads"}),
         ("prog --cores 4 --range 2 --if 3", None, {"cores_2": "", "range_2": "", "if_2": ""}),
-        ("make -j8", ["make", "-j{j}"], {"j": ""}),
+        ("make -j8", ["make", "-j{threads}"], {"threads": "threads"}),
+        ("OMP_NUM_THREADS=2 prog -t 2", ["prog", "-t", "{threads}"], {"threads": "threads"}),
+        # A known program's own options, and no others: -t of ior is the size of a transfer, -nt of pw.x task groups.
+        ("namd2 +p4 my.namd", ["namd2", "+p{p}", "my.namd"], {"p": "threads"}),
+        ("/opt/bin/gmx mdrun -ntomp 2", None, {"ntomp": "threads", "ntmpi": "processes"}),
+        ("gmx mdrun -ntmpi 2 -nstlist 20", None, {"ntmpi": "processes", "ntomp": "threads", "nstlist": "knob"}),
+        ("gmx mdrun -nsteps 50", None, {"nsteps": ""}),
+        ("gmx grompp -ntomp 2", None, {"ntomp": ""}),
+        ("mpirun -np 2 gmx_mpi mdrun -ntomp 1", None, {"np": "ranks", "ntomp": "threads"}),
+        ("mpirun -np 2 lmp -sf omp -pk omp 2 -in x", None, {"np": "ranks", "omp": "threads"}),
+        ("ior -t 4 -b 8", None, {"t": "", "b": ""}),
+        ("mpirun -np 4 pw.x -nk 2 -nt 1 -inp my.in", None, {"np": "ranks", "nk": "knob", "nt": "knob"}),
         ("prog 007 1.50 1e3 0x1 -5 v1.2", ["prog", "007", "1.50", "1e3", "0x1", "-5", "v1.2"], {}),
     ],
 )
@@ -84,7 +100,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), m
 @example(["9" * 9, "--max", "1", "--cores=3"], False)
 def test_the_file_for_any_command_is_right_and_runs_that_command(tmp_path_factory, words, ranks):
     command = ["/bin/echo", *words]
-    text = study_text(["mpirun", "-np", "1", *command] if ranks else command)
+    text = study_text(["mpirun", "-np", "1", *command] if ranks else command, {})
     path = tmp_path_factory.mktemp("init") / "mine.toml"
     path.write_text(text, encoding="utf-8")
     found = check(path, (), this_machine(), LocalLauncher())
@@ -92,7 +108,7 @@ def test_the_file_for_any_command_is_right_and_runs_that_command(tmp_path_factor
     assert [str(problem) for problem in found.mistakes] == []
     assert [problem for problem in found.missing if "needs MPI" not in str(problem)] == []
     job = found.plan.objective.job(found.space.default(), Context(path.parent))
-    if not any(knob.kind == "threads" for knob in propose_knobs(command).knobs):
+    if not any(knob.kind in {"threads", "processes"} for knob in propose_knobs(command).knobs):
         assert list(job.argv) == command
     assert (job.mpi is not None) == ranks
 
@@ -129,24 +145,30 @@ def test_a_file_that_is_there_is_kept(tmp_path):
 def test_printed(tmp_path):
     ended = CliRunner().invoke(app, ["init", "-o", "-", "--", "prog", "--", "--json", "-n", "3"])
     assert ended.exit_code == 0
-    assert tomllib.loads(ended.stdout)["options"]["argv"] == ["prog", "--", "--json", "-n", "{n}"]
+    assert tomllib.loads(ended.stdout)["options"]["argv"] == ["prog", "--", "--json", "-n", "3"]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_of_the_command_have_full_paths_and_numbers_that_stay_are_written_out(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "solve").write_text("#!/bin/sh\n")
-    (tmp_path / "my.in").write_text("")
-    text = study_text(["./solve", "my.in", "--threads", "2", "--size", "10"])
+def test_files_of_the_command_are_copied_for_each_run_and_numbers_that_stay_are_written_out(tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    (here / "data").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    for name in ("solve", "my.in", "data/mesh", "../other"):
+        (here / name).write_text("")
+    words = ["./solve", "my.in", "--mesh=data/mesh", "../other", "--threads", "2", "--size", "10"]
+    text = study_text(words, {})
     options = tomllib.loads(text)["options"]
     assert options["argv"] == [
-        str(tmp_path / "solve"),
-        str(tmp_path / "my.in"),
+        str(here / "solve"),
+        "my.in",
+        "--mesh=data/mesh",
+        str(here / "../other"),
         "--threads",
         "{threads}",
         "--size",
         "10",
     ]
+    assert options["files"] == [{"name": name, "copy": str(here / name)} for name in ("my.in", "data/mesh")]
     # Uncommented, what is proposed for the size is right as well.
     block = re.search(r"(?m)^# \[space\.parameters\.size\]\n(?:# .*\n)+", text)
     assert block
@@ -169,7 +191,7 @@ def test_a_name_that_is_no_study_file_is_refused(tmp_path):
 
 
 def test_every_line_that_is_proposed_is_toml_when_it_is_uncommented():
-    text = study_text(shlex.split(COMMANDS["ranks-and-threads"]))
+    text = study_text(shlex.split(COMMANDS["ranks-and-threads"]), {})
     keys = set(re.findall(r"(?m)^# (\w+) = ", text))
     assert {"metrics", "answer", "success", "failure", "progress", "prepare", "timeout_s"} <= keys
     for one in re.findall(
@@ -177,3 +199,74 @@ def test_every_line_that_is_proposed_is_toml_when_it_is_uncommented():
     ):
         assert tomllib.loads(one)
     assert studyfile.parse(tomllib.loads(text) | {"name": "x"}, "x").budget.trials == 20
+
+
+GROMACS = "gmx mdrun -s topol.tpr -ntmpi 1 -ntomp 2 -nsteps 50"
+
+
+def test_a_known_program_is_tuned_as_its_user_ran_it_and_its_size_stays(tmp_path, monkeypatch):
+    gmx = tmp_path / "bin" / "gmx"
+    gmx.parent.mkdir()
+    gmx.write_text("#!/bin/sh\n")
+    gmx.chmod(0o755)
+    monkeypatch.setenv("PATH", str(gmx.parent), prepend=":")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "topol.tpr").write_bytes(b"\0")
+    text = study_text(shlex.split(GROMACS), {})
+    assert text.replace(str(tmp_path), "HERE") == (GOLDEN / "init-gromacs.toml").read_text(encoding="utf-8")
+    path = tmp_path / "sub" / "mine.toml"
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    machine = replace(this_machine(), cpus=(0, 1))
+    found = check(path, (), machine, LocalLauncher())
+    assert (found.mistakes, found.missing) == ([], [])
+    # Neither the file, the metric, the answer nor what reaches nothing.
+    assert [text for text in found.warnings if "budget.trials" not in text] == []
+    (tmp_path / "run").mkdir()
+    job = found.plan.objective.job(found.space.default(), Context(tmp_path / "run"))
+    assert list(job.argv) == shlex.split(GROMACS)
+    assert job.environment["OMP_NUM_THREADS"] == "2"
+    assert job.resources.cores == 2
+    assert (tmp_path / "run" / "topol.tpr").is_file()
+    assert {parameter.name for parameter in found.space.parameters} == {"ntmpi", "ntomp"}
+
+
+@pytest.mark.parametrize(
+    ("command", "environment", "defaults", "cores"),
+    [
+        # Without OMP_NUM_THREADS a program with OpenMP has a thread for each core.
+        ("prog -n 5", {}, {"threads": 4}, 4),
+        ("prog -n 5", {"OMP_NUM_THREADS": "2"}, {"threads": 2}, 2),
+        ("prog -n 5", {"OMP_NUM_THREADS": "4,2"}, {"threads": 4}, 4),
+        ("prog -np 3", {}, {"np": 3}, 3),
+        # mdrun fills the cores by the option that is not given.
+        ("gmx mdrun -ntmpi 2", {}, {"ntmpi": 2, "ntomp": 2}, 4),
+        ("gmx mdrun -ntomp 1", {}, {"ntomp": 1, "ntmpi": 4}, 4),
+        ("mpirun -np 2 gmx_mpi mdrun -ntomp 2", {}, {"np": 2, "ntomp": 2}, 4),
+        ("mpirun -np 8 prog -t 2", {}, {"np": 4, "threads": 1}, 4),
+    ],
+)
+def test_the_default_is_what_the_command_does(tmp_path, command, environment, defaults, cores):
+    study = studyfile.parse(tomllib.loads(study_text(shlex.split(command), environment)) | {"name": "x"}, "x")
+    checked, files, errors = read(study.options)
+    assert errors == []
+    found, space = joined(study, planned(checked, files), {**this_machine().facts, "cores": 4})
+    default = space.default()
+    assert default == defaults
+    assert found.objective.job(default, Context(tmp_path)).resources.cores == cores
+
+
+def test_what_is_known_of_a_program_is_right_in_a_study_file():
+    for program in known_programs():
+        known = program.model_dump(exclude_none=True)
+        keys = ("metrics", "answer", "success", "failure", "outputs", "progress")
+        options = {key: known[key] for key in keys if known.get(key)}
+        assert read({"argv": ["true"], **options})[2] == [], program.commands
+        assert program.study is None or program.study in studyfile.catalogue()
+
+
+def test_two_files_to_write_are_a_mistake(tmp_path):
+    ended = autotune(tmp_path, "init", "mine.toml", "-o", "other.toml", "--", "ls")
+    assert ended.returncode == 2
+    assert "mine.toml and -o other.toml: a study file is written to one of them" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
