@@ -93,8 +93,14 @@ def choose(
         options = registry.with_own_input(loaded.objective, loaded.options, input_file)
     except PlanError as error:
         raise StudyFileError(str(error)) from error
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(input_file).stem)
-    return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{stem}"})
+    return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{_input_name(input_file)}"})
+
+
+def _input_name(path: str) -> str:
+    """Return what an input file is called in the name of its study: my.in and in.my are both `my`."""
+    name = Path(path).name
+    called = name.removeprefix("in.") if name.startswith("in.") and name != "in." else Path(name).stem
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", called)
 
 
 def _check_ray(options: StudyOptions) -> None:

@@ -10,12 +10,13 @@ GUIDE = Page.read("docs/own-program.md").text
 
 
 def test_the_guide_names_every_example_and_what_ships_is_there():
-    for name in ("stream", "flags", "hpl", "pgbench"):
+    for name in ("stream", "flags", "hpl", "pgbench", "gromacs", "lammps"):
         assert f"| `{name}` |" in GUIDE
         text = studyfile.catalogue()[name].read_text(encoding="utf-8")
         assert text.startswith("#")
         for file in tomllib.loads(text)["options"].get("files", []):
-            assert (ROOT / "studies" / file["template"]).is_file()
+            for path in [file.get("template"), file.get("copy"), *file.get("made_from", [])]:
+                assert path is None or (ROOT / "studies" / path).is_file()
 
 
 def test_the_readme_names_the_same_examples():

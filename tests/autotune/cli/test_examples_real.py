@@ -18,6 +18,10 @@ GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: apt-get in
 HPCC = pytest.mark.skipif(
     shutil.which("hpcc") is None or detect() is None, reason="no hpcc or no mpirun: apt-get install hpcc openmpi-bin"
 )
+GROMACS = pytest.mark.skipif(shutil.which("gmx") is None, reason="no gmx: apt-get install gromacs")
+LAMMPS = pytest.mark.skipif(
+    shutil.which("lmp") is None or detect() is None, reason="no lmp or no mpirun: apt-get install lammps openmpi-bin"
+)
 POSTGRES = pytest.mark.skipif(
     not (shutil.which("postgres") or list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))),
     reason="no PostgreSQL server: apt-get install postgresql",
@@ -35,6 +39,8 @@ SHORT = (
         pytest.param("flags", "steps_s", marks=GCC),
         pytest.param("hpl", "gflops", marks=HPCC),
         pytest.param("pgbench", "tps", marks=POSTGRES),
+        pytest.param("gromacs", "ns_per_day", marks=GROMACS),
+        pytest.param("lammps", "loop_s", marks=LAMMPS),
     ],
 )
 def test_the_default_of_an_example_runs_and_is_read(tmp_path, name, metric):
@@ -44,6 +50,7 @@ def test_the_default_of_an_example_runs_and_is_read(tmp_path, name, metric):
     assert run["failure"] is None
     assert run["metrics"][0]["name"] == metric
     assert run["metrics"][0]["value"] > 0
+    assert name not in {"gromacs", "lammps"} or run["steps"] > 10
     left = list(Path(tempfile.gettempdir()).glob("autotune-pgbench-*")) if name == "pgbench" else []
     assert [folder for folder in left if folder.stat().st_uid == os.geteuid()] == []
 

@@ -1,0 +1,172 @@
+"""The studies of GROMACS and LAMMPS: what their patterns read from real outputs, and inputs of one's own."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from autotune import studyfile
+from autotune.cli.study_request import choose
+from autotune.errors import StudyFileError
+from autotune.planning.programs import known_programs
+from autotune.studyfile.space import joined
+from launchers import EndReason, JobState, JobStatus, Usage
+from objectives.base import Context, InvalidResult, Output, Plan
+from objectives.command import planned
+from objectives.commandcheck import read
+from spaces import Space
+
+OUTPUTS = Path(__file__).parents[2] / "objectives" / "outputs"
+FACTS = {"cores": 4, "nodes": 1, "cores_per_node": 4, "sockets": 1, "memory_bytes": 2**33}
+
+
+def ready(study: studyfile.StudyFile, cores: int = 4) -> tuple[Plan, Space]:
+    checked, files, errors = read(study.options)
+    assert errors == []
+    return joined(study, planned(checked, files), {**FACTS, "cores": cores, "cores_per_node": cores})
+
+
+def shipped(name: str) -> studyfile.StudyFile:
+    return studyfile.load(studyfile.find(name))
+
+
+def of_program(command: str) -> studyfile.StudyFile:
+    known = next(program for program in known_programs() if command in program.commands)
+    keys = ("metrics", "answer", "success", "failure", "outputs", "progress")
+    options = {key: value for key, value in known.model_dump(exclude_none=True).items() if key in keys and value}
+    return studyfile.parse({"name": "x", "objective": "command", "options": {"argv": ["true"], **options}}, "x")
+
+
+def output(folder: Path, stdout: str = "") -> Output:
+    return Output(stdout, "", JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(2.5)), folder)
+
+
+def steps(plan: Plan, text: str) -> list[int]:
+    reader = plan.objective.progress_reader()
+    return [sign.step for line in text.splitlines() if (sign := reader(line)) is not None]
+
+
+@pytest.mark.parametrize("study", [shipped("gromacs"), of_program("gmx mdrun"), of_program("gmx_mpi mdrun")])
+def test_figures_of_gromacs(tmp_path, study):
+    shutil.copy(OUTPUTS / "gromacs-md.log", tmp_path / "md.log")
+    plan, _ = ready(study)
+    measured = plan.objective.measure(output(tmp_path))
+    assert measured.metrics == {"ns_per_day": 15.312}
+    assert measured.answer.value == -64195.1
+    text = (tmp_path / "md.log").read_text()
+    assert steps(plan, text) == [0, 50, 100]
+    # In other systems the same number stands in another column.
+    header, values = "   Total Energy  Conserved En.", "   -6.41313e+04   -6.41951e+04"
+    shifted = text.replace(header, f"{'Bond':>15}{header}").replace(values, f"{'1.00000e+00':>15}{values}")
+    (tmp_path / "md.log").write_text(shifted)
+    assert plan.objective.measure(output(tmp_path)).answer.value == -64195.1
+    first = text.replace(header, header[15:]).replace(values, values[15:])
+    (tmp_path / "md.log").write_text(first)
+    assert plan.objective.measure(output(tmp_path)).answer.value == -64195.1
+    (tmp_path / "md.log").write_text(text.replace("Finished mdrun", "Fatal"))
+    with pytest.raises(InvalidResult, match="Finished mdrun"):
+        plan.objective.measure(output(tmp_path))
+
+
+@pytest.mark.parametrize("study", [shipped("lammps"), of_program("lmp")])
+def test_figures_of_lammps(tmp_path, study):
+    text = (OUTPUTS / "lammps.stdout").read_text()
+    plan, _ = ready(study)
+    measured = plan.objective.measure(output(tmp_path, text))
+    assert measured.metrics["loop_s"] == 5.31422
+    assert measured.answer.value == -4.6226272
+    if study.name == "lammps":
+        assert measured.metrics["steps_per_s"] == 37.635
+        assert steps(plan, text) == list(range(0, 201, 20))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder of a user's, who has a gmx that only makes what it is asked for."""
+    gmx = tmp_path / "bin" / "gmx"
+    gmx.parent.mkdir()
+    gmx.write_text('#!/bin/sh\n[ "$1" = grompp ] && echo made > topol.tpr\nexit 0\n')
+    gmx.chmod(0o755)
+    monkeypatch.setenv("PATH", str(gmx.parent), prepend=":")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def job(study: studyfile.StudyFile, folder: Path, configuration: dict | None = None, cores: int = 4):
+    plan, space = ready(study, cores)
+    chosen = {**space.default(), **(configuration or {})}
+    assert list(space.violations(chosen)) == []
+    folder.mkdir()
+    return plan.objective.job(chosen, Context(folder))
+
+
+def test_the_default_of_gromacs_is_the_bare_command_and_its_cores_are_right(here):
+    made = job(shipped("gromacs"), here / "run")
+    assert (here / "run" / "topol.tpr").read_text() == "made\n"
+    assert list(made.argv)[:10] == ["gmx", "mdrun", "-s", "topol.tpr", "-nsteps", "-2", "-ntmpi", "1", "-ntomp", "4"]
+    assert (made.resources.cores, made.environment["OMP_NUM_THREADS"]) == (4, "4")
+    assert made.progress_file == "md.log"
+    many = job(shipped("gromacs"), here / "many", cores=64)
+    assert (many.argv[7], many.argv[9], many.resources.cores) == ("64", "1", 64)
+    two = job(shipped("gromacs"), here / "two", {"ntmpi": 2, "ntomp": 1, "npme": 1, "tunepme": "-notunepme"})
+    assert (two.resources.cores, two.environment["OMP_NUM_THREADS"]) == (2, "1")
+    assert two.argv[-1] == "-notunepme"
+
+
+def test_what_mdrun_refuses_or_ignores_is_not_tried(here):
+    _, space = ready(shipped("gromacs"))
+    default = space.default()
+    for wrong in ({"ntmpi": 3, "ntomp": 2}, {"npme": 1}, {"npme": 0}, {"dlb": "yes"}, {"tunepme": "-notunepme"}):
+        assert space.violations({**default, **wrong}), wrong
+
+
+def test_an_own_topology_replaces_the_box_of_water(here):
+    (here / "mine.tpr").write_bytes(b"\0mine")
+    study = choose("gromacs", ["space.derived.steps=5000"], "mine.tpr")
+    made = job(study, here / "run")
+    assert study.name == "gromacs-mine"
+    assert (here / "run" / "topol.tpr").read_bytes() == b"\0mine"
+    assert made.argv[5] == "5000"
+    assert made.copies == (("topol.tpr", str(here / "mine.tpr")),)
+    assert not (here.parent / "cache").exists()
+
+
+MINE = """units metal
+atom_style atomic
+read_data data.al
+neighbor 2.0 bin
+neigh_modify every 5 delay 0 check no
+run 100
+"""
+
+
+def test_an_own_input_of_lammps_keeps_what_is_unset_and_gets_what_is_set(here):
+    (here / "in.mine").write_text(MINE)
+    (here / "data.al").write_text("1 atoms\n")
+    study = choose("lammps", None, "in.mine")
+    assert study.name == "lammps-mine"
+    made = job(study, here / "default")
+    assert (here / "default" / "in.lammps").read_text() == MINE
+    assert (here / "default" / "data.al").is_file()
+    assert (list(made.argv), made.mpi.ranks) == (["lmp", "-in", "in.lammps"], 4)
+    knobs = {"px": 2, "py": 2, "pz": 1, "skin": 1.0, "every": 5, "delay": 10, "newton": "off", "suffix": "opt"}
+    job(study, here / "changed", knobs)
+    assert (here / "changed" / "in.lammps").read_text().splitlines() == [
+        "suffix opt",
+        "units metal",
+        "atom_style atomic",
+        "newton off",
+        "processors 2 2 1",
+        "read_data data.al",
+        "neighbor 1.0 bin",
+        "neigh_modify delay 10 every 5 check yes",
+        "run 100",
+    ]
+
+
+def test_a_study_without_an_input_to_replace_says_so(here):
+    with pytest.raises(StudyFileError, match=r"--input mine\.tpr: this study has no input to replace"):
+        choose("hpl", None, "mine.tpr")
