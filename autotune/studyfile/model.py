@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.racing import RaceRules
@@ -25,16 +25,25 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+def _written(value: object) -> object:
+    """Return a number as the text of an expression; anything else as it is."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Expression = Annotated[str, BeforeValidator(_written)]
+
+
 class SpaceSection(_Section):
     """Parameters and constraints beside (or instead of) those that the objective brings.
 
     A parameter with the name of one of the objective's replaces it. The tables' own format is that of
-    `spaces.tables`. `derived` are names for expressions over parameters, facts and one another.
+    `spaces.tables`. `derived` are names for expressions over parameters, facts and one another, or for
+    numbers.
     """
 
     parameters: dict[str, dict[str, Any]] = Field(default_factory=dict)
     constraints: list[dict[str, Any]] = Field(default_factory=list)
-    derived: dict[str, str] = Field(default_factory=dict)
+    derived: dict[str, Expression] = Field(default_factory=dict)
 
 
 class BudgetSection(_Section):
