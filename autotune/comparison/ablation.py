@@ -5,7 +5,9 @@ and dropped, and the simplified winner is compared with both once more, since tw
 other.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, islice
 from statistics import median
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
@@ -23,6 +25,9 @@ from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from objectives.digest import text_digest
 from spaces import Configuration, Space
+
+# All pairs of fifty options, or all fours of sixteen.
+_MOST_GROUPS = 2000
 
 
 def ablate(store: StudyStore, manager: RunManager, space: Space, study: StudyFile, rounds: int) -> Ablation | None:
@@ -51,6 +56,15 @@ def variant(onto: Configuration, parameter: str, of: Configuration) -> Configura
 
 
 @dataclass(frozen=True)
+class _Move:
+    """Options that go together, with all that are changed on the default, and taken back in the winner, for them."""
+
+    options: tuple[str, ...]
+    alone: tuple[str, ...]
+    within: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Comparison:
     store: StudyStore
     manager: RunManager
@@ -61,12 +75,12 @@ class _Comparison:
     winner: TrialRecord
 
     def taken_apart(self, rounds: int) -> Ablation:
-        """Run every option alone, and the winner without it."""
-        options = changes(self.winner.configuration, self.default.configuration)
+        """Run every option alone, and the winner without it; options that the rules tie together, together."""
+        moves = self._moves()
         sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
-        for option in options:
-            self._add(sides, Side(f"default with {option}", self._alone(option)))
-            self._add(sides, Side(f"winner without {option}", self._without([option])))
+        for move in moves:
+            self._add(sides, Side(f"default with {', '.join(move.alone)}", self._with(move.alone)))
+            self._add(sides, Side(f"winner without {', '.join(move.within)}", self._without(move.within)))
         subject = f"what each option of trial {self.winner.number} is worth"
         table = self._rounds(Series.ablate(self.winner.number), tuple(sides), subject).until(rounds)
         values = table.values(0).values()
@@ -74,20 +88,21 @@ class _Comparison:
             self.winner.number,
             self.study.verdict.confidence,
             rounds,
-            tuple(self._effect(option, table) for option in options),
+            tuple(self._effect(move, table) for move in moves),
             baseline=median(values) if values else None,
             combined=self._ratio(table, 0, 1),
         )
 
     def simplified(self, result: Ablation) -> Ablation:
-        """Drop the options that do nothing, and compare the configuration without them."""
-        nothing = [effect for effect in result.effects if effect.does_nothing]
+        """Drop the options that the winner is no worse without, and compare the configuration without them."""
+        dispensable = [effect for effect in result.effects if effect.dispensable]
         # The least important option goes first, so that a constraint between two options keeps the more important.
-        nothing.sort(key=lambda effect: (effect.within or effect.alone or (1.0,))[0])
+        dispensable.sort(key=lambda effect: (effect.within or effect.alone or (1.0,))[0])
         dropped: list[str] = []
-        for effect in nothing:
-            if self.space.contains(self._without([*dropped, effect.parameter])):
-                dropped.append(effect.parameter)
+        for effect in dispensable:
+            further = [name for name in effect.without if name not in dropped]
+            if self.space.contains(self._without([*dropped, *further])):
+                dropped += further
         if not dropped:
             return result
         configuration = self._without(dropped)
@@ -105,21 +120,34 @@ class _Comparison:
             over_winner=self._ratio(table, 1, side),
         )
 
-    def _effect(self, option: str, table: BlockTable) -> OptionEffect:
-        alone, without = self._alone(option), self._without([option])
-        invalid = [
-            f"{title} is not valid: {'; '.join(self.space.violations(configuration))}"
-            for title, configuration in (("alone", alone), ("the winner without it", without))
-            if not self.space.contains(configuration)
-        ]
+    def _moves(self) -> list[_Move]:
+        """Return how every option is moved; options that are moved together in both directions are one move."""
+        options = changes(self.winner.configuration, self.default.configuration)
+        moves: dict[tuple[frozenset[str], frozenset[str]], _Move] = {}
+        for option in options:
+            alone = smallest_group(option, options, lambda group: self.space.contains(self._with(group)))
+            within = smallest_group(option, options, lambda group: self.space.contains(self._without(group)))
+            key = frozenset(alone), frozenset(within)
+            known = moves.get(key)
+            moves[key] = _Move((*(known.options if known else ()), option), alone, within)
+        return list(moves.values())
+
+    def _effect(self, move: _Move, table: BlockTable) -> OptionEffect:
+        alone, within = self._place(table, self._with(move.alone)), self._place(table, self._without(move.within))
+        sides = {"alone": alone, "the winner without it": within}
+        failures = {title: table.failures(side) for title, side in sides.items() if side}
+        alongside = tuple(name for name in move.within if name not in move.options)
+        ignored = all(option in run.outcome.unused for run in self.winner.runs for option in move.options)
         return OptionEffect(
-            option,
-            self.default.configuration.get(option),
-            self.winner.configuration.get(option),
-            alone=self._ratio(table, 0, self._place(table, alone)),
-            within=self._ratio(table, self._place(table, without), 1),
-            why="; ".join(invalid),
-            unused=all(option in run.outcome.unused for run in self.winner.runs) or self._same(without) == self.winner,
+            move.options,
+            {name: value for name, value in self.default.configuration.items() if name in move.options},
+            {name: value for name, value in self.winner.configuration.items() if name in move.options},
+            alone=self._ratio(table, 0, alone),
+            within=self._ratio(table, within, 1),
+            alone_with=tuple(name for name in move.alone if name not in move.options),
+            within_with=alongside,
+            why="; ".join(f"{title}: {said[-1]}" for title, said in failures.items() if said),
+            unused=(ignored and not alongside) or self._same(self._without(move.within)) == self.winner,
         )
 
     def _ratio(self, table: BlockTable, slower: int | None, faster: int | None) -> Interval | None:
@@ -150,11 +178,27 @@ class _Comparison:
         if not known and self.space.contains(side.configuration) and not self._same(side.configuration):
             sides.append(side)
 
-    def _alone(self, option: str) -> Configuration:
-        return variant(self.default.configuration, option, self.winner.configuration)
+    def _with(self, options: Sequence[str]) -> Configuration:
+        return _moved(self.default.configuration, options, self.winner.configuration)
 
-    def _without(self, options: list[str]) -> Configuration:
-        configuration = self.winner.configuration
-        for option in options:
-            configuration = variant(configuration, option, self.default.configuration)
-        return configuration
+    def _without(self, options: Sequence[str]) -> Configuration:
+        return _moved(self.winner.configuration, options, self.default.configuration)
+
+
+def _moved(onto: Configuration, options: Sequence[str], of: Configuration) -> Configuration:
+    for option in options:
+        onto = variant(onto, option, of)
+    return onto
+
+
+def smallest_group(option: str, options: Sequence[str], is_valid: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
+    """Return an option with the fewest others that it can be moved with; all of them together always can be.
+
+    Where that takes more than a few others, of many, it is not searched for.
+    """
+    others = [other for other in options if other != option]
+    groups = (group for size in range(len(others)) for group in combinations(others, size))
+    for group in islice(groups, _MOST_GROUPS):
+        if is_valid((option, *group)):
+            return (option, *group)
+    return (option, *others)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from autotune.records.stored import Stored
@@ -13,27 +14,62 @@ from objectives.base import Metric
 from spaces import Configuration
 
 
+class Worth(StrEnum):
+    """What the interval of an option's worth says of it, in the words that tables and reports have."""
+
+    HELPS = "helps"
+    HARMS = "does harm"
+    NOTHING = "does nothing that could be seen"
+    NO_EFFECT = "has no effect"
+    UNKNOWN = "not measured"
+
+
 @dataclass(frozen=True)
 class OptionEffect:
-    """One changed option: how much faster the default is with it, and the winner than itself without it.
+    """A changed option, or several that only go together: how much better the default is with it, the winner for it.
 
-    Each is a speed-up with its interval, or None where that variant could not be measured: `why` says why. `unused`
-    means that the program itself said that the option has no effect in the winner.
+    `default` and `value` are by parameter; one that is not there is unset. Where the rules of the space leave a variant
+    no other way, further options were changed with it: `alone_with` in the default, `within_with` in the winner. Each
+    result is a ratio with its interval, or None where that variant gave no values: `why` says why. `unused` means that
+    the option has no effect in the winner by the program's own word.
     """
 
-    parameter: str
-    default: Any
-    value: Any
+    parameters: tuple[str, ...]
+    default: Configuration
+    value: Configuration
     alone: Interval | None
     within: Interval | None
+    alone_with: tuple[str, ...] = ()
+    within_with: tuple[str, ...] = ()
     why: str = ""
     unused: bool = False
 
     @property
-    def does_nothing(self) -> bool:
-        """Whether the winner is not significantly slower without it (or the default faster with it)."""
+    def name(self) -> str:
+        """The options that go together."""
+        return ", ".join(self.parameters)
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """All options that went back to the default in the winner."""
+        return (*self.parameters, *self.within_with)
+
+    @property
+    def worth(self) -> Worth:
+        """What the option is worth in the winner; where that is not known, on the default."""
         decisive = self.within or self.alone
-        return self.unused or (decisive is not None and decisive[1] <= 1.0)
+        if self.unused:
+            return Worth.NO_EFFECT
+        if decisive is None:
+            return Worth.UNKNOWN
+        if decisive[1] > 1.0:
+            return Worth.HELPS
+        return Worth.HARMS if decisive[2] < 1.0 else Worth.NOTHING
+
+    @property
+    def dispensable(self) -> bool:
+        """Whether the winner is not significantly worse without it."""
+        return self.worth in {Worth.HARMS, Worth.NOTHING, Worth.NO_EFFECT}
 
 
 @dataclass(frozen=True)
@@ -54,6 +90,11 @@ class Ablation(Stored):
     simplified: Configuration | None = None
     over_default: Interval | None = None
     over_winner: Interval | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """The options of the winner."""
+        return list(dict.fromkeys(name for effect in self.effects for name in effect.parameters))
 
     @property
     def accepted(self) -> bool:

@@ -22,9 +22,9 @@ def ablation(result: "Ablation", metric: Metric) -> Chart | None:
     if not drawn:
         return None
     text = f"{metric.name} ({better(metric)}) of the default, of it with each option of the winner alone, and with all"
-    text += f" {counted(len(result.effects), 'option')}, from {counted(result.rounds, 'interleaved round')}"
+    text += f" {counted(len(result.options), 'option')}, from {counted(result.rounds, 'interleaved round')}"
     text += f", with {result.confidence:.0%} intervals."
-    helps = [effect.parameter for effect in result.effects if effect.alone is not None and effect.alone[1] > 1.0]
+    helps = [effect.name for effect in result.effects if effect.alone is not None and effect.alone[1] > 1.0]
     text += f" Significantly better alone: {listed(helps)}." if helps else " No option is significantly better alone."
     if result.dropped:
         text += f" {listed(result.dropped)} can be left out of the winner."

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from autotune.comparison.findings import Ablation
+from autotune.comparison.findings import Ablation, OptionEffect
 from autotune.formatting import quantity, written
 from autotune.statistics.ratio_words import Interval
 from objectives.base import Metric
@@ -26,12 +26,20 @@ def bars(ablation: Ablation, metric: Metric) -> tuple[Bar, ...]:
     if ablation.baseline is None:
         return ()
     base = ablation.baseline
-    options = ((f"{effect.parameter}={written(effect.value)}", effect.alone) for effect in ablation.effects)
-    rows = [*options, (f"all {len(ablation.effects)}: trial {ablation.winner}", ablation.combined)]
+    options = ((_label(effect), effect.alone) for effect in ablation.effects)
+    rows = [*options, (f"all {len(ablation.options)}: trial {ablation.winner}", ablation.combined)]
     if ablation.simplified is not None and ablation.accepted:
-        rows.append((f"without {len(ablation.dropped)} that do nothing", ablation.over_default))
+        rows.append((f"without {len(ablation.dropped)} of them", ablation.over_default))
     measured = (_bar(label, interval, base, metric) for label, interval in rows if interval is not None)
     return (Bar("default", base, base, base), *measured)
+
+
+def _label(effect: OptionEffect) -> str:
+    values = " ".join(
+        f"{name}={written(effect.value[name])}" if name in effect.value else f"{name} unset"
+        for name in effect.parameters
+    )
+    return f"{values} with {', '.join(effect.alone_with)}" if effect.alone_with else values
 
 
 def _bar(label: str, speed_up: Interval, base: float, metric: Metric) -> Bar:

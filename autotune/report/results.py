@@ -1,5 +1,6 @@
 """What a study found, as tables: figures for the top, the winner beside the default, ablation, failures, cost."""
 
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -14,6 +15,7 @@ from autotune.results.pareto import second_metric
 from autotune.results.summary import Summary
 from autotune.statistics.ratio_words import Interval, ratio_title
 from objectives.base import Metric
+from spaces import Configuration
 
 _MESSAGES = 4
 _LETTERS = 400
@@ -128,19 +130,18 @@ def _ablation(summary: Summary) -> Section:
     columns = ("option", "default", "winner", "alone on the default", "in the winner", "remark")
     rows = tuple(
         (
-            effect.parameter,
-            _word(effect.default),
-            _word(effect.value),
-            _factor(effect.alone),
-            _factor(effect.within),
+            effect.name,
+            _values(effect, effect.default),
+            _values(effect, effect.value),
+            _beside(effect.alone, effect.alone_with),
+            _beside(effect.within, effect.within_with),
             _remark(effect),
         )
         for effect in result.effects
     )
     rounds = counted(result.rounds, "interleaved round")
-    about = (
-        f"What each option of trial {result.winner} is worth: speed-ups, {result.confidence:.0%} intervals, {rounds}"
-    )
+    ratios = f"{ratio_title(summary.standings.metric)}s"
+    about = f"What each option of trial {result.winner} is worth: {ratios}, {result.confidence:.0%} intervals, {rounds}"
     parts: list[Part] = [Figures(about, Table(columns, rows))]
     if result.winner != best.number:
         parts.insert(0, Words(f"This ablation is of trial {result.winner}, which is no more the winner."))
@@ -157,13 +158,16 @@ def _factor(interval: Interval | None) -> str:
     return "not measured" if interval is None else f"{interval[0]:.3f} ({interval[1]:.3f} to {interval[2]:.3f})"
 
 
+def _beside(interval: Interval | None, others: Sequence[str]) -> str:
+    return f"{_factor(interval)}, with {', '.join(others)}" if others else _factor(interval)
+
+
+def _values(effect: OptionEffect, configuration: Configuration) -> str:
+    return ", ".join(_word(configuration.get(name)) for name in effect.parameters)
+
+
 def _remark(effect: OptionEffect) -> str:
-    words = [effect.why] if effect.why else []
-    if effect.unused:
-        words.append("the program says that it has no effect")
-    elif effect.does_nothing:
-        words.append("nothing that could be measured")
-    return "; ".join(words)
+    return "; ".join(filter(None, (effect.worth.value, effect.why)))
 
 
 def _workloads(summary: Summary) -> Section:

@@ -12,7 +12,7 @@ from autotune.storage.address import shown
 
 DEFINITION = "definition"
 VERDICT = "verdict"
-ABLATION = "ablation"
+ABLATION = "worth of options"
 WORKLOADS = "workloads"
 BRACKETS = "brackets"
 OUTLOOK = "outlook"

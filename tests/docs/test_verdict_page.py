@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from autotune.comparison.findings import WorkloadComparison
+from autotune.comparison.findings import WorkloadComparison, Worth
 from autotune.performance.warm_start import WarmStart
 from autotune.results.cost import CostAccount
 from autotune.results.summary import Summary
@@ -56,6 +56,11 @@ def test_every_sentence_is_explained(function):
     sentences = said(function)
     missing = sorted(text for text in sentences if text.strip(" .,;:()") not in TOLD)
     assert not missing, f"docs/how-to/verdict.md does not explain what {function.__qualname__} may print: {missing}"
+
+
+@pytest.mark.parametrize("worth", Worth)
+def test_what_an_option_is_worth_is_explained(worth):
+    assert f"`{worth.value}`" in TOLD
 
 
 def test_there_are_sentences_to_look_for():

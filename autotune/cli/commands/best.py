@@ -57,7 +57,9 @@ def best(
         output().print(summary.best_text(), markup=False)
         used = _to_use(store, summary)
         if used["command"] is not None and summary.front is None:
-            which = "the simplified configuration" if summary.simplified else f"that of trial {used['trial']}"
+            which = (
+                "the simplified configuration" if summary.simplified else f"the configuration of trial {used['trial']}"
+            )
             output().print(f"to use: {which}: {shlex.join(used['command'])}", markup=False, soft_wrap=True)
 
 

@@ -75,8 +75,8 @@ def ablate(
 ) -> None:
     """Measure what each changed option of the winner is worth.
 
-    Each option is measured alone on the default, and by its absence from the winner. Options without effect are
-    dropped.
+    Each option is measured alone on the default, and by its absence from the winner, with the options that the rules
+    tie it to. Options that do not help are dropped.
     """
     from autotune.pictures import draw_bars
     from autotune.pictures.ablation_bars import bars, lines
@@ -87,7 +87,7 @@ def ablate(
     with pausable() as pause, displayed(_when_stopped(settings)) as display:
         ablation = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
     if as_json:
-        print_json(ablation.to_dict() | {"accepted": ablation.accepted} if ablation else None)
+        print_json(_described(ablation) if ablation else None)
         return
     if ablation is None:
         output().print("no configuration of this study is better than the default: there is nothing to take apart")
@@ -95,7 +95,7 @@ def ablate(
     metric = StudyStore.read(settings.url, name).definition.target
     drawn = bars(ablation, metric)
     output().print(_table(ablation))
-    reasons = [f"{effect.parameter}: {effect.why}" for effect in ablation.effects if effect.why]
+    reasons = [f"{effect.name}: {effect.why}" for effect in ablation.effects if effect.why]
     for line in (*reasons, *lines(drawn, metric)):
         output().print(line, markup=False)
     output().print(conclusion(ablation), markup=False)
@@ -179,54 +179,65 @@ def _stored(
     return as_wide_as(study, cluster), SessionSettings(url, name, folder, machine, launcher, if_held=held, facts=facts)
 
 
+def _described(ablation: "Ablation") -> dict[str, Any]:
+    described = ablation.to_dict() | {"accepted": ablation.accepted}
+    rows = zip(described["effects"], ablation.effects, strict=True)
+    return described | {"effects": [row | {"worth": effect.worth.value} for row, effect in rows]}
+
+
 def _table(ablation: "Ablation") -> "Table":
     from rich.table import Column, Table
 
-    option = Column("option", no_wrap=True, overflow="fold")
-    table = Table(option, "default", "winner", "alone on the default", "in the winner", "")
+    measured = (Column(title, min_width=16) for title in ("alone on the default", "in the winner"))
+    table = Table(Column("option", overflow="fold"), *measured, "")
     for effect in ablation.effects:
         table.add_row(
-            effect.parameter,
-            _shown(effect.default),
-            _shown(effect.value),
-            _interval(effect.alone),
-            _interval(effect.within),
-            _note(effect),
+            "\n".join(_change(effect, name) for name in effect.parameters).replace("[", r"\["),
+            _measured(effect.alone, effect.alone_with),
+            _measured(effect.within, effect.within_with),
+            effect.worth.value,
         )
     return table
+
+
+def _change(effect: "OptionEffect", name: str) -> str:
+    before, after = (_shown(values.get(name)) for values in (effect.default, effect.value))
+    return f"{name}: {before} -> {after}"
 
 
 def _shown(value: object) -> str:
     return "unset" if value is None else written(value)
 
 
-def _interval(interval: "Interval | None") -> str:
-    return f"{interval[0]:.3f}x ({interval[1]:.3f} to {interval[2]:.3f})" if interval else "not measured"
+def _measured(interval: "Interval | None", others: Sequence[str]) -> str:
+    """Return a figure on lines of its own: a line with both would not leave room for the others at 80 columns."""
+    lines = ["not measured"] if interval is None else [f"{interval[0]:.3f}x", f"{interval[1]:.3f} to {interval[2]:.3f}"]
+    return "\n".join([*lines, *([f"with {', '.join(others)}"] if others else [])]).replace("[", r"\[")
 
 
-def _note(effect: "OptionEffect") -> str:
-    if effect.unused:
-        return "the program says that it has no effect"
-    return "does nothing" if effect.does_nothing else ""
+def _interval(interval: "Interval") -> str:
+    return f"{interval[0]:.3f}x ({interval[1]:.3f} to {interval[2]:.3f})"
 
 
 def conclusion(ablation: "Ablation") -> str:
     """Return the conclusion of an ablation in words."""
     said = (
         f"{ablation.confidence:.0%} intervals, {ablation.rounds} interleaved rounds; "
-        "above 1: the option makes it faster"
+        "above 1: the option makes it better"
     )
     if not ablation.dropped or ablation.simplified is None:
-        return f"{said}\nevery option of the winner, trial {ablation.winner}, matters"
-    dropped = ", ".join(ablation.dropped)
+        return f"{said}\nevery option of the winner, trial {ablation.winner}, helps"
     if not ablation.accepted:
         return f"{said}\n{_kept(ablation.dropped)}"
+    gone = [effect for effect in ablation.effects if effect.dispensable and {*effect.without} <= {*ablation.dropped}]
+    dropped = "; ".join(f"{effect.name} ({effect.worth})" for effect in gone)
     gain = f", {_interval(ablation.over_default)} over the default" if ablation.over_default else ""
-    why = "it does" if len(ablation.dropped) == 1 else "they do"
-    return f"{said}\ndropped, since {why} nothing: {dropped}\nsimplified: {shown(ablation.simplified)}{gain}"
+    return f"{said}\ndropped: {dropped}\nsimplified: {shown(ablation.simplified)}{gain}"
 
 
 def _kept(options: Sequence[str]) -> str:
     if len(options) == 1:
-        return f"{options[0]} seems to do nothing, but without it the winner is slower: it stays"
-    return f"each of {', '.join(options)} alone does nothing, but without all of them the winner is slower: they stay"
+        return f"{options[0]} seems to be worth nothing, but without it the winner is worse: it stays"
+    return (
+        f"each of {', '.join(options)} alone is worth nothing, but without all of them the winner is worse: they stay"
+    )

@@ -2,19 +2,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from autotune.cli.commands.compare import conclusion
-from autotune.comparison.ablation import ablate
+from autotune.cli.commands.compare import _table, conclusion
+from autotune.comparison.ablation import ablate, smallest_group
 from autotune.comparison.confirm import confirm
-from autotune.comparison.findings import Ablation
+from autotune.comparison.findings import Ablation, OptionEffect, Worth
 from autotune.errors import CannotRunHereError
 from autotune.pictures import FORMATS, draw_bars
 from autotune.pictures.ablation_bars import WIDTH, bars, lines
 from autotune.results.summary import run_to_use, summarise
 from autotune.storage.observation import Observation
+from autotune.storage.study_store import StudyStore
 from objectives.base import Metric
+from spaces import Constraint, Integer, Space
 from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, manager, new_store, noisy
-from tests.support.fakes import SECONDS, PaperExecutor, took
+from tests.support.fakes import SECONDS, PaperExecutor, definition, took
 from tests.support.stored import add_trial
 
 RATE = Metric("rate", "B/s", "maximize", "rate")
@@ -29,14 +32,15 @@ def test_ablation_names_what_matters_and_drops_what_does_nothing(store, tmp_path
     add(store, (DEFAULT, 2.0), (WINNER, 0.8))
     confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY)
     found = ablate(store, manager(tmp_path, PaperExecutor(noisy(seed=1))), SPACE, STUDY, rounds=8)
-    effects = {effect.parameter: effect for effect in found.effects}
-    assert [name for name, effect in effects.items() if effect.does_nothing] == ["malloc", "bind"]
+    effects = {effect.name: effect for effect in found.effects}
+    assert [name for name, effect in effects.items() if effect.worth is Worth.NOTHING] == ["malloc", "bind"]
+    assert effects["np"].worth is Worth.HELPS
     low, high = effects["np"].alone[1:]
     assert low <= 2.0 <= high
-    # The constraint keeps `bind` from being tried alone on the default; taking np back out is not valid either.
-    assert effects["bind"].alone is None
-    assert effects["np"].within is None
-    assert "not valid" in effects["np"].why
+    # The constraint keeps `bind` from being tried alone on the default; np cannot be taken back without it either.
+    assert (effects["bind"].alone_with, effects["bind"].within_with) == (("np",), ())
+    assert (effects["np"].alone_with, effects["np"].within_with) == ((), ("bind",))
+    assert None not in {effect.alone for effect in found.effects} | {effect.within for effect in found.effects}
     assert set(found.dropped) == {"malloc", "bind"}
     assert found.simplified == SIMPLE
     assert found.accepted
@@ -45,7 +49,61 @@ def test_ablation_names_what_matters_and_drops_what_does_nothing(store, tmp_path
     summary = summarise(store)
     assert summary.configuration == SIMPLE
     assert dict(run_to_use(store, summary).configuration) == SIMPLE
-    assert "as good without" in summary.best_text()
+    assert "trial 1 without bind, malloc is 2.5" in summary.best_text()
+
+
+def test_options_that_the_rules_tie_together_are_moved_together(tmp_path):
+    sides = [Integer.range(name, 1, 4, optional=True) for name in ("px", "py", "pz")]
+    rule = "(is_set(px) and is_set(py) and is_set(pz)) or not (is_set(px) or is_set(py) or is_set(pz))"
+    space = Space([Integer.range("np", 1, 8, default=8), *sides], [Constraint("all_or_none", rule, "three sides")])
+    grid = {"np": 4, "px": 1, "py": 1, "pz": 1}
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(space))
+    for configuration, seconds in (({"np": 8}, 2.0), (grid, 1.0)):
+        add_trial(store, space, configuration, took(seconds), worth=Observation(value=seconds))
+    found = ablate(store, manager(tmp_path, PaperExecutor(noisy())), space, STUDY, rounds=6)
+    assert [effect.parameters for effect in found.effects] == [("np",), ("px", "py", "pz")]
+    assert found.effects[1].worth is Worth.NOTHING
+    assert found.simplified == {"np": 4}
+    assert "dropped: px, py, pz (does nothing that could be seen)" in conclusion(found)
+
+
+def test_a_group_is_the_smallest_that_is_valid_and_all_of_them_at_the_worst():
+    assert smallest_group("a", "abcd", lambda group: {"a", "c"} <= {*group}) == ("a", "c")
+    assert smallest_group("a", "abc", lambda _: False) == ("a", "b", "c")
+    many = [f"option {number}" for number in range(40)]
+    assert smallest_group(many[0], many, lambda group: len(group) > 20) == tuple(many)
+
+
+@pytest.mark.parametrize(
+    ("within", "worth"),
+    [
+        ((0.913, 0.807, 0.965), Worth.HARMS),
+        ((1.01, 0.9, 1.1), Worth.NOTHING),
+        ((1.2, 1.1, 1.3), Worth.HELPS),
+        (None, Worth.UNKNOWN),
+    ],
+)
+def test_the_interval_says_what_an_option_is_worth(within, worth):
+    effect = OptionEffect(("threads",), {"threads": 1}, {"threads": 2}, None, within)
+    assert effect.worth is worth
+    assert effect.dispensable == (worth in {Worth.HARMS, Worth.NOTHING})
+
+
+def test_the_table_can_be_read_at_80_columns():
+    middle = (1.023, 0.912, 1.134)
+    effects = (
+        OptionEffect(("blas",), {}, {"blas": "openblas-pthread"}, middle, middle),
+        OptionEffect(
+            ("px", "py", "pz"), {}, {"px": 1, "py": 1, "pz": 1}, middle, (0.9, 0.8, 0.95), within_with=("np",)
+        ),
+    )
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(_table(Ablation(1, 0.95, 6, effects)))
+    text = capture.get()
+    assert all(len(line) <= 80 for line in text.splitlines())
+    for words in ("blas: unset ->", "openblas-pthread", "pz: unset -> 1", "0.912 to 1.134", "with np", "does harm"):
+        assert words in text
 
 
 def test_options_that_stand_in_for_each_other_are_not_both_dropped(store, tmp_path):
@@ -67,7 +125,7 @@ def test_an_option_that_the_program_calls_unused_is_dropped(store, tmp_path):
     outcome = took(1.0).__class__(metrics={"wall_s": 1.0}, unused=("malloc",))
     add_trial(store, SPACE, configuration, outcome, worth=Observation(value=1.0))
     found = ablate(store, manager(tmp_path, PaperExecutor(noisy())), SPACE, STUDY, rounds=6)
-    assert [effect.parameter for effect in found.effects if effect.unused] == ["malloc"]
+    assert [effect.name for effect in found.effects if effect.unused] == ["malloc"]
     assert found.dropped == ("malloc",)
 
 
@@ -103,7 +161,7 @@ def test_what_the_program_says_to_be_the_same_is_not_run(store, tmp_path):
     runs = manager(tmp_path, executor)
     runs.factory = replace(runs.factory, alike=alike)
     found = ablate(store, runs, SPACE, STUDY, rounds=6)
-    malloc = next(effect for effect in found.effects if effect.parameter == "malloc")
+    malloc = next(effect for effect in found.effects if effect.name == "malloc")
     assert asked
     assert malloc.unused
     assert malloc.alone == malloc.within == (1.0, 1.0, 1.0)
@@ -116,8 +174,11 @@ def test_what_the_program_says_to_be_the_same_is_not_run(store, tmp_path):
 @pytest.mark.parametrize(
     ("dropped", "words"),
     [
-        (("malloc",), "malloc seems to do nothing, but without it the winner is slower: it stays"),
-        (("malloc", "bind"), "each of malloc, bind alone does nothing, but without all of them the winner is slower"),
+        (("malloc",), "malloc seems to be worth nothing, but without it the winner is worse: it stays"),
+        (
+            ("malloc", "bind"),
+            "each of malloc, bind alone is worth nothing, but without all of them the winner is worse",
+        ),
     ],
 )
 def test_what_stays_is_said_of_one_option_and_of_several(dropped, words):
@@ -141,14 +202,14 @@ def taken_apart(store, tmp_path) -> Ablation:
 def test_bars_are_the_default_each_option_alone_and_all_together(store, tmp_path):
     found = taken_apart(store, tmp_path)
     drawn = bars(found, SECONDS)
-    # `bind` alone is not valid, so there is no bar for it.
     assert [bar.label for bar in drawn] == [
         "default",
         "np=4",
         "blas=fast",
         "malloc=keep",
+        "bind=yes with np",
         "all 4: trial 1",
-        "without 2 that do nothing",
+        "without 2 of them",
     ]
     assert drawn[0].value == found.baseline
     assert drawn[1].value == pytest.approx(1.0, rel=0.05)

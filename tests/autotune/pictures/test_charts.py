@@ -150,8 +150,8 @@ def test_the_ledger_and_the_failures_add_up():
 
 def test_an_ablation_names_what_helps():
     effects = (
-        OptionEffect("np", 8, 4, (1.5, 1.4, 1.6), (1.5, 1.4, 1.6)),
-        OptionEffect("bind", False, True, (1.0, 0.9, 1.1), (1.0, 0.9, 1.1)),
+        OptionEffect(("np",), {"np": 8}, {"np": 4}, (1.5, 1.4, 1.6), (1.5, 1.4, 1.6)),
+        OptionEffect(("bind",), {"bind": False}, {"bind": True}, (1.0, 0.9, 1.1), (1.0, 0.9, 1.1)),
     )
     chart = ablation(Ablation(1, 0.95, 6, effects, baseline=3.0, combined=(1.5, 1.4, 1.6)), SECONDS)
     assert bars(chart) == pytest.approx({"default": 3.0, "np=4": 2.0, "bind=yes": 3.0, "all 2: trial 1": 2.0})

@@ -28,7 +28,7 @@ POINTS = {"without its machine": {HOSTILE: [(1.0, 1.1, 0.9, 1.3), (2.0, 1.9, 1.5
 
 
 def all_charts() -> list[Chart]:
-    effects = (OptionEffect("np", HOSTILE, HOSTILE, (1.5, 1.4, 1.6), None),)
+    effects = (OptionEffect((HOSTILE,), {HOSTILE: HOSTILE}, {HOSTILE: HOSTILE}, (1.5, 1.4, 1.6), None),)
     taken = Ablation(12, 0.95, 6, effects, baseline=3.0, combined=(1.5, 1.4, 1.6))
     warm = WarmStart((trial(3).configuration,), (1.8, 1.5, 2.2))
     found = charts_of(replace(varied(CONFIRMED), ablation=taken, warm=warm))
