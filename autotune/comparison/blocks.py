@@ -98,7 +98,7 @@ class BlockTable:
 
 @dataclass(frozen=True)
 class Blocks:
-    """A series of rounds of a study; `subject` says what they are about.
+    """A series of rounds of a study; `subject` says what they are about, or `live` draws what they have shown so far.
 
     Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
     """
@@ -112,6 +112,7 @@ class Blocks:
     phase: str
     subject: str
     other_workload: bool = False
+    live: Callable[[BlockTable], str] | None = None
 
     def table(self) -> BlockTable:
         """Return the stored runs of this series."""
@@ -151,6 +152,9 @@ class Blocks:
                     continue
                 self.store.add_runs([run], [task.job.name])
                 table = BlockTable(self.sides, {**table.runs, slot: run}, table.metric)
+                if self.live is not None and slot[0] == 0:
+                    # Nobody has to wait for the end of a round to see the first of it.
+                    self.manager.display.line(f"{self.sides[slot[1]].label}: {self._value(run)}")
                 if not any(number == slot[0] for number, _ in (*todo, *(other for other, _ in in_flight.values()))):
                     self.manager.display.line(f"{self.phase}, round {slot[0] + 1}: {self._said(slot[0], table)}")
 
@@ -214,16 +218,17 @@ class Blocks:
             self.manager.check()
 
     def _said(self, number: int, table: BlockTable) -> str:
-        metric = self.standings.metric
         parts = []
         for index, side in enumerate(self.sides):
             run = table.runs.get((number, index))
             if run is None:
                 continue
-            outcome = run.outcome
-            said = quantity(outcome.metrics[metric.name], metric) if outcome.complete else outcome.message
-            parts.append(f"{side.label} {said}")
+            parts.append(f"{side.label} {self._value(run)}")
         return ", ".join(parts)
+
+    def _value(self, run: Run) -> str:
+        metric, outcome = self.standings.metric, run.outcome
+        return quantity(outcome.metrics[metric.name], metric) if outcome.complete else outcome.message
 
     def _status(
         self, in_flight: Iterable[tuple[tuple[int, int], RunInFlight]], count: int, table: BlockTable
@@ -240,6 +245,8 @@ class Blocks:
             for _, side, started in runs
         )
         subject = ", ".join([self.subject, *self._ratios(table)])
+        if self.live is not None:
+            subject = self.live(table) or self.subject
         return Status(
             self.standings, budget=count, finished=runs[0][0], running=running, phase=self.phase, subject=subject
         )

@@ -24,6 +24,7 @@ class SeriesKind(StrEnum):
     SIMPLIFY = "simplify"
     WORKLOAD = "workload"
     SCALING = "scaling"
+    SWEEP = "sweep"
     ASIDE = "aside"
 
     @property
@@ -86,6 +87,11 @@ class Series:
     def scaling(cls, digest: str) -> Self:
         """Return the series that scales the configuration with this digest."""
         return cls(SeriesKind.SCALING, (digest,))
+
+    @classmethod
+    def sweep(cls, digest: str) -> Self:
+        """Return the series that sweeps parameters of a configuration, which have this digest together."""
+        return cls(SeriesKind.SWEEP, (digest,))
 
     @property
     def aside(self) -> "Series":

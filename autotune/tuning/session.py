@@ -1,6 +1,6 @@
 """One session of a study: from a study file to its summary, with everything that must be held meanwhile."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from autotune.comparison.confirm import confirm, pairs_wanted
 from autotune.comparison.findings import Ablation
 from autotune.comparison.other_workloads import compare_on_workloads
 from autotune.comparison.scaling import ScalingPoint, scale
+from autotune.comparison.sweep import Request, Sweep, Variants, sweep
 from autotune.coordination.resources import coordinators_of, held, session_resources
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
@@ -40,9 +41,10 @@ from autotune.tuning.loop import Ending, TuningLoop
 from autotune.tuning.rereading import reread
 from autotune.tuning.retry import retry
 from autotune.tuning.simulated import simulated_runs
-from launchers.local import sweep
+from launchers.local import sweep as end_left_over
 from objectives import registry
 from objectives.base import Context, Metric
+from spaces import Configuration, Space
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,26 @@ def scale_study(study: StudyFile, settings: SessionSettings, display: Display, r
         return scale(opened.store, manager, opened.prepared.space, study, base=base, rounds=rounds)
 
 
+def sweep_study(  # noqa: PLR0913, PLR0917  what it is about, where, and how it is shown
+    study: StudyFile,
+    settings: SessionSettings,
+    display: Display,
+    request: Request,
+    at: Callable[[Summary, Space], Configuration],
+    live: Callable[[Sweep], str],
+) -> Sweep:
+    """Run the configuration that `at` says with other values of one or two parameters; `live` draws how far it is.
+
+    Raises:
+        AutotuneError: the study is busy or cannot run here, or the space has no such parameters or values.
+    """
+    with _opened(study, settings, display) as opened:
+        store, space = opened.store, opened.prepared.space
+        variants = Variants.of(space, request, at(summarise(store), space))
+        with _runs(opened) as manager:
+            return sweep(store, manager, study, request=request, variants=variants, live=live)
+
+
 def stored_study(url: str, name: str) -> StudyFile:
     """Return the study file that a study in storage was made from.
 
@@ -215,7 +237,7 @@ def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> I
         cores.claim()
         if not settings.shared:
             # Only now: a study of the same name in another storage, which has the cores, may have its runs there.
-            sweep(settings.runs)
+            end_left_over(settings.runs)
         if prepared.plan.runs == "launched":
             for note in settings.launcher.notes(ranks=_has_ranks(prepared)):
                 display.line(note)

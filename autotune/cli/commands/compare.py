@@ -48,8 +48,8 @@ def confirm(
 
     overrides = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
     given = {key: value for key, value in overrides.items() if value is not None}
-    study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), given)
-    with pausable() as pause, displayed(_when_stopped(settings)) as display:
+    study, settings = stored(name, storage, runs, cores, if_held(wait, take_over), given)
+    with pausable() as pause, displayed(when_stopped(settings)) as display:
         summary = confirm_study(study, replace(settings, pause=pause), display)
     if as_json:
         print_json(summary.to_dict())
@@ -83,8 +83,8 @@ def ablate(
     from autotune.storage.study_store import StudyStore
     from autotune.tuning.session import ablate_study
 
-    study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
-    with pausable() as pause, displayed(_when_stopped(settings)) as display:
+    study, settings = stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
+    with pausable() as pause, displayed(when_stopped(settings)) as display:
         ablation = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
     if as_json:
         print_json(_described(ablation) if ablation else None)
@@ -122,8 +122,8 @@ def scaling(
     """
     from autotune.tuning.session import scale_study
 
-    study, settings = _stored(name, storage, runs, cores, if_held(wait, take_over), {})
-    with pausable() as pause, displayed(_when_stopped(settings)) as display:
+    study, settings = stored(name, storage, runs, cores, if_held(wait, take_over), {})
+    with pausable() as pause, displayed(when_stopped(settings)) as display:
         measured = scale_study(study, replace(settings, pause=pause), display, rounds)
     if as_json:
         print_json([point.to_dict() for point in measured])
@@ -153,14 +153,15 @@ def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":
     return table
 
 
-def _when_stopped(settings: "SessionSettings") -> str:
+def when_stopped(settings: "SessionSettings") -> str:
+    """Return what is said when the session is interrupted."""
     return STOPPED if settings.queue is None else LEFT.format(name=settings.name)
 
 
-def _stored(
+def stored(
     name: str, storage: str, runs: Path | None, cores: str | None, held: IfHeld, verdict: dict[str, Any]
 ) -> "tuple[StudyFile, SessionSettings]":
-    from autotune.coordination.session_settings import SessionSettings, default_runs
+    """Return the stored study of that name, with changes of its `verdict`, and where it runs."""
     from autotune.studyfile import parse
     from autotune.tuning.session import stored_study
 
@@ -172,11 +173,27 @@ def _stored(
         max(section["max_pairs"], section["pairs"]) if "max_pairs" not in verdict else verdict["max_pairs"]
     )
     study = parse(table | {"verdict": section}, source="the options")
+    return settings_of(study, url, name, runs, cores, held)
+
+
+def settings_of(
+    study: "StudyFile",
+    url: str,
+    name: str,
+    runs: Path | None,
+    cores: str | None,
+    held: IfHeld,
+    file: Path | None = None,
+) -> "tuple[StudyFile, SessionSettings]":
+    """Return a study as it runs where it runs, and where that is."""
+    from autotune.coordination.session_settings import SessionSettings, default_runs
+
     cluster = cluster_of(study)
     check_commands(cluster)
     machine, launcher, facts = machine_and_launcher(cluster, cores, name)
     folder = runs or default_runs(url, name)
-    return as_wide_as(study, cluster), SessionSettings(url, name, folder, machine, launcher, if_held=held, facts=facts)
+    settings = SessionSettings(url, name, folder, machine, launcher, file, if_held=held, facts=facts)
+    return as_wide_as(study, cluster), settings
 
 
 def _described(ablation: "Ablation") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`autotune report`: a study as one document to read, print and pass on."""
+"""`autotune report` and `export`: a study as one document to read, print and pass on; its runs as a table."""
 
 import json
 import os
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import errors
+from autotune.cli.common import errors, print_json
 from autotune.cli.options import DEFAULT_STORAGE, Storage, StudyName
+from autotune.errors import NothingWorkedError
 from autotune.files import replace_file
 from autotune.storage.address import storage_url
 
@@ -111,3 +112,29 @@ def _write(text: str, target: Path) -> None:
     except OSError as error:
         msg = f"cannot write {target}: {error.strerror or error}; name another file, or - for the output"
         raise typer.BadParameter(msg, param_hint="--output") from error
+
+
+def export(
+    name: StudyName,
+    storage: Storage = DEFAULT_STORAGE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a list of rows.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header; this is the default.")] = False,
+) -> None:
+    """Print every measurement of a study as CSV or JSON.
+
+    Each run is a row, with its parameters, metrics, time, failure or bound.
+    """
+    from autotune.results.export import as_csv, exported
+    from autotune.storage.study_store import StudyStore
+
+    if as_json and csv:
+        msg = "give either --csv or --json"
+        raise typer.BadParameter(msg)
+    rows = exported(StudyStore.read(storage_url(storage), name))
+    if not rows:
+        msg = f"study {name!r} has no run yet"
+        raise NothingWorkedError(msg)
+    if as_json:
+        print_json(rows)
+    else:
+        typer.echo(as_csv(rows), nl=False)

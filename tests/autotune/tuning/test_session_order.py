@@ -47,7 +47,7 @@ def started(folder, word, display=None, options=None):
 
 def test_a_study_about_something_else_is_refused_before_it_waits_for_cores(tmp_path, busy, monkeypatch):
     swept = []
-    monkeypatch.setattr(session, "sweep", swept.append)
+    monkeypatch.setattr(session, "end_left_over", swept.append)
     with pytest.raises(BusyError, match="core 0 is in use"):
         started(tmp_path, "{x}")
     assert not (tmp_path / "a.db").exists()

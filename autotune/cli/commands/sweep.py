@@ -1,0 +1,186 @@
+"""`autotune sweep`: one parameter over its values, the others fixed; or two."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autotune.cli.commands.compare import settings_of, stored, when_stopped
+from autotune.cli.common import displayed, drawable, if_held, output, print_json
+from autotune.cli.completion import study_files, study_names
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, InputOption, RunsOption, Storage, TakeOverOption, WaitOption
+from autotune.cli.where import CoresOption
+from autotune.execution.signals import pausable
+from autotune.storage.address import sqlite_path, storage_url
+from autotune.storage.study_lock import IfHeld
+
+if TYPE_CHECKING:
+    from autotune.comparison.sweep import Sweep
+    from autotune.coordination.session_settings import SessionSettings
+    from autotune.results.summary import Summary
+    from autotune.studyfile import StudyFile
+    from spaces import Configuration, Space
+
+_MOST_SWEPT = 2
+
+
+def _names(ctx: typer.Context, incomplete: str) -> list[str]:
+    return [*study_names(ctx, incomplete), *study_files(incomplete)]
+
+
+def sweep(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY",
+            help="A stored study's name, a study that ships with autotune (qe), or a study file (./mine.toml).",
+            autocompletion=_names,
+        ),
+    ],
+    over: Annotated[str, typer.Option("--over", metavar="NAME[,NAME]", help="The parameter to sweep, or two.")],
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--values",
+            metavar="VALUE,...",
+            help="Its values (unset: without one); by default all, or a dozen of them. Repeatable, for the second.",
+        ),
+    ] = None,
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Fix another parameter at this value. Repeatable."),
+    ] = None,
+    at: Annotated[
+        str,
+        typer.Option("--at", metavar="default|best|TRIAL", help="The configuration that has the other values."),
+    ] = "default",
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Number of runs of each value; 6 give 95% intervals.")
+    ] = 6,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture", help="File for the picture (.png, .svg, .pdf); by default beside the runs.", callback=drawable
+        ),
+    ] = None,
+    input_file: InputOption = None,
+    storage: Storage = DEFAULT_STORAGE,
+    runs: RunsOption = None,
+    cores: CoresOption = None,
+    wait: WaitOption = False,
+    take_over: TakeOverOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure one parameter, or two, over their values.
+
+    The other parameters are fixed. All values run in interleaved rounds, so that the machine's drift cancels. The study
+    need not have run before. The same command again resumes; more --repeats or --values add to it.
+    """
+    from autotune.comparison.sweep import Request, described
+    from autotune.pictures.ablation_bars import lines
+    from autotune.pictures.files import save
+    from autotune.pictures.sweep import sweep_bars, sweep_chart
+    from autotune.tuning.session import sweep_study
+
+    swept = _swept(over, values or [])
+    base_name = "default" if at == "default" else "best" if at == "best" else f"trial {_trial(at)}"
+    request = Request(swept, _fixed(fixed or []), repeats, base_name)
+    study, settings = _study(name, input_file, storage, runs, cores, if_held(wait, take_over))
+
+    def drawn(result: "Sweep") -> str:
+        return "\n".join(lines(sweep_bars(result), result.metric))
+
+    def base(summary: "Summary", space: "Space") -> "Configuration":
+        return _base(at, summary, space)
+
+    with pausable() as pause, displayed(when_stopped(settings)) as display:
+        result = sweep_study(
+            study,
+            replace(settings, pause=pause),
+            display,
+            request,
+            base,
+            drawn,
+        )
+    if as_json:
+        print_json({"study": settings.name, **result.to_dict()})
+        return
+    for line in (drawn(result), *_left_out(result), described(result)):
+        output().print(line, markup=False)
+    chart = sweep_chart(result, settings.name)
+    if chart is not None:
+        path = picture or settings.runs / f"sweep-{'-'.join(result.over)}.png"
+        save(chart, path)
+        output().print(f"picture: {path}", markup=False)
+
+
+def _left_out(result: "Sweep") -> list[str]:
+    return [f"not measured, {point.label}: {point.why}" for point in result.points if point.why]
+
+
+def _swept(over: str, values: Sequence[str]) -> dict[str, list[str] | None]:
+    names = [name.strip() for name in over.split(",") if name.strip()]
+    if not 1 <= len(dict.fromkeys(names)) == len(names) <= _MOST_SWEPT:
+        msg = f"{over!r}: give the name of one parameter, or of two with a comma between them"
+        raise typer.BadParameter(msg, param_hint="--over")
+    if len(values) > len(names):
+        msg = f"given {len(values)} times, for {len(names)} of --over; the values of one parameter are given as 1,2,4"
+        raise typer.BadParameter(msg, param_hint="--values")
+    texts: list[list[str] | None] = [[text.strip() for text in some.split(",")] for some in values]
+    return dict(zip(names, [*texts, *[None] * (len(names) - len(texts))], strict=True))
+
+
+def _fixed(words: Sequence[str]) -> dict[str, str]:
+    fixed = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals or not key.strip():
+            msg = f"{word!r} is not NAME=VALUE, with the name of a parameter"
+            raise typer.BadParameter(msg, param_hint="--set")
+        fixed[key.strip()] = text.strip()
+    return fixed
+
+
+def _trial(at: str) -> int:
+    number = re.fullmatch(r"(?:trial\s+)?(\d+)", at.strip())
+    if number is None:
+        msg = f"{at!r} is neither default, nor best, nor the number of a trial"
+        raise typer.BadParameter(msg, param_hint="--at")
+    return int(number[1])
+
+
+def _base(at: str, summary: "Summary", space: "Space") -> "Configuration":
+    from autotune.errors import CannotRunHereError
+
+    if at == "default":
+        return space.default()
+    if at == "best":
+        if summary.configuration is None:
+            msg = "no configuration of this study has worked yet: there is no best one; leave --at out"
+            raise CannotRunHereError(msg)
+        return summary.configuration
+    trial = summary.standings.trials.get(_trial(at))
+    if trial is None:
+        msg = f"the study has no trial {_trial(at)}; `autotune trials {summary.name}` lists them"
+        raise CannotRunHereError(msg)
+    return trial.configuration
+
+
+def _study(
+    name: str, input_file: str | None, storage: str, runs: Path | None, cores: str | None, held: IfHeld
+) -> "tuple[StudyFile, SessionSettings]":
+    """Return the stored study of that name; where there is none, that of the study file."""
+    from autotune import studyfile
+    from autotune.cli.study_request import choose
+    from autotune.storage.stored_study import stored_studies
+
+    url = storage_url(storage)
+    path = sqlite_path(url)
+    is_new = path is not None and not path.exists()
+    if input_file is None and not is_new and name in [store.name for store in stored_studies(url)]:
+        return stored(name, storage, runs, cores, held, {})
+    study = choose(name, None, input_file)
+    return settings_of(study, url, study.name, runs, cores, held, studyfile.find(name))

@@ -1,0 +1,284 @@
+"""Sweep: one or two parameters over their values, the others fixed.
+
+All values run in interleaved rounds, so that the machine's drift cancels. Each is compared with the configuration that
+the others are fixed at, in the pairs of the rounds.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import median
+from typing import Any
+
+from autotune.comparison.blocks import Blocks, BlockTable, Side
+from autotune.coordination.run_manager import RunManager
+from autotune.errors import StudyFileError
+from autotune.formatting import shown, written
+from autotune.records.series import Series
+from autotune.statistics import signed_rank
+from autotune.statistics.ratio_words import Interval, ends, times
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import ratio_interval
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import StudyFile
+from objectives.base import Metric
+from objectives.digest import text_digest
+from spaces import Configuration, Space, Value
+from spaces.parameters.errors import did_you_mean
+
+UNSET = "unset"
+"""How a parameter without a value is written."""
+
+# More values of a parameter than this are thinned out, unless they are named.
+_MOST_VALUES = 12
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be swept: `over` are parameters with the texts of their values, None for all of them.
+
+    `fixed` are texts of values for other parameters, instead of those of the base; `base_name` says what that is.
+    """
+
+    over: Mapping[str, Sequence[str] | None]
+    fixed: Mapping[str, str]
+    repeats: int
+    base_name: str = "default"
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """The values of the swept parameters, None for unset, and what was measured there in `runs` runs.
+
+    `value` is free of the machine's drift: the base's, times the ratio. `low` and `high` are the ends of its interval,
+    None with too few runs for one. `why` says why nothing was measured: a rule that the values break, or a failure.
+    """
+
+    values: Mapping[str, Value | None]
+    runs: int = 0
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    speed_up: Interval | None = None
+    is_base: bool = False
+    why: str = ""
+
+    @property
+    def label(self) -> str:
+        """The swept parameters with their values."""
+        return " ".join(f"{name}={UNSET if value is None else written(value)}" for name, value in self.values.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return {**vars(self), "values": dict(self.values), "speed_up": self.speed_up and list(self.speed_up)}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The points of a sweep, in the order of the values; `base` is the configuration that the others are fixed at."""
+
+    over: tuple[str, ...]
+    base: Configuration
+    base_name: str
+    base_value: float | None
+    metric: Metric
+    confidence: float
+    rounds: int
+    points: tuple[SweepPoint, ...]
+
+    @property
+    def measured(self) -> tuple[SweepPoint, ...]:
+        """The points that have a value."""
+        return tuple(point for point in self.points if point.value is not None)
+
+    @property
+    def best(self) -> SweepPoint | None:
+        """The best point that is better than the base beyond the noise; None if none is."""
+        better = [point for point in self.measured if point.speed_up is not None and point.speed_up[1] > 1.0]
+        return max(better, key=lambda point: (point.speed_up or (0.0,))[0], default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return {
+            "over": list(self.over),
+            "base": dict(self.base),
+            "base_name": self.base_name,
+            "base_value": self.base_value,
+            "metric": self.metric.name,
+            "unit": self.metric.unit,
+            "confidence": self.confidence,
+            "rounds": self.rounds,
+            "points": [point.to_dict() for point in self.points],
+            "best": self.best and dict(self.best.values),
+        }
+
+
+def sweep(  # noqa: PLR0913  by keyword
+    store: StudyStore,
+    manager: RunManager,
+    study: StudyFile,
+    *,
+    request: Request,
+    variants: "Variants",
+    live: Callable[[Sweep], str],
+) -> Sweep:
+    """Run every variant in `request.repeats` rounds, those of an earlier call included; `live` draws how far it is."""
+    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    sides = variants.sides(request.base_name)
+    series = Series.sweep(text_digest(repr((sorted(request.over), sorted(variants.base.items())))))
+
+    def result(table: BlockTable) -> Sweep:
+        points = tuple(
+            _point(table, point, configuration, standings.metric, study.verdict.confidence)
+            for point, configuration in variants.points
+        )
+        values = table.values(0).values()
+        return Sweep(
+            tuple(request.over),
+            variants.base,
+            request.base_name,
+            median(values) if values else None,
+            standings.metric,
+            study.verdict.confidence,
+            request.repeats,
+            points,
+        )
+
+    blocks = Blocks(
+        store,
+        manager,
+        standings,
+        series,
+        sides,
+        study.sampler.seed,
+        series.kind.label,
+        f"sweeping {' and '.join(request.over)}",
+        # Without a measured default, the base's answer is the one that the others must agree with.
+        other_workload=standings.baseline is None,
+        live=lambda table: live(result(table)),
+    )
+    return result(blocks.until(request.repeats))
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The points to measure, with their configurations: None for one that is not valid, which says why."""
+
+    base: Configuration
+    points: tuple[tuple[SweepPoint, Configuration | None], ...]
+
+    @classmethod
+    def of(cls, space: Space, request: Request, base: Configuration) -> "Variants":
+        """Return the variants of the base.
+
+        Raises:
+            StudyFileError: the space has no such parameters or values, or the base is not valid.
+        """
+        both = sorted(request.over.keys() & request.fixed.keys())
+        if both:
+            msg = f"{', '.join(both)}: swept, so it cannot be fixed; leave it out of --over or of --set"
+            raise StudyFileError(msg)
+        fixed = {name: _value(space, name, text) for name, text in request.fixed.items()}
+        base = _with(base, fixed)
+        if not space.contains(base):
+            msg = f"the {request.base_name} configuration with these values is not valid: "
+            raise StudyFileError(msg + "; ".join(space.violations(base)))
+        domains = [_values(space, name, texts, base.get(name)) for name, texts in request.over.items()]
+        points = []
+        for values in itertools.product(*domains):
+            swept = dict(zip(request.over, values, strict=True))
+            configuration = _with(base, swept)
+            why = "; ".join(space.violations(configuration))
+            point = SweepPoint(swept, is_base=dict(configuration) == dict(base), why=why)
+            points.append((point, None if why else configuration))
+        return cls(base, tuple(points))
+
+    def sides(self, base_name: str) -> tuple[Side, ...]:
+        """Return what is compared: the base first, and every other valid point."""
+        label = next((point.label for point, _ in self.points if point.is_base), base_name)
+        others = (
+            Side(point.label, configuration)
+            for point, configuration in self.points
+            if configuration is not None and not point.is_base
+        )
+        return (Side(label, self.base), *others)
+
+
+def _point(
+    table: BlockTable, point: SweepPoint, configuration: Configuration | None, metric: Metric, confidence: float
+) -> SweepPoint:
+    side = None if configuration is None else table.place(configuration)
+    if side is None:
+        return point
+    runs, failures, reference = len(table.values(side)), table.failures(side), table.values(0)
+    known = {**vars(point), "runs": runs, "why": failures[-1] if failures and not runs else ""}
+    pairs = table.pairs(0, side)
+    if not pairs:
+        return SweepPoint(**known)
+    base = median(reference.values())
+    if side == 0:
+        return SweepPoint(**known | {"value": base, "low": base, "high": base, "speed_up": (1.0, 1.0, 1.0)})
+    if len(pairs) < signed_rank.least_pairs(confidence):
+        ratio = exp(median(log(second / first) for first, second in pairs))
+        return SweepPoint(**known | {"value": base * ratio})
+    interval = ratio_interval(pairs, metric, confidence)
+    values = [base * factor if metric.direction == "maximize" else base / factor for factor in interval]
+    return SweepPoint(**known | {"value": values[0], "low": min(values), "high": max(values), "speed_up": interval})
+
+
+def _with(base: Configuration, values: Mapping[str, Value | None]) -> dict[str, Value]:
+    """Return the base with other values; None takes a parameter away."""
+    changed = {**base, **values}
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def _values(space: Space, name: str, texts: Sequence[str] | None, own: Value | None) -> list[Value | None]:
+    if texts is not None:
+        return list(dict.fromkeys(_value(space, name, text) for text in texts))
+    parameter = _parameter(space, name)
+    every: list[Value | None] = [*([None] if parameter.optional else []), *parameter.values]
+    if len(every) <= _MOST_VALUES:
+        return every
+    last = len(every) - 1
+    kept = {round(index * last / (_MOST_VALUES - 1)) for index in range(_MOST_VALUES)}
+    return [value for index, value in enumerate(every) if index in kept or value == own]
+
+
+def _value(space: Space, name: str, text: str) -> Value | None:
+    """Return the value that a text stands for.
+
+    Raises:
+        StudyFileError: the space has no such parameter, or that no such value.
+    """
+    parameter = _parameter(space, name)
+    if text == UNSET and parameter.optional:
+        return None
+    known: dict[str, Value] = {written(value): value for value in parameter.values}
+    if text not in known:
+        every = [*known, *([UNSET] if parameter.optional else [])]
+        some = ", ".join(every[:_MOST_VALUES]) + (f", ... {every[-1]}" if len(every) > _MOST_VALUES else "")
+        msg = f"{name}: {text!r} is not one of its values{did_you_mean(text, every)}: {some}"
+        raise StudyFileError(msg)
+    return known[text]
+
+
+def _parameter(space: Space, name: str) -> Any:  # noqa: ANN401  one of the kinds of parameters
+    parameters = {parameter.name: parameter for parameter in space.parameters}
+    if name not in parameters:
+        msg = f"the space has no parameter {name!r}{did_you_mean(name, parameters)}; known: {', '.join(parameters)}"
+        raise StudyFileError(msg)
+    return parameters[name]
+
+
+def described(sweep: Sweep) -> str:
+    """Return the conclusion of a sweep in words."""
+    metric, best = sweep.metric, sweep.best
+    of = f"{sweep.confidence:.0%} intervals, {sweep.rounds} interleaved rounds"
+    least = signed_rank.least_pairs(sweep.confidence)
+    if sweep.rounds < least:
+        return f"without intervals: {least} rounds are needed for them (--repeats {least})"
+    if best is None or best.speed_up is None:
+        return f"no value is better than the {sweep.base_name} beyond the noise ({shown(sweep.base)}; {of})"
+    ratio = f"{times(best.speed_up[0], metric, '.3f')} the {sweep.base_name}"
+    return f"best: {best.label}, {ratio} ({ends(best.speed_up, metric)}; {of})"

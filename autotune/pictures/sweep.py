@@ -1,0 +1,94 @@
+"""One or two parameters over their values: a curve, or one for each value of the second."""
+
+from collections.abc import Mapping, Sequence
+
+from autotune.comparison.sweep import UNSET, Sweep, SweepPoint
+from autotune.formatting import quantity, shown, written
+from autotune.pictures.ablation_bars import Bar
+from autotune.pictures.chart import Axis, Chart, Line, Mark, Panel, Points, Role, Table
+from autotune.pictures.labels import axis_of, better, counted, is_wide
+from spaces import Value
+
+
+def sweep_bars(sweep: Sweep) -> tuple[Bar, ...]:
+    """Return a bar for each point that has a value."""
+    return tuple(
+        Bar(point.label, point.value, point.value if point.low is None else point.low, point.high or point.value)
+        for point in sweep.measured
+        if point.value is not None
+    )
+
+
+def sweep_chart(sweep: Sweep, study: str) -> Chart | None:
+    """Draw the values with their intervals; None without any."""
+    if not sweep.measured:
+        return None
+    first = sweep.over[0]
+    places = _places([point.values[first] for point in sweep.measured])
+    groups: dict[tuple[Value | None, ...], list[SweepPoint]] = {}
+    for point in sweep.measured:
+        groups.setdefault(tuple(point.values[name] for name in sweep.over[1:]), []).append(point)
+    marks: list[Mark] = []
+    for number, (others, points) in enumerate(groups.items()):
+        label = " ".join(f"{name}={_word(value)}" for name, value in zip(sweep.over[1:], others, strict=True))
+        marks += _curve(points, first, places, sweep, number, label)
+    for point in sweep.measured:
+        if point.is_base and point.value is not None:
+            place = (places[point.values[first]],)
+            marks.append(Points(Role.BASELINE, sweep.base_name, place, (point.value,), (_said(point, sweep),)))
+    ends = [end for point in sweep.measured for end in (point.value, point.low, point.high) if end is not None]
+    panel = Panel(_axis(first, places), axis_of(sweep.metric, ends), tuple(marks))
+    text = (
+        f"{sweep.metric.name} ({better(sweep.metric)}) over {' and '.join(sweep.over)}, the others fixed at "
+        f"{shown(sweep.base)}: {counted(len(sweep.measured), 'configuration')}, "
+        f"{counted(sweep.rounds, 'interleaved round')}, {sweep.confidence:.0%} intervals."
+    )
+    columns = (*sweep.over, Axis(sweep.metric.name, sweep.metric.unit).text, "from", "to")
+    rows = tuple(
+        (*(_word(value) for value in point.values.values()), point.value, point.low, point.high)
+        for point in sweep.measured
+    )
+    return Chart("sweep", f"study {study}: {' and '.join(sweep.over)}", text, (panel,), Table(columns, rows))
+
+
+def _curve(  # noqa: PLR0913, PLR0917  what a curve is
+    points: Sequence[SweepPoint],
+    first: str,
+    places: Mapping[Value | None, float],
+    sweep: Sweep,
+    number: int,
+    label: str,
+) -> list[Mark]:
+    known = [(places[point.values[first]], point, point.value) for point in points if point.value is not None]
+    known.sort(key=lambda entry: entry[0])
+    role = Role.SERIES if len(sweep.over) > 1 else Role.TRIAL
+    x = tuple(place for place, _, _ in known)
+    y = tuple(value for _, _, value in known)
+    low = tuple(value if point.low is None else point.low for _, point, value in known)
+    high = tuple(value if point.high is None else point.high for _, point, value in known)
+    hover = tuple(_said(point, sweep) for _, point, _ in known)
+    marks: list[Mark] = [Points(role, label or "one value", x, y, hover, low, high, number=number)]
+    return [Line(role, "", x, y), *marks] if role is Role.TRIAL else marks
+
+
+def _places(values: Sequence[Value | None]) -> dict[Value | None, float]:
+    """Return where values are on the axis: numbers where they are, words one after the other."""
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return {value: float(value) for value in values if isinstance(value, int | float)}
+    return {value: float(index) for index, value in enumerate(dict.fromkeys(values))}
+
+
+def _axis(name: str, places: Mapping[Value | None, float]) -> Axis:
+    ticks = tuple((place, _word(value)) for value, place in places.items())
+    numbers = [place for value, place in places.items() if value == place and not isinstance(value, bool)]
+    return Axis(name, log=len(numbers) == len(places) and is_wide(numbers), ticks=ticks)
+
+
+def _word(value: Value | None) -> str:
+    return UNSET if value is None else written(value)
+
+
+def _said(point: SweepPoint, sweep: Sweep) -> str:
+    assert point.value is not None
+    interval = f" ({point.low:.4g} to {point.high:.4g})" if point.low is not None and point.high is not None else ""
+    return f"{point.label}\n{quantity(point.value, sweep.metric)}{interval}, {counted(point.runs, 'run')}"

@@ -1,0 +1,133 @@
+"""A sweep: one parameter, or two, over their values, against the configuration that the others are fixed at."""
+
+from dataclasses import replace
+
+import pytest
+from typer import BadParameter
+
+from autotune.cli.commands.sweep import _fixed, _swept, _trial
+from autotune.comparison.sweep import Request, Variants, described, sweep
+from autotune.errors import StudyFileError
+from autotune.pictures.sweep import sweep_bars, sweep_chart
+from autotune.storage.study_store import StudyStore
+from objectives.base import Answer
+from spaces import Choice, Constraint, Integer, Space
+from tests.support.contests import manager
+from tests.support.fakes import ListDisplay, PaperExecutor, definition, study_file, took
+
+SPACE = Space(
+    [
+        Integer("np", (1, 2, 3, 4), default=4),
+        Integer("work", (12, 24, 30), default=24),
+        Choice("blas", ("slow", "fast"), optional=True),
+    ],
+    [Constraint("shares", "work % np == 0", "equal shares")],
+)
+
+
+def timed(configuration):
+    return took(configuration["work"] / configuration["np"] / (2.0 if configuration.get("blas") == "fast" else 1.0))
+
+
+@pytest.fixture
+def store(tmp_path):
+    return StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(SPACE))
+
+
+def swept(store, folder, executor, *, repeats=6, fixed=None, display=None, **over):
+    request = Request(over or {"np": None}, fixed or {}, repeats)
+    variants = Variants.of(SPACE, request, SPACE.default())
+    found = manager(folder, executor, display)
+    return sweep(store, found, study_file(), request=request, variants=variants, live=lambda result: "")
+
+
+def test_each_value_is_compared_with_the_default_in_rounds_and_stored(store, tmp_path):
+    display = ListDisplay()
+    result = swept(store, tmp_path, PaperExecutor(timed), display=display)
+    assert [(point.label, point.value) for point in result.points] == [
+        ("np=1", pytest.approx(24.0)),
+        ("np=2", pytest.approx(12.0)),
+        ("np=3", pytest.approx(8.0)),
+        ("np=4", 6.0),
+    ]
+    assert result.points[1].speed_up == pytest.approx((0.5, 0.5, 0.5))
+    assert result.best is None
+    assert "no value is better than the default beyond the noise" in described(result)
+    # The first value is known when its run ends, not when all have run.
+    assert display.lines[0] == "np=4: 6 s"
+    again = PaperExecutor(timed)
+    assert swept(store, tmp_path, again) == result
+    assert again.launched == []
+    more = swept(store, tmp_path, again, repeats=7)
+    assert (len(again.launched), more.points[0].runs) == (4, 7)
+    assert store.trials() == []
+
+
+def test_values_that_break_a_rule_with_the_others_fixed_are_named_with_it(store, tmp_path):
+    result = swept(store, tmp_path, PaperExecutor(timed), repeats=1, fixed={"work": "30", "np": "3"}, blas=["fast"])
+    assert result.points[0].value == pytest.approx(5.0)
+    result = swept(store, tmp_path, PaperExecutor(timed), repeats=1, np=["3", "4"], work=["12", "30"])
+    assert [(point.label, point.value is None) for point in result.points] == [
+        ("np=3 work=12", False),
+        ("np=3 work=30", False),
+        ("np=4 work=12", False),
+        ("np=4 work=30", True),
+    ]
+    assert "shares: work % np == 0" in result.points[-1].why
+    assert sweep_chart(result, "paper").table.rows[0][:2] == ("3", "12")
+
+
+def test_the_best_value_is_said_with_its_interval(store, tmp_path):
+    result = swept(store, tmp_path, PaperExecutor(timed), blas=None)
+    assert [point.label for point in result.points] == ["blas=unset", "blas=slow", "blas=fast"]
+    assert described(result).startswith("best: blas=fast, 2.000 times as fast as the default (2.000 to 2.000;")
+    assert [bar.label for bar in sweep_bars(result)] == ["blas=unset", "blas=slow", "blas=fast"]
+    assert "intervals" in described(swept(store, tmp_path, PaperExecutor(timed), repeats=2, blas=None))
+
+
+def test_without_a_measured_default_the_others_must_agree_with_the_answer_of_the_first_run(store, tmp_path):
+    references = []
+
+    class Checked(PaperExecutor):
+        def submit(self, task):
+            references.append(task.reference)
+            super().submit(task)
+
+    answer = Answer("energy", 1.0, 0.1, "")
+    executor = Checked(lambda configuration: replace(timed(configuration), answer=answer))
+    swept(store, tmp_path, executor, repeats=1)
+    assert executor.launched[0][1] == SPACE.default()
+    assert references == [None, answer, answer, answer]
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Request({"np": ["5"]}, {}, 1), "np: '5' is not one of its values: 1, 2, 3, 4"),
+        (Request({"wrk": None}, {}, 1), r"no parameter 'wrk' \(did you mean 'work'\?\); known: np, work, blas"),
+        (Request({"np": None}, {"np": "1"}, 1), "np: swept, so it cannot be fixed"),
+        (Request({"blas": None}, {"np": "4", "work": "30"}, 1), "is not valid: shares"),
+    ],
+)
+def test_what_cannot_be_swept_is_said(request_, message):
+    with pytest.raises(StudyFileError, match=message):
+        Variants.of(SPACE, request_, SPACE.default())
+
+
+def test_many_values_are_thinned_out_and_keep_the_ends_and_the_default():
+    space = Space([Integer.range("n", 1, 100, default=42)], [])
+    points = Variants.of(space, Request({"n": None}, {}, 1), space.default()).points
+    values = [point.values["n"] for point, _ in points]
+    assert len(values) == 13
+    assert {1, 42, 100} <= set(values)
+
+
+def test_options_of_a_sweep():
+    assert _swept("np, work", ["1,2"]) == {"np": ["1", "2"], "work": None}
+    assert _fixed(["blas=fast"]) == {"blas": "fast"}
+    assert _trial("trial 7") == _trial("7") == 7
+    for wrong in (lambda: _swept("a,b,c", []), lambda: _swept("a", ["1", "2"]), lambda: _fixed(["x"])):
+        with pytest.raises(BadParameter):
+            wrong()
+    with pytest.raises(BadParameter, match="neither default, nor best"):
+        _trial("bset")
