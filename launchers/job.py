@@ -1,7 +1,7 @@
 """A job: one run of a program, as a value. Launchers start jobs; nothing here touches the machine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -43,6 +43,9 @@ class Job:
 
     `copies` are the files of its folder that were copied there: name, and the path of the original. `progress_file` is
     the file of the folder whose lines say how far it is.
+
+    A job of `parts` has no command of its own: they run one after the other, each in its own folder, on the job's
+    cores (see `launchers.sequence`). A part that has run for `lost_after_s` is stopped, and none runs after it.
     """
 
     argv: tuple[str, ...]
@@ -56,6 +59,23 @@ class Job:
     copies: tuple[tuple[str, str], ...] = ()
     progress_file: str = STDOUT
     software: LoadedSoftware | None = None
+    parts: tuple["Job", ...] = ()
+    lost_after_s: float | None = None
+
+    @property
+    def ranks(self) -> int:
+        """The ranks that run together, at most."""
+        return max((part.ranks for part in self.parts), default=self.mpi.ranks if self.mpi is not None else 1)
+
+    @property
+    def placed_parts(self) -> tuple["Job", ...]:
+        """The parts on the cores and hosts of the job, of which one that needs fewer has the first."""
+        return tuple(replace(part, resources=self._share(part.resources)) for part in self.parts)
+
+    def _share(self, wanted: Resources) -> Resources:
+        own = self.resources
+        cpus = own.cpus if wanted.nodes > 1 else own.cpus[: wanted.cores]
+        return replace(wanted, cpus=cpus, hosts=own.hosts[: wanted.nodes])
 
 
 class JobState(StrEnum):

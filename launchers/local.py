@@ -26,8 +26,9 @@ from launchers.job import STDERR, STDOUT, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
+from launchers.sequence import whole_command
+from launchers.shell_lines import shell_lines
 from launchers.status import read_status
-from launchers.steps import with_steps
 
 _PYTHON = [sys.executable, "-I", "-S"]
 _SUPERVISOR = [*_PYTHON, "-E", supervisor.__file__]
@@ -97,11 +98,10 @@ class LocalLauncher:
             LaunchError: it could not be started.
         """
         environment = self.environment(job)
-        argv = with_steps(self.command(job), job.prepare, _PYTHON)
-        _check_words([*argv, *(word for step in job.prepare for word in step)], environment)
         _check_folder(job.folder)
-        if job.mpi is not None and not job.prepare:
-            _executable(job.argv[0], job.folder, environment)
+        argv = self._whole(job)
+        for part in job.placed_parts or (job,):
+            self._check(part)
         mark = f"{secrets.token_hex(8)}:{job.folder.resolve()}"
         spec = {
             "executable": _executable(argv[0], job.folder, environment),
@@ -157,15 +157,29 @@ class LocalLauncher:
     def shown(self, job: Job) -> str:
         """Return `job` as a line for a shell: its folder, its own environment, its command."""
         # What its software sets is long, and said in a word by what loads it.
-        own = job_environment({}, self._added(replace(job, software=None)))
-        words = [f"{name}={value}" for name, value in sorted(own.items())]
-        lines = [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, self.command(job))]
+        lines = shell_lines(job, self.command, lambda one: self._added(replace(one, software=None)))
         load = [line.removesuffix(" || exit 1") for line in (job.software.script if job.software else ())]
         return " && ".join([f"cd {shlex.quote(os.fspath(job.folder))}", *load, *lines])
 
     def notes(self, *, ranks: bool) -> tuple[str, ...]:
         """Return what a user should know about how jobs are started here, which have `ranks` or not."""
         return notes(self.flavour, user_id=os.geteuid()) if ranks and self.flavour else ()
+
+    def _whole(self, job: Job) -> list[str]:
+        return whole_command(job, self.command, self._added, (self.grace_s, self.output_limit_bytes), _PYTHON)
+
+    def _check(self, job: Job) -> None:
+        """Check what can be known before the start of a job without parts.
+
+        Raises:
+            LaunchError: it could not be started.
+        """
+        environment, argv = self.environment(job), self.command(job)
+        _check_words([*argv, *(word for step in job.prepare for word in step)], environment)
+        _check_folder(job.folder)
+        if not job.prepare:
+            for program in dict.fromkeys((argv[0], job.argv[0])):
+                _executable(program, job.folder, environment)
 
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self._flavour(job), user_id=os.geteuid()) if job.mpi is not None else {}

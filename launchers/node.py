@@ -34,6 +34,11 @@ def main() -> int:
     if spec is None:
         return 1
     spec |= {"launcher_pid": None, "environment": dict(os.environ) | spec["environment"]}
+    return supervise(folder, spec)
+
+
+def supervise(folder: Path, spec: dict[str, Any]) -> int:
+    """Run what `spec` describes under a supervisor, which this process becomes; return the program's exit code."""
     try:
         executable = _executable(spec["argv"][0], folder, spec["environment"].get("PATH", os.defpath))
         supervisor = Supervisor(spec | {"executable": executable})

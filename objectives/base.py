@@ -58,6 +58,7 @@ class Answer:
     """The result that a run computed, for comparison with the baseline's: a fast wrong answer is a failed trial.
 
     Others may differ from it by `tolerance`, or by `relative_tolerance` of its value, whichever is more.
+    Several results are `parts`, each compared with the one of its name.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Answer:
     tolerance: float
     unit: str = ""
     relative_tolerance: float = 0.0
+    parts: tuple["Answer", ...] = ()
 
     def disagreement(self, value: float) -> str | None:
         """Return how another run's value differs by more than is allowed; None if it agrees."""

@@ -5,13 +5,14 @@ best of them, nor look slower by a gain that matters, the one with the fewest ch
 runs against the baseline in fresh pairs, which are all that the verdict counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.findings import changes, present_verdict
 from autotune.coordination.run_manager import RunManager
+from autotune.records.mix import MixedInput, mixed_inputs
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
 from autotune.statistics.mixed_model import MeasuredRun, fit
@@ -72,8 +73,8 @@ def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: C
 
     The sides are the default and the winner.
     """
-    table = rounds.table()
-    verdict = _with_pairs(verdict, table)
+    table, inputs = rounds.table(), mixed_inputs(rounds.store.definition)
+    verdict = _with_pairs(verdict, table, inputs)
     while True:
         wanted = pairs_wanted(verdict, settings, rounds.standings.metric)
         ended = len(verdict.pairs) >= wanted or not (table.is_reliable(0) and table.is_reliable(1))
@@ -83,7 +84,7 @@ def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: C
         if ended:
             return verdict
         table = rounds.until(wanted + len(verdict.failures))
-        verdict = _with_pairs(verdict, table)
+        verdict = _with_pairs(verdict, table, inputs)
 
 
 def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> int:
@@ -94,10 +95,11 @@ def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> 
     return min(settings.max_pairs, pairs_needed(first, settings.pairs, settings.precision))
 
 
-def _with_pairs(verdict: Verdict, table: BlockTable) -> Verdict:
+def _with_pairs(verdict: Verdict, table: BlockTable, inputs: Sequence[MixedInput]) -> Verdict:
     failures = [f"trial {verdict.winner}: {text}" for text in table.failures(1)]
     failures += [f"default: {text}" for text in table.failures(0)]
-    return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures))
+    by_input = {one.name: tuple(replace(table, metric=one.target.name).pairs(0, 1)) for one in inputs}
+    return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures), inputs=by_input)
 
 
 def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competition: Contest) -> TrialRecord:

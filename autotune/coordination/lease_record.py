@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from autotune.execution.capping import Cap
+from autotune.execution.capping import Cap, HopedInput
 from autotune.execution.segments import Segment
 from autotune.execution.task import Task, job_from_description
 from autotune.records.series import Series
@@ -54,6 +54,11 @@ class LeaseRecord:
         purpose, cap = stored["purpose"], stored["cap"]
         changes = {
             "purpose": Purpose(**{**purpose, "series": Series.parse(purpose["series"])}),
-            "cap": Cap(**{**cap, "metric": Metric(**cap["metric"])}) if cap else None,
+            "cap": _cap(cap) if cap else None,
         }
         return cls(**{**stored, **changes})
+
+
+def _cap(stored: Mapping[str, Any]) -> Cap:
+    inputs = tuple(HopedInput(**one) for one in stored["inputs"])
+    return Cap(**{**stored, "metric": Metric(**stored["metric"]), "inputs": inputs})

@@ -9,8 +9,10 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import exp, fsum, log
 
 from launchers import EndReason, Job, JobStatus
+from launchers.status import read_status
 from objectives.base import Metric, Progress, ProgressReader
 
 # A pace is judged when the reference had done that share of its run since its first step, in two steps at least, and
@@ -21,7 +23,7 @@ _JUDGED_AFTER_S = 1.0
 _CERTAIN = 1.25
 _TIMELINE_POINTS = 200
 # Stopping a shorter run saves nothing, and starting and ending a job are no longer negligible.
-_SHORTEST_S = 0.5
+SHORTEST_S = 0.5
 
 Timeline = tuple[tuple[int, float], ...]
 
@@ -36,13 +38,30 @@ class Pace:
 
 
 @dataclass(frozen=True)
+class HopedInput:
+    """One input of a mix while it has not ended: its `metric` counts as `hoped`, which is better than the best seen.
+
+    `share` is what it counts. When it has run for `lost_after_s`, the run has lost even with such values of the others.
+    """
+
+    metric: str
+    share: float
+    hoped: float
+    lost_after_s: float | None = None
+
+
+@dataclass(frozen=True)
 class Cap:
-    """From where on a run has lost: `bound` is the value of the target metric, `elapsed_s` the time of the job."""
+    """From where on a run has lost: `bound` is the value of the target metric, `elapsed_s` the time of the job.
+
+    `inputs` are those of a mix, in their order.
+    """
 
     metric: Metric
     bound: float
     elapsed_s: float | None = None
     pace: Pace | None = None
+    inputs: tuple[HopedInput, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +77,7 @@ def cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pace | N
 
     `overhead_s` is what a job takes beside the time that the metric measures.
     """
-    if metric.kind == "other" or (bound < _SHORTEST_S and metric.kind == "time"):
+    if metric.kind == "other" or (bound < SHORTEST_S and metric.kind == "time"):
         return None
     if metric.kind == "time":
         return Cap(metric, bound, bound + max(0.0, overhead_s), pace)
@@ -66,7 +85,10 @@ def cap(metric: Metric, bound: float, *, overhead_s: float = 0.0, pace: Pace | N
 
 
 def limited(job: Job, limit: Cap | None) -> Job:
-    """Return the job with the cap as its time limit, if that is the lower one."""
+    """Return the job with the cap as its time limit, if that is the lower one; in a mix that of each input."""
+    if limit is not None and limit.inputs:
+        own = zip(job.parts, limit.inputs, strict=True)
+        return replace(job, parts=tuple(replace(part, lost_after_s=one.lost_after_s) for part, one in own))
     if limit is None or limit.elapsed_s is None or _own_limit_is_lower(job, limit.elapsed_s):
         return job
     return replace(job, time_limit_s=limit.elapsed_s)
@@ -93,7 +115,9 @@ class Watch:
         self._on_progress = on_progress
         self._started = clock()
         self._timeline: list[tuple[int, float]] = []
+        self._values: dict[str, float] = {}
         self.forecast: Forecast | None = None
+        self.inputs_done = 0
         self.stops = False
 
     @property
@@ -113,9 +137,19 @@ class Watch:
         if progress is None or (self._timeline and progress.step <= self._timeline[-1][0]):
             return False
         self._timeline.append((progress.step, self._clock() - self._started))
-        self.forecast = self._forecast()
-        self.stops = self.forecast is not None and self._cap is not None and _is_beyond(self._cap, self.forecast.value)
+        if self._cap is not None:
+            self.forecast = self._of_mix(self._cap, progress) if self._cap.inputs else self._forecast()
+            self.stops = self.forecast is not None and _is_beyond(self._cap, self.forecast.value)
         return self.stops
+
+    def _of_mix(self, limit: Cap, progress: Progress) -> Forecast | None:
+        """Return the mix of the inputs that have ended, and of what is hoped for the others; None after the last."""
+        self._values |= progress.metrics
+        self.inputs_done = progress.step
+        if progress.step >= len(limit.inputs):
+            return None
+        values = ((one.share, self._values.get(one.metric, one.hoped)) for one in limit.inputs)
+        return Forecast(exp(fsum(share * log(value) for share, value in values)), self._clock() - self._started)
 
     def _forecast(self) -> Forecast | None:
         pace = self._cap.pace if self._cap else None
@@ -135,9 +169,10 @@ class Watch:
 
 
 def _is_beyond(limit: Cap, forecast: float) -> bool:
+    certain = 1.0 if limit.inputs else _CERTAIN  # hope leaves room enough
     if limit.metric.direction == "maximize":
-        return forecast * _CERTAIN < limit.bound
-    return forecast > limit.bound * _CERTAIN
+        return forecast * certain < limit.bound
+    return forecast > limit.bound * certain
 
 
 def _at(timeline: Timeline, step: int) -> float | None:
@@ -156,5 +191,15 @@ def was_capped(job: Job, limit: Cap | None, status: JobStatus, watch: Watch) -> 
     """Whether a run was stopped by its cap, not by its own time limit or its own end."""
     if watch.stops and status.reason is EndReason.CANCELLED:
         return True
+    if limit is not None and limit.inputs:
+        return any(_has_lost(part) for part in limited(job, limit).parts)
     by_time = limit is not None and limit.elapsed_s is not None and not _own_limit_is_lower(job, limit.elapsed_s)
     return by_time and status.reason is EndReason.TIMED_OUT
+
+
+def _has_lost(part: Job) -> bool:
+    """Whether a part was stopped since its run had lost, not by a time limit of its own."""
+    status = read_status(part.folder)
+    if part.lost_after_s is None or status is None or status.reason is not EndReason.TIMED_OUT:
+        return False
+    return status.usage.elapsed_s >= part.lost_after_s

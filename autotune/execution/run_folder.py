@@ -44,11 +44,17 @@ def output_in(folder: Path, status: JobStatus) -> Output:
     return Output(_text(folder / STDOUT), _text(folder / STDERR), status, folder)
 
 
-def clean(folder: Path) -> None:
-    """Remove a finished run's scratch data; keep its small files, and the end of its output."""
+def clean(folder: Path, parts: Collection[Path] = ()) -> None:
+    """Remove a finished run's scratch data; keep its small files, the end of its output, and the folders of its parts.
+
+    Each of those is cleaned in the same way.
+    """
+    for part in parts:
+        clean(part)
     # A program may do anything to its folder; what cannot be removed is no reason to lose its measurement.
     with suppress(OSError):
-        large = [entry for entry in folder.iterdir() if _is_folder(entry) or entry.lstat().st_size > _KEPT_BYTES]
+        entries = [entry for entry in folder.iterdir() if entry.name not in {part.name for part in parts}]
+        large = [entry for entry in entries if _is_folder(entry) or entry.lstat().st_size > _KEPT_BYTES]
         # Before anything is removed: whoever reads the output once more must know that it is not whole.
         said = large and _say_cut(folder, large)
         for entry in large:
@@ -72,13 +78,21 @@ def kept_output(folder: Path, usage: Usage, reads: Collection[str]) -> Output | 
     if status is None or status.usage != usage or not (folder / STDOUT).is_file():
         return None
     try:
-        cut = set(json.loads((folder / _CUT_FILE).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        cut = set()
+        is_cut = any(_is_cut(folder, Path(name)) for name in (STDOUT, STDERR, *reads))
     except (OSError, ValueError):
         return None
-    wanted = {STDOUT, STDERR, *(Path(name).parts[0] for name in reads)}
-    return None if cut & wanted else output_in(folder, status)
+    return None if is_cut else output_in(folder, status)
+
+
+def _is_cut(folder: Path, name: Path) -> bool:
+    """Whether a file of a run's folder, or a folder that it is in, was removed or shortened."""
+    place = folder
+    for part in name.parts:
+        with suppress(FileNotFoundError):
+            if part in json.loads((place / _CUT_FILE).read_text(encoding="utf-8")):
+                return True
+        place /= part
+    return False
 
 
 def _say_cut(folder: Path, entries: Collection[Path]) -> bool:

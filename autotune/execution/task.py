@@ -67,7 +67,7 @@ class Watched:
         try:
             outcome = self._read(output)
         finally:
-            clean(folder)
+            clean(folder, [part.folder for part in self.task.job.parts])
         return replace(
             outcome,
             timeline=self._watch.timeline if self._from_start else (),
@@ -142,6 +142,9 @@ def _capped(cap: Cap, output: Output, watch: Watch) -> Outcome:
     worse = "under" if cap.metric.direction == "maximize" else "over"
     bound = _with_unit(f"{cap.bound:.3g}", unit)
     reason = f"had lost after {output.status.usage.elapsed_s:.3g} s: {name} {worse} {bound}"
+    if cap.inputs:
+        reason += f", after {watch.inputs_done} of {len(cap.inputs)} inputs"
+        return Outcome(bound=cap.bound, code="capped", message=reason)
     if watch.forecast is None:
         return Outcome(bound=cap.bound, code="capped", message=reason)
     if watch.stops:
@@ -178,9 +181,17 @@ def check_answer(measurement: Measurement, reference: Answer | None) -> None:
     Raises:
         InvalidResult: it is another one.
     """
-    answer = measurement.answer
-    if answer is None or reference is None:
+    if measurement.answer is None or reference is None:
         return
+    if not measurement.answer.parts:
+        _check_against(measurement.answer, reference)
+    references = {part.name: part for part in reference.parts}
+    for answer in measurement.answer.parts:
+        if answer.name in references:
+            _check_against(answer, references[answer.name])
+
+
+def _check_against(answer: Answer, reference: Answer) -> None:
     if disagreement := reference.disagreement(answer.value):
         value = _with_unit(f"{answer.value:.10g}", answer.unit)
         msg = f"{answer.name} is {value}, the reference run's is {reference.value:.10g}: {disagreement}"
@@ -196,13 +207,20 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
 
     Of files that were copied it has the originals' paths.
     """
-    copied = {job.folder / name for name, _ in job.copies}
+    copied = {one.folder / name for one in (job, *job.parts) for name, _ in one.copies}
     flavour = (job.software and job.software.mpi) or flavour
     files = {
         entry.relative_to(job.folder).as_posix(): entry.read_text(encoding="utf-8", errors="replace")
         for entry in sorted(job.folder.rglob("*"))
         if entry not in copied and entry.is_file() and entry.stat().st_size <= _STORED_BYTES
     }
+    return _command_of(job, flavour) | {
+        "files": files,
+        "parts": [{"name": part.name, **_command_of(part, flavour)} for part in job.parts],
+    }
+
+
+def _command_of(job: Job, flavour: MpiFlavour | None) -> dict[str, Any]:
     return {
         "argv": list(job.argv),
         "environment": dict(job.environment),
@@ -212,7 +230,6 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
         "flavour": flavour_record(flavour) if job.mpi and flavour else None,
         "resources": asdict(job.resources),
         "folder": os.fspath(job.folder),
-        "files": files,
         "copies": [list(copy) for copy in job.copies],
     }
 
@@ -227,4 +244,5 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         prepare=tuple(tuple(step) for step in stored["prepare"]),
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
         resources=Resources(**{**stored["resources"], "cpus": tuple(stored["resources"]["cpus"]), "hosts": ()}),
+        parts=tuple(replace(job_from_description(part), name=part["name"]) for part in stored.get("parts", ())),
     )

@@ -22,7 +22,7 @@ from autotune.performance.model import PerformanceModel
 from autotune.performance.regression.prediction import Prediction, believed
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
-from autotune.studyfile.software import plan_with_software
+from autotune.studyfile.plans import plan_of
 from autotune.studyfile.space import joined
 from launchers import Launcher
 from objectives import registry
@@ -84,10 +84,10 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         )
 
     try:
-        plan = plan_with_software(study, study.options, folder, plan_options)
+        plan = plan_of(study, folder, plan_options)
     except PlanError as error:
         raise CannotRunHereError(str(error)) from error
-    program = program_of(study.objective, study.name)
+    program = program_of(study.objective, study.name, mixed=bool(study.inputs))
     problem = {name: value for name, value in plan.facts.items() if name not in plan.installation}
     workload, workload_facts = workload_of(program, problem, plan.identity)
     installed = {name: plan.facts[name] for name in plan.installation} if target.here else {}

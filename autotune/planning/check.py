@@ -3,7 +3,7 @@
 import os
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +18,7 @@ from autotune.planning.left_behind import left_behind
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
+from autotune.studyfile.plans import mixed, of_input, plan_of
 from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
 from autotune.tomlfiles.lines import lines_of
@@ -27,6 +28,7 @@ from objectives import registry
 from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
+from objectives.mix.plan import PlannedInput
 from spaces import Configuration, Space
 from spaces.mention import Mention
 from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
@@ -85,13 +87,17 @@ def check(path: Path, changes: Iterable[str], machine: Machine, launcher: Launch
 
 @dataclass(frozen=True)
 class _Examination:
-    """One checkup on its way; `lines` are those of the file, by path; its user's own files may lie in `folders`."""
+    """One checkup on its way; `lines` are those of the file, by path; its user's own files may lie in `folders`.
+
+    `of` says which input a problem is about.
+    """
 
     report: CheckReport
     machine: Machine
     launcher: Launcher
     lines: Mapping[str, int]
     folders: Sequence[Path]
+    of: Callable[[Problem], Problem] = lambda problem: problem
 
     def examine(self, table: dict[str, Any], changes: Iterable[str]) -> None:
         study = self._study(table, changes)
@@ -99,7 +105,7 @@ class _Examination:
             return
         self.report.study = study
         self._sampler(study)
-        plan = self._command(study) if study.objective == registry.COMMAND else self._plan(study)
+        plan = self._commands(study) if study.objective == registry.COMMAND else self._plan(study)
         plan = self._space(study, plan)
         if self.report.mistakes or self.report.missing or plan is None:
             return
@@ -109,10 +115,10 @@ class _Examination:
         self.report.warnings += _warnings(study, plan, self.report.space)
 
     def _wrong(self, problems: Iterable[Problem]) -> None:
-        self.report.mistakes += [located(problem, self.lines) for problem in problems]
+        self.report.mistakes += [located(self.of(problem), self.lines) for problem in problems]
 
     def _missing(self, problems: Iterable[Problem]) -> None:
-        self.report.missing += [located(problem, self.lines) for problem in problems]
+        self.report.missing += [located(self.of(problem), self.lines) for problem in problems]
 
     def _study(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
         """Return the table as a study file; wrong sections have their defaults."""
@@ -144,6 +150,26 @@ class _Examination:
         except CannotRunHereError as error:
             self._missing(_all(error))
 
+    def _commands(self, study: StudyFile) -> Plan | None:
+        """Return the plan of a command, or of each input's together."""
+        if not study.inputs:
+            return self._command(study)
+        plans = []
+        for index, one in enumerate(study.inputs):
+            examined = replace(self, report=CheckReport(), of=partial(of_input, index=index, one=one))
+            options = study.planned_options[one.name]
+            plans.append((one, examined._command(study.model_copy(update={"options": options, "inputs": []}))))
+            self.report.mistakes += [found for found in examined.report.mistakes if found not in self.report.mistakes]
+            self.report.missing += [found for found in examined.report.missing if found not in self.report.missing]
+        planned = [PlannedInput(one.name, one.weight, plan) for one, plan in plans if plan is not None]
+        if len(planned) < len(plans) or self.report.mistakes:
+            return None
+        try:
+            return mixed(planned, [])
+        except PlanError as error:
+            self._wrong(error.problems)
+            return None
+
     def _command(self, study: StudyFile) -> Plan | None:
         checked, files, errors = read(study.options)
         self._wrong(errors)
@@ -174,7 +200,7 @@ class _Examination:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / "plan"
             try:
-                return plan_with_software(study, study.options, folder, partial(self._planned, study))
+                return plan_of(study, folder, partial(self._planned, study))
             except PlanError as error:
                 if not registry.is_known(study.objective):
                     self._wrong(replace(problem, path="objective") for problem in error.problems)
@@ -223,7 +249,9 @@ class _Examination:
             if plan.runs == "launched":
                 self.report.warnings += left_behind(job, self.folders)
             try:
-                self.report.command = self.launcher.shown(job).replace(os.fspath(folder), RUN_FOLDER)
+                lines = [f"input {part.name}: {self.launcher.shown(part)}" for part in job.placed_parts]
+                shown = "\n".join(lines) or self.launcher.shown(job)
+                self.report.command = shown.replace(os.fspath(folder), RUN_FOLDER)
             except LaunchError as error:
                 self.report.missing.append(Problem(str(error)))
 

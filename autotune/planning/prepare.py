@@ -16,6 +16,7 @@ from autotune.records.study import Definition
 from autotune.records.workload import Workload
 from autotune.results.export import resolved
 from autotune.studyfile import StudyFile
+from autotune.studyfile.plans import plan_of
 from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
 from launchers import Job, Launcher
@@ -79,7 +80,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
 
     errors, workloads = [], []
     try:
-        plan, space = planned(study.options, folder)
+        plan, space = joined(study, plan_of(study, folder, plan_options), machine.facts)
     except PlanError as error:
         raise CannotRunHereError(str(error)) from error
     for name, changed in study.workloads.items():

@@ -64,7 +64,14 @@ def _value(trial: TrialRecord, summary: Summary) -> str:
 
 def findings(summary: Summary) -> list[Section]:
     """Return the sections on the results; sections without contents have no parts."""
-    return [_winner(summary), _tradeoff(summary), _ablation(summary), _workloads(summary), _failures(summary)]
+    return [
+        _winner(summary),
+        _tradeoff(summary),
+        _ablation(summary),
+        _inputs(summary),
+        _workloads(summary),
+        _failures(summary),
+    ]
 
 
 def _winner(summary: Summary) -> Section:
@@ -168,6 +175,14 @@ def _values(effect: OptionEffect, configuration: Configuration) -> str:
 
 def _remark(effect: OptionEffect) -> str:
     return "; ".join(filter(None, (effect.worth.value, effect.why)))
+
+
+def _inputs(summary: Summary) -> Section:
+    if not summary.on_inputs:
+        return Section("inputs", "", ())
+    rows = tuple((one.name, f"{one.share:.3g}", _factor(one.interval)) for one in summary.on_inputs)
+    about = "The winner against the default on each input of the mix, each interval by itself"
+    return Section("inputs", "On each input", (Figures(about, Table(("input", "share", "speed-up"), rows)),))
 
 
 def _workloads(summary: Summary) -> Section:

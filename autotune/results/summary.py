@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from autotune.comparison.by_input import InputVerdict, input_lines, input_verdicts
 from autotune.comparison.findings import (
     Ablation,
     WorkloadComparison,
@@ -16,6 +17,7 @@ from autotune.comparison.findings import (
 from autotune.execution.segments import curve_of
 from autotune.formatting import quantity, shown
 from autotune.performance.warm_start import WarmStart, stored_warm_start
+from autotune.records.mix import mixed_inputs
 from autotune.records.series import SeriesKind
 from autotune.records.study import ENDED, REPLAY_NOTICE, Definition, Run, State, TrialRecord
 from autotune.results.cost import CostAccount, cost_account
@@ -58,6 +60,12 @@ class Summary:
             for comparison in self.all_carried
             if verdict is not None and comparison.verdict.winner == verdict.winner
         )
+
+    @property
+    def on_inputs(self) -> tuple[InputVerdict, ...]:
+        """The verdict on each input of a mix."""
+        verdict = self.present_verdict
+        return () if verdict is None else input_verdicts(verdict, mixed_inputs(self.definition))
 
     @property
     def trials(self) -> list[TrialRecord]:
@@ -168,6 +176,7 @@ class Summary:
         doubt = verdict.doubt(metric) if verdict else None
         if doubt:
             lines.append(f"doubt: {doubt}")
+        lines += input_lines(self.on_inputs)
         if self.outlook is not None:
             lines.append(f"search: {self.outlook.sentence()}")
         lines += [f"on workload {comparison.workload}: {comparison.sentence(metric)}" for comparison in self.carried]
@@ -252,6 +261,7 @@ class Summary:
             "default": self._trial(self.standings.baseline),
             "speed_up": self.speed_up.to_dict() if self.speed_up is not None else None,
             "verdict": _described(self.present_verdict, metric),
+            "inputs": {one.name: one.to_dict() for one in self.on_inputs},
             "workloads": {comparison.workload: _carried(comparison, metric) for comparison in self.carried},
             "simplified": dict(simplified) if simplified is not None else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},

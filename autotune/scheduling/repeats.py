@@ -14,8 +14,10 @@ from typing import ClassVar
 
 from autotune.execution.capping import Cap, Pace, cap
 from autotune.execution.segments import Segment
+from autotune.records.mix import MixedInput
 from autotune.records.series import TUNING, WARM_UP, Series
 from autotune.records.study import RECORDED_CAP, Purpose, State, TrialRecord
+from autotune.scheduling.mix_cap import mix_cap
 from autotune.statistics.racing import RaceRules, Standing, losing_value, standing
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
@@ -39,11 +41,13 @@ class Step:
 class RepeatScheduler:
     """What a session has to run.
 
-    `second` is the other metric of a trade-off; `block` the number of the present block of time.
+    `second` is the other metric of a trade-off, `inputs` are those of a mix; `block` is the number of the present block
+    of time.
     """
 
     repeats: RepeatsSection
     second: Metric | None = None
+    inputs: tuple[MixedInput, ...] = ()
     block: int = 0
     apart: ClassVar[bool] = True
     """What a trial tells depends on its own runs alone."""
@@ -177,6 +181,9 @@ class RepeatScheduler:
         bound = losing_value(standings.effects, trial.number, rival.number, self.block, self.rules)
         if bound == inf:
             return None
+        if self.inputs:
+            outcomes = (outcome for other in standings.trials.values() for outcome in other.outcomes)
+            return mix_cap(standings.metric, standings.from_log(bound), self.inputs, outcomes)
         return cap(
             standings.metric,
             standings.from_log(bound),

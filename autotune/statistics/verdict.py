@@ -5,8 +5,8 @@ by the logarithm of its ratio; the estimate and its interval are those of `signe
 estimate; with fewer than twelve pairs it may widen the interval to its side.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil, exp, log, sqrt
 
 from autotune.records.stored import Stored
@@ -24,7 +24,7 @@ class Verdict(Stored):
 
     `candidates` are the trials among which the winner was chosen, the best of tuning first; `changes` is in how many
     parameters the winner differs from the default configuration; `asked` is the requested precision, None in
-    a verdict that was stored without one.
+    a verdict that was stored without one. `inputs` are the pairs of each input of a mix, by its name.
     """
 
     winner: int
@@ -34,6 +34,7 @@ class Verdict(Stored):
     asked: float | None
     pairs: tuple[tuple[float, float], ...] = ()
     failures: tuple[str, ...] = ()
+    inputs: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
 
     @property
     def known(self) -> bool:

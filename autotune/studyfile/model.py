@@ -33,6 +33,14 @@ def _written(value: object) -> object:
 Expression = Annotated[str, BeforeValidator(_written)]
 
 
+class InputSection(_Section):
+    """One input of a mix: what its options have instead of the study's, and what it counts beside the others."""
+
+    name: str = Field(pattern=NAME)
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
 class SpaceSection(_Section):
     """Parameters and constraints beside (or instead of) those that the objective brings.
 
@@ -255,14 +263,15 @@ class SoftwareSection(_Section):
 class StudyFile(_Section):
     """A whole study file.
 
-    `workloads` are other problems for the same program, by name: what their options have instead of `options`. The
-    winner is compared with the default on each.
+    With `inputs` the program is tuned for all of them together. `workloads` are other problems for the same program, by
+    name: what their options have instead of `options`. The winner is compared with the default on each.
     """
 
     name: Annotated[str, AfterValidator(_named)]
     description: str = ""
     objective: str
     options: dict[str, Any] = Field(default_factory=dict)
+    inputs: list[InputSection] = Field(default_factory=list)
     workloads: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
     software: dict[Annotated[str, Field(pattern=NAME)], SoftwareSection] = Field(default_factory=dict)
     space: SpaceSection = SpaceSection()
@@ -279,3 +288,33 @@ class StudyFile(_Section):
     def whole_steps(self) -> int | None:
         """How many steps a whole run makes; None if the program is not asked to stop at a step."""
         return None if self.stopping is None else self.stopping.max_steps
+
+    @field_validator("inputs")
+    @classmethod
+    def _several(cls, inputs: list[InputSection]) -> list[InputSection]:
+        if len(inputs) == 1:
+            msg = "a mix has two inputs or more; what a study of one input changes stands in [options]"
+            raise ValueError(msg)
+        # Facts carry the name of an input in theirs, where only letters, digits and _ may stand.
+        names = [re.sub(r"\W", "_", one.name) for one in inputs]
+        if len(set(names)) < len(names):
+            msg = f"each input needs a name of its own ('.' and '-' count as '_'), got {[one.name for one in inputs]}"
+            raise ValueError(msg)
+        return inputs
+
+    @model_validator(mode="after")
+    def _can_be_mixed(self) -> Self:
+        clashing = {"workloads": bool(self.workloads), "stopping": self.stopping is not None}
+        reasons = {
+            "workloads": "the winner is judged on each input anyway; make the workloads inputs",
+            "stopping": "the steps of several inputs are not those of one training",
+        }
+        for name in (name for name, given in clashing.items() if given and self.inputs):
+            msg = f"[[inputs]] and [{name}] cannot go together: {reasons[name]}"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def planned_options(self) -> dict[str, dict[str, Any]]:
+        """What the program is planned with: the options of each input by its name; those of the study as ''."""
+        return {one.name: {**self.options, **one.options} for one in self.inputs} or {"": self.options}

@@ -16,14 +16,10 @@ from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
 from autotune.records.series import WARM_UP, RunId
 from autotune.records.study import Purpose, Run, State, TrialRecord
-from autotune.results.pareto import second_metric
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.scheduling.equivalence import Equivalence
-from autotune.scheduling.repeats import WARM_UP_LIMIT_S, RepeatScheduler, Step
-from autotune.scheduling.run_scheduler import RunScheduler
+from autotune.scheduling.repeats import WARM_UP_LIMIT_S, Step
 from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, look_ahead, stored_stopping_forecast
-from autotune.scheduling.stored_brackets import brackets_of
-from autotune.scheduling.successive_halving import SuccessiveHalvingScheduler
 from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
@@ -31,6 +27,7 @@ from autotune.studyfile import StudyFile
 from autotune.tuning.hope import check_hope
 from autotune.tuning.in_flight import RunsInFlight
 from autotune.tuning.retry import announced
+from autotune.tuning.schedulers import scheduler_of
 from objectives import registry
 from objectives.base import Answer
 
@@ -69,12 +66,7 @@ class TuningLoop:
         self._metric = store.definition.target
         self._launched = registry.runs(study.objective) == "launched"
         self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
-        repeats = study.repeats if study.tradeoff is None else study.repeats.without_races
-        self._scheduler: RunScheduler = RepeatScheduler(repeats, second_metric(store.definition))
-        if study.stopping is not None:
-            self._scheduler = SuccessiveHalvingScheduler(
-                study.stopping, self._metric, brackets_of(store, study, study.stopping)
-            )
+        self._scheduler = scheduler_of(store, study)
         self._standings = Standings({}, self._metric, study.repeats.statistic, stored_verdict(store))
         self._telling = Messages(self._standings)
         self._sameness = Equivalence(None)

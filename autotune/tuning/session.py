@@ -260,7 +260,8 @@ def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> I
 def _has_ranks(prepared: Prepared) -> bool:
     """Whether runs are programs of MPI."""
     with TemporaryDirectory() as folder:
-        return prepared.plan.objective.job(prepared.space.default(), Context(Path(folder))).mpi is not None
+        job = prepared.plan.objective.job(prepared.space.default(), Context(Path(folder)))
+        return any(part.mpi is not None for part in job.parts or (job,))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ SUBMIT_FILE = ".autotune-job.submit"
 
 ANSWER_FILE = ".autotune-submitted"
 
-_OUTPUT_LIMIT_BYTES = 2 * 2**30
+OUTPUT_LIMIT_BYTES = 2 * 2**30
 _OF_A_RUN = frozenset({STATUS_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR})
 
 
@@ -58,7 +58,7 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
         "cpus": [],
         "time_limit_s": job.time_limit_s,
         "grace_s": grace_s,
-        "output_limit_bytes": _OUTPUT_LIMIT_BYTES,
+        "output_limit_bytes": OUTPUT_LIMIT_BYTES,
     }
     try:
         # In one step, for an earlier job that reads it just now; and before the rest, so that it leaves nothing there.

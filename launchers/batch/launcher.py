@@ -6,7 +6,6 @@ same thing everywhere. Its status file says that a job has ended; the scheduler 
 
 import os
 import secrets
-import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,16 +18,17 @@ from launchers import node
 from launchers.base import LaunchError
 from launchers.batch.commands import Answer, Commands, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
-from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
+from launchers.batch.job_files import ANSWER_FILE, OUTPUT_LIMIT_BYTES, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob
 from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
 from launchers.environment import job_environment
 from launchers.job import STDOUT, EndReason, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
+from launchers.sequence import whole_command
+from launchers.shell_lines import shell_lines
 from launchers.site import Site
 from launchers.status import read_status
-from launchers.steps import with_steps
 
 _GRACE_S = 3.0
 # Shared file systems show a file that another machine wrote only after a while.
@@ -226,9 +226,7 @@ class BatchLauncher:
 
     def shown(self, job: Job) -> str:
         """Return what would be submitted, and what it runs, as lines for a person."""
-        own = job_environment({}, self._added(job))
-        words = [f"{name}={value}" for name, value in sorted(own.items())]
-        lines = [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, self.command(job))]
+        lines = shell_lines(job, self.command, self._added)
         return f"{''.join(self._files(job).values())}# runs: {' && '.join(lines)}"
 
     def notes(self, *, ranks: bool) -> tuple[str, ...]:
@@ -262,7 +260,8 @@ class BatchLauncher:
         return job_environment({}, carried | self._added(job))
 
     def _whole(self, job: Job) -> list[str]:
-        return with_steps(self.command(job), job.prepare, [self.site.python, "-I", "-S"])
+        limits, python = (_GRACE_S, OUTPUT_LIMIT_BYTES), [self.site.python, "-I", "-S"]
+        return whole_command(job, self.command, self._added, limits, python)
 
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self.flavour, user_id=os.geteuid()) if job.mpi is not None else {}

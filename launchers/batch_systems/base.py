@@ -133,7 +133,7 @@ def request(job: Job, site: Site) -> Request:
 
     A job gets its share of a node's memory; its wall time is its own limit with a margin, the site's without one.
     """
-    ranks = job.mpi.ranks if job.mpi is not None else 1
+    ranks = job.ranks
     nodes = job.resources.nodes
     # Ranks that share cores are a matter between them and the cores.
     tasks = min(ranks, max(1, job.resources.cores))

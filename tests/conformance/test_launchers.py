@@ -3,13 +3,15 @@
 Batch systems are stand-ins, which run their jobs for real, and a real Slurm and Grid Engine where they can be started.
 """
 
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.local import LocalLauncher
 from launchers.run import run
 from launchers.site import Site
+from launchers.status import read_status
 from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.jobs import (
     STUBBORN,
@@ -119,6 +122,55 @@ def test_both_outputs_are_kept(launcher, folder):
 
 def test_what_prepares_a_job_runs_before_it(launcher, folder):
     assert run(launcher, Job(("rm", "made"), folder, prepare=(("touch", "made"),))).exit_code == 0
+
+
+def parts(folder: Path, **commands: str) -> Job:
+    places = in_folders(folder, commands)
+    made = zip(commands.items(), places, strict=True)
+    return Job((), folder, parts=tuple(Job(("sh", "-c", text), place, name=name) for (name, text), place in made))
+
+
+def test_parts_run_one_after_the_other_each_as_a_job_of_its_own(launcher, folder):
+    job = parts(folder, first="echo $NAME >&2; touch made", second="echo here; test -e ../first/made", third="true")
+    one, two, three = job.parts
+    one = replace(one, environment={"NAME": "of the first"}, prepare=(("touch", "prepared"),))
+    lines: list[str] = []
+    status = run(launcher, replace(job, parts=(one, two, three)), lines.append)
+    assert (status.reason, status.exit_code) == (EndReason.EXITED, 0)
+    assert [json.loads(line)["name"] for line in lines] == ["first", "second", "third"]
+    assert (one.folder / STDERR).read_text() == "of the first\n"
+    assert (one.folder / "prepared").exists()
+    assert (two.folder / STDOUT).read_text() == "here\n"
+    assert [read_status(part.folder).exit_code for part in job.parts] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("text", "code"), [("exit 3", 3), ("kill -SEGV $$", 128 + signal.SIGSEGV)])
+def test_a_part_that_fails_is_the_last(launcher, folder, text, code):
+    job = parts(folder, first="true", second=text, third="touch never")
+    lines: list[str] = []
+    assert run(launcher, job, lines.append).exit_code == code
+    assert len(lines) == 1
+    assert read_status(job.parts[2].folder) is None
+
+
+def test_after_a_part_that_has_lost_none_runs_and_after_one_at_its_own_limit_the_next_does(launcher, folder):
+    job = parts(folder, first="sleep 1000", second="sleep 1000", third="touch never")
+    own, lost, third = job.parts
+    own, lost = replace(own, time_limit_s=0.2, lost_after_s=500.0), replace(lost, time_limit_s=500.0, lost_after_s=0.2)
+    status = run(launcher, replace(job, parts=(own, lost, third)))
+    assert (status.reason, status.exit_code) == (EndReason.EXITED, 0)
+    assert [read_status(part.folder).reason for part in (own, lost)] == [EndReason.TIMED_OUT] * 2
+    assert read_status(third.folder) is None
+
+
+def test_cancelling_ends_the_part_that_runs_and_none_follows(launcher, folder):
+    job = parts(folder, first=f"exec {shlex.join(python(STUBBORN % 1000))}", second="touch never")
+    job_id = launcher.submit(job)
+    wait_for_output(job.parts[0])
+    launcher.cancel(job_id)
+    assert wait_for_end(launcher, job_id).reason is EndReason.CANCELLED
+    assert left_in(folder) == []
+    assert not (job.parts[1].folder / "never").exists()
 
 
 def test_a_job_without_output_has_empty_files(launcher, folder):

@@ -18,7 +18,9 @@ DESCRIBED = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", STUDY_FILES, re.MULT
 
 
 def heading(key, field):
-    """Return the heading of a section of the study file; `[software.NAME]` where it has several tables by name."""
+    """Return the heading of a section: `[software.NAME]`, `[[inputs]]` where it has several tables."""
+    if get_origin(field.annotation) is list:
+        return f"`[[{key}]]`"
     return f"`[{key}{'.NAME' if get_origin(field.annotation) is dict else ''}]`"
 
 

@@ -116,7 +116,8 @@ def _print_plan(report: "CheckReport") -> None:
     output().print(f"optimised: {target.name}{unit}, {aim}{also}", markup=False)
     output().print(f"default: {with_derived(report.space, report.space.default())}", markup=False)
     if report.command:
-        output().print(f"command: {report.command}", markup=False)
+        for line in report.command.splitlines():
+            output().print(f"command: {line}", markup=False)
 
 
 def _print_run(tried: "TrialRun") -> None:

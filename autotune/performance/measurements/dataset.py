@@ -54,9 +54,9 @@ def study_measurements(name: str, definition: Definition, trials: Iterable[Trial
     ]
 
 
-def program_of(objective: str, study: str) -> str:
-    """Return the name of the program that a study tunes; for generic objectives it is the study's name."""
-    return study if registry.is_generic(objective) else objective
+def program_of(objective: str, study: str, *, mixed: bool = False) -> str:
+    """Return the name of the program that a study tunes; for generic objectives, and a mix, it is the study's name."""
+    return study if mixed or registry.is_generic(objective) else objective
 
 
 def workload_of(program: str, facts: Facts, identity: Mapping[str, str]) -> tuple[str, Facts]:
@@ -84,7 +84,7 @@ def setting_of(name: str, definition: Definition) -> Setting:
     """Return the setting of the study called `name`."""
     own = str(definition.study.get("name") or name)
     machine, machine_facts = with_installation(*machine_of(definition.machine), definition.installation_facts)
-    program = program_of(definition.objective, own)
+    program = program_of(definition.objective, own, mixed=bool(definition.study.get("inputs")))
     workload, workload_facts = workload_of(program, definition.workload_facts, definition.identity)
     return Setting(
         program=program,

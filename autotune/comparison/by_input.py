@@ -1,0 +1,52 @@
+"""The verdict on each input of a mix: the same pairs of runs, by the value of each input."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autotune.records.mix import MixedInput
+from autotune.statistics import signed_rank
+from autotune.statistics.ratio_words import Interval
+from autotune.statistics.verdict import Verdict, ratio_interval
+
+
+@dataclass(frozen=True)
+class InputVerdict:
+    """How many times better the winner is than the default on one input, with the interval of that input alone."""
+
+    name: str
+    share: float
+    interval: Interval
+
+    @property
+    def loses(self) -> bool:
+        """Whether the winner is worse there than the default beyond the noise."""
+        return self.interval[2] < 1.0
+
+    def to_dict(self) -> dict[str, float | bool]:
+        """Return the JSON-able form."""
+        middle, low, high = self.interval
+        return {"share": self.share, "speed_up": middle, "low": low, "high": high, "loses": self.loses}
+
+    def __str__(self) -> str:
+        """As in `small 1.503 (1.452 to 1.551)`."""
+        middle, low, high = self.interval
+        return f"{self.name} {middle:.3f} ({low:.3f} to {high:.3f})"
+
+
+def input_verdicts(verdict: Verdict, inputs: Sequence[MixedInput]) -> tuple[InputVerdict, ...]:
+    """Return the verdict on each input that has enough pairs; none for a study of one input."""
+    least = signed_rank.least_pairs(verdict.confidence)
+    return tuple(
+        InputVerdict(one.name, one.share, ratio_interval(pairs, one.target, verdict.confidence))
+        for one in inputs
+        if len(pairs := verdict.inputs.get(one.name, ())) >= least
+    )
+
+
+def input_lines(verdicts: Sequence[InputVerdict]) -> list[str]:
+    """Say how much better the winner is on each input, and where it is worse."""
+    if not verdicts:
+        return []
+    worse = ", ".join(one.name for one in verdicts if one.loses)
+    warning = [f"warning: the winner loses on {worse}: there the default is better"] if worse else []
+    return [f"on each input: {', '.join(map(str, verdicts))}", *warning]

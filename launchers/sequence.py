@@ -1,0 +1,145 @@
+"""Runs several jobs one after the other, as one job: `python -I sequence.py`, in that job's folder.
+
+Each part is run by a supervisor of its own, in its own folder: with its time limit, its output, its usage and its
+status file, as if it were a job by itself. A part that does not end well ends the sequence, since what comes after it
+would be of no use; so does one that reaches the time after which its run has lost. One that reaches a time limit of its
+own does not: some programs are meant to be stopped so.
+
+What the sequence prints is a line of JSON for each part that ended well: `name`, `folder`, `number` (from 1), `of`.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from launchers.base import LaunchError
+from launchers.job import STDERR, STDOUT, EndReason, Job, JobStatus
+from launchers.node import supervise
+from launchers.status import read_status
+from launchers.steps import with_steps
+from launchers.supervisor import STATUS_FILE
+
+PARTS_FILE = ".autotune-parts.json"
+
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+_ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2)
+
+
+Limits = tuple[float, int]
+"""The grace in seconds of a job that is asked to end, and how many bytes it may print."""
+
+
+def whole_command(
+    job: Job,
+    command: Callable[[Job], Sequence[str]],
+    environment: Callable[[Job], Mapping[str, str]],
+    limits: Limits,
+    python: Sequence[str],
+) -> list[str]:
+    """Return the command line that runs a job with the steps that prepare it; its parts are written into its folder.
+
+    `command` gives the command line of a job or a part, `environment` what is added to that of the sequence for it;
+    `python` starts an interpreter.
+
+    Raises:
+        LaunchError: the folder, or that of a part, cannot be written to.
+    """
+    if not job.parts:
+        return with_steps(list(command(job)), job.prepare, list(python))
+    parts = [
+        _described(part, with_steps(list(command(part)), part.prepare, list(python)), environment(part), limits)
+        for part in job.placed_parts
+    ]
+    try:
+        for part in job.parts:
+            (part.folder / STATUS_FILE).unlink(missing_ok=True)
+        (job.folder / PARTS_FILE).write_text(json.dumps(parts), encoding="utf-8")
+    except OSError as error:
+        msg = f"the job's folder {job.folder} cannot be written to: {error.strerror}"
+        raise LaunchError(msg) from error
+    return [*python, __file__]
+
+
+def _described(part: Job, argv: Sequence[str], environment: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+    """Return what a supervisor is told of a part, and what the sequence has to know of it."""
+    return {
+        "name": part.name,
+        "argv": list(argv),
+        "environment": dict(environment),
+        "folder": os.fspath(part.folder.resolve()),
+        "stdout": STDOUT,
+        "stderr": STDERR,
+        "cpus": list(part.resources.cpus),
+        "time_limit_s": part.time_limit_s,
+        "lost_after_s": part.lost_after_s,
+        "grace_s": limits[0],
+        "output_limit_bytes": limits[1],
+        "launcher_pid": None,
+    }
+
+
+def main() -> int:
+    """Run the parts; the exit code is that of the last one that ran, 0 if that one was stopped at a limit."""
+    parts = json.loads(Path(PARTS_FILE).read_bytes())
+    asked: list[int] = []
+    for ending in _ASKED_TO_END:
+        signal.signal(ending, lambda received, _: asked.append(received))
+    for number, part in enumerate(parts, start=1):
+        status = _run(part)
+        if asked or status is None or not _goes_on(part, status):
+            return _exit_code(status)
+        line = {"name": part["name"], "folder": part["folder"], "number": number, "of": len(parts)}
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+def _run(part: dict[str, Any]) -> JobStatus | None:
+    """Run one part to its end under a supervisor, which is a process of its own."""
+    limits = [limit for limit in (part["time_limit_s"], part["lost_after_s"]) if limit is not None]
+    spec = part | {"time_limit_s": min(limits, default=None), "environment": dict(os.environ) | part["environment"]}
+    sequence = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != sequence:
+                os._exit(1)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            code = supervise(Path(part["folder"]), spec)
+        finally:
+            os._exit(code)
+    # Whoever ends the job signals all its processes: the supervisor ends the part, and this process waits for it.
+    os.waitpid(pid, 0)
+    with suppress(OSError):
+        return read_status(Path(part["folder"]))
+    return None
+
+
+def _exit_code(status: JobStatus | None) -> int:
+    """Return the exit code of a sequence that ends with a part that ended so: as a shell tells of it."""
+    if status is not None and status.reason is EndReason.TIMED_OUT:
+        return 0
+    if status is None or status.exit_code is None:
+        return 1
+    return status.exit_code if status.exit_code >= 0 else 128 - status.exit_code
+
+
+def _goes_on(part: Mapping[str, Any], status: JobStatus) -> bool:
+    if status.reason is EndReason.TIMED_OUT:
+        lost_after_s = part["lost_after_s"]
+        return lost_after_s is None or status.usage.elapsed_s < lost_after_s
+    return status.reason is EndReason.EXITED and status.exit_code == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""Several inputs as one objective: a run runs all of them, and what is optimised is their weighted geometric mean.
+
+The ratio of the means of two configurations is the weighted geometric mean of their ratios on the inputs, whatever the
+inputs' own values are: the mean of speed-ups over the default needs no value of the default (Fleming & Wallace, How not
+to lie with statistics: the correct way to summarize benchmark results, 1986).
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from math import exp, fsum, inf, log
+from pathlib import Path
+from typing import TypeVar
+
+from launchers import STDERR, STDOUT, EndReason, Job, JobState, JobStatus, Resources, Usage
+from launchers.status import read_status
+from objectives.base import (
+    Answer,
+    Context,
+    InfrastructureError,
+    InvalidResult,
+    Measurement,
+    Metric,
+    Objective,
+    Output,
+    Progress,
+    ProgressReader,
+    RunFailure,
+)
+from objectives.ending import check_ending
+from objectives.figure import text_of
+from spaces import Configuration
+
+MIX = "mix"
+"""The metric that is optimised."""
+
+INPUTS = "inputs"
+"""The detail that holds the details of each input, by its name."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class MixInput:
+    """One input: its share of the mix (all of them are 1 together), and its own objective.
+
+    `not_its_own` are parameters that only other inputs have: it is run without them.
+    """
+
+    name: str
+    share: float
+    objective: Objective
+    not_its_own: frozenset[str] = frozenset()
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Its metrics, by names that tell the input; the first is its value in the mix."""
+        return tuple(replace(metric, name=of_input(metric.name, self.name)) for metric in self.objective.metrics)
+
+    def configured(self, configuration: Configuration) -> Configuration:
+        """Return the part of a configuration that is set for this input."""
+        return {name: value for name, value in configuration.items() if name not in self.not_its_own}
+
+
+def of_input(name: str, input_name: str) -> str:
+    """Return the name of a metric or an answer of an input."""
+    return f"{name}[{input_name}]"
+
+
+def mean(values: Mapping[str, float], shares: Mapping[str, float]) -> float:
+    """Return the weighted geometric mean of positive values; the order of the inputs does not matter."""
+    return exp(fsum(share * log(values[name]) for name, share in shares.items()))
+
+
+@dataclass(frozen=True)
+class MixObjective:
+    """Runs each input in a folder of its own, one after the other; a failure of one is the run's."""
+
+    inputs: tuple[MixInput, ...]
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The mix, then the metrics of each input."""
+        targets = [one.objective.metrics[0] for one in self.inputs]
+        units = {target.unit for target in targets}
+        mix = Metric(MIX, units.pop() if len(units) == 1 else "", targets[0].direction)
+        return (mix, *(metric for one in self.inputs for metric in one.metrics))
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What each input counts."""
+        return {one.name: one.share for one in self.inputs}
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return the job whose parts are those of the inputs; its own limit is for all of them together."""
+        parts = tuple(self._part(one, configuration, context) for one in self.inputs)
+        return Job(
+            argv=(),
+            folder=context.folder,
+            resources=Resources(
+                cores=max(part.resources.cores for part in parts),
+                nodes=max(part.resources.nodes for part in parts),
+                gpus=max(part.resources.gpus for part in parts),
+                cpus=context.cpus,
+            ),
+            time_limit_s=context.time_limit_s,
+            parts=parts,
+            software=parts[0].software,
+        )
+
+    def _part(self, one: MixInput, configuration: Configuration, context: Context) -> Job:
+        folder = context.folder / one.name
+        folder.mkdir()
+        own = replace(context, folder=folder, time_limit_s=None)
+        return replace(one.objective.job(one.configured(configuration), own), name=one.name)
+
+    def progress_reader(self) -> ProgressReader:
+        """Return a reader of the lines that tell of each input that has ended; its metrics are those read so far."""
+        by_name = {one.name: one for one in self.inputs}
+
+        def read(line: str) -> Progress | None:
+            with suppress(ValueError, TypeError, KeyError):
+                said = json.loads(line)
+                one, folder = by_name[said["name"]], Path(said["folder"])
+                try:
+                    metrics = _renamed(one, self._measured(one, _part_of(folder)).metrics)
+                except RunFailure:
+                    metrics = {}
+                return Progress(int(said["number"]), metrics)
+            return None
+
+        return read
+
+    def measure(self, output: Output) -> Measurement:
+        """Read the measurements of all inputs.
+
+        Raises:
+            RunFailure: an input gave none; the message begins with its name.
+        """
+        self._check(output)
+        read = {one.name: self._measured(one, _part_of(output.folder / one.name)) for one in self.inputs}
+        values = {one.name: read[one.name].metrics[one.objective.metrics[0].name] for one in self.inputs}
+        metrics = {MIX: mean(values, self.shares)}
+        for one in self.inputs:
+            metrics |= _renamed(one, read[one.name].metrics)
+        return Measurement(
+            metrics,
+            _answers(read),
+            {INPUTS: {one.name: _details(output.folder / one.name, read[one.name]) for one in self.inputs}},
+            self._unused(read),
+        )
+
+    def _check(self, output: Output) -> None:
+        """Check that the job as a whole was not ended: what its inputs say of their ends is of no use then."""
+        status = output.status
+        if status.state is JobState.ENDED and status.reason is EndReason.EXITED:
+            return
+        ends = (read_status(output.folder / one.name) for one in self.inputs)
+        running = next(
+            (one for one, end in zip(self.inputs, ends, strict=True) if end is None or end.reason != EndReason.EXITED),
+            self.inputs[-1],
+        )
+        with _named(running):
+            check_ending(output)
+
+    def _measured(self, one: MixInput, output: Output | None) -> Measurement:
+        with _named(one):
+            if output is None:
+                msg = "left no word on how it ended"
+                raise InfrastructureError(msg, code="lost")
+            measurement = one.objective.measure(output)
+            target = one.objective.metrics[0]
+            value = measurement.metrics[target.name]
+            if not 0.0 < value < inf:
+                msg = f"{target.name} is {value:g}: values are compared by ratio, and must be positive"
+                raise InvalidResult(msg, code="not-positive")
+            return measurement
+
+    def _unused(self, read: Mapping[str, Measurement]) -> tuple[str, ...]:
+        """Return the parameters that had no effect on any input."""
+        without = [{*read[one.name].unused, *one.not_its_own} for one in self.inputs]
+        return tuple(sorted(set.intersection(*without)))
+
+
+@contextmanager
+def _named(one: MixInput) -> Iterator[None]:
+    """Let a failure say which input failed."""
+    try:
+        yield
+    except RunFailure as failure:
+        raise type(failure)(f"input {one.name}: {failure}", failure.code) from failure
+
+
+def _part_of(folder: Path) -> Output | None:
+    """Return what an input left in its folder; None if nobody knows how it ended."""
+    status: JobStatus | None = read_status(folder)
+    if status is None:
+        return None
+    return Output(text_of(folder / STDOUT) or "", text_of(folder / STDERR) or "", status, folder)
+
+
+def _renamed(one: MixInput, metrics: Mapping[str, float]) -> dict[str, float]:
+    return {of_input(name, one.name): value for name, value in metrics.items()}
+
+
+def _answers(read: Mapping[str, Measurement]) -> Answer | None:
+    """Return the answers of the inputs as one: each is compared with the reference's on the same input."""
+    parts = tuple(
+        replace(measured.answer, name=of_input(measured.answer.name, name))
+        for name, measured in read.items()
+        if measured.answer is not None
+    )
+    return Answer("answers", float(len(parts)), 0.0, parts=parts) if parts else None
+
+
+def _details(folder: Path, measured: Measurement) -> dict[str, object]:
+    status = read_status(folder)
+    used = Usage() if status is None else status.usage
+    return {"elapsed_s": used.elapsed_s, "peak_memory_bytes": used.peak_memory_bytes, **measured.details}
+
+
+def for_inputs(inputs: tuple[MixInput, ...], folder: Path, look: Callable[[MixInput, Output], _T]) -> list[_T]:
+    """Return what `look` finds in what each input left in the folder of a run, if it left anything."""
+    outputs = ((one, _part_of(folder / one.name)) for one in inputs)
+    return [look(one, output) for one, output in outputs if output is not None]

@@ -1,0 +1,149 @@
+"""The plan of several inputs: their plans, joined."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import fsum
+from typing import Any
+
+from launchers import STDERR, STDOUT
+from objectives.base import Metric, Output, Plan, PlanError, Reading, Readings
+from objectives.mix.objective import INPUTS, MixInput, MixObjective, for_inputs, of_input
+from objectives.mix.space import conjunction
+from spaces import Configuration, SpaceError
+
+
+@dataclass(frozen=True)
+class PlannedInput:
+    """One input of a mix: what it counts, in relation to the others, and its own plan."""
+
+    name: str
+    weight: float
+    plan: Plan
+
+
+def joined(inputs: Sequence[PlannedInput]) -> Plan:
+    """Return the plan whose objective is the mix of the inputs.
+
+    Raises:
+        PlanError: they cannot be mixed; every reason.
+    """
+    errors = _differences(inputs)
+    named = [(one.name, one.plan) for one in inputs]
+    try:
+        space = conjunction(named)
+    except SpaceError as error:
+        raise PlanError([*errors, *error.problems]) from error
+    if errors:
+        raise PlanError(errors)
+    total = fsum(one.weight for one in inputs)
+    everywhere = {parameter.name for parameter in space.parameters}
+    mixed = tuple(
+        MixInput(
+            one.name,
+            one.weight / total,
+            one.plan.objective,
+            frozenset(everywhere - {parameter.name for parameter in one.plan.parameters}),
+        )
+        for one in inputs
+    )
+    plans = [one.plan for one in inputs]
+    shares = ", ".join(f"{one.name} {one.share:.6g}" for one in sorted(mixed, key=lambda one: one.name))
+    return Plan(
+        objective=MixObjective(mixed),
+        parameters=space.parameters,
+        constraints=space.constraints,
+        facts=space.facts,
+        identity={"mix": shares} | _told_apart({one.name: one.plan.identity for one in inputs}),
+        reading=_told_apart({one.name: one.plan.reading for one in inputs}),
+        reads=tuple(f"{one.name}/{file}" for one in inputs for file in (STDOUT, STDERR, *one.plan.reads)),
+        mentioned=tuple(dict.fromkeys(name for plan in plans for name in plan.mentioned)),
+        notes=(*_said((one.name, one.plan.notes) for one in inputs), *space.notes),
+        unknown=_unknown(plans),
+        alike=partial(_alike, tuple(zip(mixed, plans, strict=True))) if all(plan.alike for plan in plans) else None,
+        installation=tuple(name for name in plans[0].installation if name in space.facts),
+        warnings=_said((one.name, one.plan.warnings) for one in inputs),
+        looks=partial(_look, tuple(zip(mixed, plans, strict=True))),
+    )
+
+
+def _differences(inputs: Sequence[PlannedInput]) -> list[str]:
+    """Return why values of the inputs cannot be joined."""
+    first, errors = inputs[0], []
+    target = first.plan.objective.metrics[0]
+    for one in inputs:
+        own = one.plan.objective.metrics[0]
+        if not own.compares_with(target):
+            errors.append(
+                f"input {one.name!r} measures {_described(own)}, input {first.name!r} {_described(target)}: "
+                "a mix is of values of one kind"
+            )
+        if one.plan.runs != "launched" or one.plan.recorded is not None:
+            errors.append(f"input {one.name!r} is not run by autotune: only what it runs can be mixed")
+    return errors
+
+
+def _described(metric: Metric) -> str:
+    return f"{metric.name} ({f'{metric.unit}, ' if metric.unit else ''}{metric.direction})"
+
+
+def _told_apart(by_input: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return what is said of each input, and once what is the same for all."""
+    joint: dict[str, str] = {}
+    for key in dict.fromkeys(key for own in by_input.values() for key in own):
+        values = {name: own[key] for name, own in by_input.items() if key in own}
+        if len(values) == len(by_input) and len(set(values.values())) == 1:
+            joint[key] = next(iter(values.values()))
+        else:
+            joint |= {of_input(key, name): value for name, value in values.items()}
+    return joint
+
+
+def _said(texts: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """Return remarks, each once; one that is not made of all inputs tells of which."""
+    by_text: dict[str, list[str]] = {}
+    count = 0
+    for name, remarks in texts:
+        count += 1
+        for remark in dict.fromkeys(remarks):
+            by_text.setdefault(remark, []).append(name)
+    return tuple(
+        text if len(names) == count else f"input {', '.join(names)}: {text}" for text, names in by_text.items()
+    )
+
+
+def _unknown(plans: Sequence[Plan]) -> Callable[[Iterable[str]], list[str]] | None:
+    judges = [plan.unknown for plan in plans if plan.unknown is not None]
+    if not judges:
+        return None
+
+    def unknown(names: Iterable[str]) -> list[str]:
+        given = list(names)
+        return list(dict.fromkeys(line for judge in judges for line in judge(given)))
+
+    return unknown
+
+
+def _alike(
+    inputs: Sequence[tuple[MixInput, Plan]], one: Configuration, other: Configuration, details: Mapping[str, Any]
+) -> bool:
+    """Whether a configuration is the same in effect on every input as a measured one."""
+    by_input = details.get(INPUTS, {})
+    return all(
+        plan.alike is not None and plan.alike(own.configured(one), own.configured(other), by_input.get(own.name, {}))
+        for own, plan in inputs
+    )
+
+
+def _look(inputs: Sequence[tuple[MixInput, Plan]], output: Output) -> Readings:
+    """Read the figures of each input by itself."""
+    plans = {own.name: plan for own, plan in inputs}
+
+    def seen(own: MixInput, left: Output) -> tuple[list[Reading], Reading | None]:
+        look = plans[own.name].looks
+        readings = Readings() if look is None else look(left)
+        metrics = [replace(one, name=of_input(one.name, own.name)) for one in readings.metrics]
+        return metrics, readings.answer and replace(readings.answer, name=of_input(readings.answer.name, own.name))
+
+    found = for_inputs(tuple(own for own, _ in inputs), output.folder, seen)
+    return Readings(tuple(reading for metrics, _ in found for reading in metrics))

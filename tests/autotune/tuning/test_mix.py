@@ -1,0 +1,211 @@
+"""A study of several inputs: whole, killed in the middle of a run, with a failing input, and what it says."""
+
+import os
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from autotune import studyfile
+from autotune.coordination import resources
+from autotune.coordination.resources import SessionResources
+from autotune.coordination.session_settings import SessionSettings
+from autotune.errors import StorageError, StudyFileError
+from autotune.execution.capping import limited
+from autotune.execution.core_pool import CorePool
+from autotune.execution.executor import Executor
+from autotune.execution.task import Watched
+from autotune.machines.this_machine import this_machine
+from autotune.records.study import State
+from autotune.storage.study_store import StudyStore
+from autotune.tuning.session import run_study
+from launchers.local import LocalLauncher
+from launchers.run import run
+from tests.launchers.jobs import left_in
+from tests.support.fakes import ListDisplay
+
+# x = 1 is the default; 2 is good for both inputs; 3 is bad for the first, and would take for ever on the second; 4 wins
+# on the first and loses on the second, which counts more.
+TOOK = {"a": {1: 8.0, 2: 4.0, 3: 80.0, 4: 1.0}, "b": {1: 8.0, 2: 2.0, 3: 80.0, 4: 80.0}}
+PROGRAM = f"""
+import random, sys, time
+name, x = sys.argv[1], int(sys.argv[2])
+with open(sys.argv[3], "a") as log:
+    print(name, x, file=log)
+if (name, x) == ("b", 3):
+    time.sleep(1000)
+print("took", {TOOK}[name][x] * random.uniform(1, 1.01))
+print("energy", len(name))
+"""
+STUDY = """
+objective = "command"
+[options]
+argv = ["{python}", "-S", "{folder}/prog.py", "a", "{{x}}", "{folder}/log"]
+metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\S+)', kind = "time" }}]
+answer = {{ name = "energy", pattern = 'energy (\\d+)', tolerance = 0 }}
+[[inputs]]
+name = "a"
+[[inputs]]
+name = "b"
+weight = 3
+options = {{ argv = ["{python}", "-S", "{folder}/prog.py", "b", "{{x}}", "{folder}/log"] }}
+[budget]
+trials = 4
+[sampler]
+name = "exhaustive"
+[repeats]
+max_runs = 1
+warm_up_runs = 0
+baseline_runs = 1
+[verdict]
+candidates = 1
+rounds = 2
+pairs = 3
+max_pairs = 3
+confidence = 0.75
+[space.parameters.x]
+type = "integer"
+low = 1
+high = 4
+default = 1
+"""
+
+
+class HereExecutor(Executor):
+    """Makes each run at once, in this process; the `killed` one is left after its first input."""
+
+    def __init__(self, killed=-1):
+        self._killed = killed
+        self._made = 0
+        self._ended = []
+
+    def submit(self, task):
+        watched = Watched(task)
+        self._made += 1
+
+        def on_line(line):
+            if self._made == self._killed:
+                raise KeyboardInterrupt
+            return watched(line)
+
+        status = run(LocalLauncher(grace_s=0.2), limited(task.job, task.cap), on_line)
+        self._ended.append((task, watched.outcome(status)))
+
+    def wait(self, timeout_s):
+        del timeout_s
+        ended, self._ended = self._ended, []
+        return ended
+
+    def cancel_all(self):
+        self._ended = []
+
+    leave = cancel_all
+
+
+@pytest.fixture
+def executors(monkeypatch):
+    """Return a list: each session takes the first executor of it, or a new one."""
+    waiting = []
+
+    @contextmanager
+    def made(*_):
+        yield SessionResources(waiting.pop(0) if waiting else HereExecutor(), CorePool(sorted(os.sched_getaffinity(0))))
+
+    monkeypatch.setattr(resources, "_made", made)
+    return waiting
+
+
+@pytest.fixture
+def settings(tmp_path, executors):
+    del executors
+    (tmp_path / "prog.py").write_text(PROGRAM)
+    (tmp_path / "mine.toml").write_text(STUDY.format(python=sys.executable, folder=tmp_path))
+    # No lock of a core that a real study might want.
+    here = replace(this_machine(), cpus=(100_000,))
+    return SessionSettings(f"sqlite:///{tmp_path}/autotune.db", "mine", tmp_path / "runs", here, LocalLauncher())
+
+
+def tuned(settings, tmp_path, *changes):
+    study = studyfile.load(tmp_path / "mine.toml", changes)
+    return run_study(study, settings, ListDisplay())
+
+
+def made_by(tmp_path):
+    return (tmp_path / "log").read_text().split("\n")[:-1]
+
+
+@pytest.mark.slow
+def test_the_mix_wins_and_the_verdict_is_of_each_input(settings, tmp_path):
+    summary = tuned(settings, tmp_path)
+    assert summary.best.configuration == {"x": 2}
+    # 2 times on a, which counts a quarter, and 4 times on b.
+    assert summary.present_verdict.interval(summary.standings.metric)[0] == pytest.approx(2**0.25 * 4**0.75, rel=0.02)
+    assert [(one.name, one.share, one.loses) for one in summary.on_inputs] == [("a", 0.25, False), ("b", 0.75, False)]
+    assert [one.interval[0] for one in summary.on_inputs] == pytest.approx([2.0, 4.0], rel=0.02)
+    assert "on each input: a " in summary.best_text()
+    assert summary.to_dict()["inputs"]["b"]["share"] == 0.75
+    assert set(summary.best.runs[0].outcome.metrics) == {"mix", "took_s[a]", "took_s[b]"}
+    # A loser sees no more than the first input; to win there is no reason to be stopped.
+    loser = next(trial for trial in summary.trials if trial.configuration == {"x": 3})
+    assert loser.state is State.CAPPED
+    assert "after 1 of 2 inputs" in loser.runs[0].outcome.message
+    assert {"b 4", "b 2"} <= set(made_by(tmp_path))
+    with pytest.raises(StorageError, match=r"mix: a 0.25, b 0.75 there, a 0.5, b 0.5 here"):
+        tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=1, b=1))
+
+
+@pytest.mark.slow
+def test_killed_within_a_run_the_same_command_makes_that_run_again(settings, tmp_path, executors):
+    executors.append(HereExecutor(killed=2))
+    with pytest.raises(KeyboardInterrupt):
+        tuned(settings, tmp_path)
+    assert left_in(tmp_path / "runs") == []
+    stored = StudyStore.read(settings.url, "mine").runs()
+    assert [dict(run.configuration) for run in stored] == [{"x": 1}]
+    before = made_by(tmp_path)
+    summary = tuned(settings, tmp_path)
+    assert summary.finished == 4
+    assert made_by(tmp_path)[len(before)].startswith("a ")
+    assert [run.outcome.complete for run in summary.best.runs] == [True]
+
+
+@pytest.mark.slow
+def test_a_winner_that_loses_on_an_input_is_said_to(settings, tmp_path):
+    summary = tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=9, b=1))
+    assert summary.best.configuration == {"x": 4}
+    assert "warning: the winner loses on b: there the default is better" in summary.best_text()
+
+
+def _inputs(tmp_path, **weights):
+    argv = [sys.executable, "-S", f"{tmp_path}/prog.py", "NAME", "{x}", f"{tmp_path}/log"]
+    made = []
+    for name, weight in weights.items():
+        options = f"{{ argv = {[word.replace('NAME', name) for word in argv]} }}"
+        made.append(f"{{ name = '{name}', weight = {weight}, options = {options} }}")
+    return f"[{', '.join(made)}]"
+
+
+@pytest.mark.slow
+def test_a_failure_or_a_wrong_answer_of_an_input_is_the_runs_and_named(settings, tmp_path):
+    fails = PROGRAM.replace("len(name))", "ord(name) + (x == 2 and name == 'b'))")
+    (tmp_path / "prog.py").write_text(f"{fails}\nsys.exit(7 if (name, x) == ('b', 4) else 0)\n")
+    said = {trial.configuration["x"]: trial.failure for trial in tuned(settings, tmp_path).trials}
+    assert said[4].message.startswith("input b: ended with exit code 7")
+    assert said[2].message.startswith("energy[b] is 99, the reference run's is 98")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[inputs]]\nname = 'a'\n", "two inputs or more"),
+        ("[[inputs]]\nname = 'a.b'\n[[inputs]]\nname = 'a-b'\n", "each input needs a name of its own"),
+        ("[[inputs]]\nname = 'a'\nweight = 0\n[[inputs]]\nname = 'b'\n", "inputs.0.weight"),
+        ("[[inputs]]\nname = 'a'\n[[inputs]]\nname = 'b'\n[workloads.c]\n", "cannot go together"),
+        ("[[inputs]]\nname = 'a'\n[[inputs]]\nname = 'b'\n[stopping]\nmax_steps = 3\n", "cannot go together"),
+    ],
+)
+def test_inputs_that_cannot_be_mixed_are_said(tmp_path, text, words):
+    (tmp_path / "wrong.toml").write_text("objective = 'command'\n" + text)
+    with pytest.raises(StudyFileError, match=words):
+        studyfile.load(tmp_path / "wrong.toml")
