@@ -28,6 +28,7 @@ from objectives.base import (
     RunJob,
 )
 from objectives.commandcheck import is_made, mentions, missing_programs, read
+from objectives.commandfacts import facts_of
 from objectives.commandoptions import CommandOptions
 from objectives.commandwarnings import option_warnings
 from objectives.digest import file_digest
@@ -200,7 +201,8 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...], *, is_elsewhere
         objective=objective,
         parameters=(),
         constraints=(),
-        facts={},
+        facts=facts_of(options.facts, ask=not is_elsewhere),
+        installation=tuple(options.facts),
         mentioned=mentions(options, files),
         identity=_identity(options, files, found),
         reading=_reading_of(options),

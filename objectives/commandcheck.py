@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from launchers import STDERR, STDOUT
+from objectives.commandfacts import fact_errors
 from objectives.commandoptions import CommandOptions
 from objectives.fileoptions import RunFile, input_files, repeated_names
 from objectives.inputfile import name_error
@@ -68,9 +69,10 @@ def missing_programs(options: CommandOptions) -> list[Problem]:
             if step
         ),
     ]
+    first = {program: place for place, program in reversed(called)}
     return [
         Problem(f"program {program!r} is not there; give its full path, or `module load` it", f"options.{place}")
-        for place, program in called
+        for program, place in reversed(first.items())
         if "{" not in program and not is_made(options, program) and shutil.which(program) is None
     ]
 
@@ -84,6 +86,7 @@ def _mistakes(options: CommandOptions) -> Iterator[Problem]:
     yield from _pattern_errors(options)
     yield from _figure_errors(options)
     yield from template_errors(_templates(options))
+    yield from fact_errors(options.facts)
     for i, step in enumerate(options.prepare):
         if not step:
             yield Problem("a command has at least the name of a program", f"options.prepare.{i}")

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers import STDOUT
 from objectives.base import MetricKind
+from objectives.commandfacts import FactOptions
 from objectives.figure import Figure
 from objectives.fileoptions import FileOptions
 from objectives.mentions.count import Count
@@ -70,7 +71,7 @@ class CommandOptions(_Section):
     written into the run's folder, then the commands of `prepare` run there, and then the measured one. `success` and
     `failure` are looked for in what it prints, and in the files `outputs` that it writes. `unused` finds names of
     parameters or variables that the program says to have had no effect. `input` is the name of the one of `files` that
-    an input of the user's (`--input`) replaces.
+    an input of the user's (`--input`) replaces. `facts` are what a program says of itself, for rules.
     """
 
     argv: list[str] = Field(min_length=1)
@@ -87,6 +88,7 @@ class CommandOptions(_Section):
     progress: str | ProgressOptions | None = None
     unused: list[str] = Field(default_factory=list)
     input: str | None = None
+    facts: dict[str, FactOptions] = Field(default_factory=dict)
 
     @property
     def progress_pattern(self) -> str | None:

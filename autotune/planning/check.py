@@ -182,7 +182,8 @@ class _Examination:
             mentioned: tuple[Mention, ...] = ()
             with suppress(ValueError):  # an unreadable template is reported already
                 mentioned = mentions(checked, files)
-            return Plan(CommandObjective(checked, files), (), (), {}, {}, mentioned=mentioned)
+            facts = dict.fromkeys(checked.facts, False)
+            return Plan(CommandObjective(checked, files), (), (), facts, {}, mentioned=mentioned)
         options, wanted = checked, files
 
         def plan(_: Mapping[str, Any], __: Path, /, *, is_elsewhere: bool = False) -> Plan:

@@ -82,12 +82,13 @@ def test_figures_of_lammps(tmp_path, study):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder of a user's, who has a gmx that only makes what it is asked for."""
-    gmx = tmp_path / "bin" / "gmx"
-    gmx.parent.mkdir()
-    gmx.write_text('#!/bin/sh\n[ "$1" = grompp ] && echo made > topol.tpr\nexit 0\n')
-    gmx.chmod(0o755)
-    monkeypatch.setenv("PATH", str(gmx.parent), prepend=":")
+    """A folder of a user's, who has a gmx that only makes what it is asked for, and an lmp that only lists packages."""
+    programs = {"gmx": '[ "$1" = grompp ] && echo made > topol.tpr; exit 0', "lmp": "echo MOLECULE OPENMP OPT PERI"}
+    (tmp_path / "bin").mkdir()
+    for name, text in programs.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "here"
     folder.mkdir()
@@ -165,6 +166,16 @@ def test_an_own_input_of_lammps_keeps_what_is_unset_and_gets_what_is_set(here):
         "neigh_modify delay 10 every 5 check yes",
         "run 100",
     ]
+
+
+def test_variants_of_lammps_are_tried_where_their_packages_are(here):
+    plan, space = ready(shipped("lammps"))
+    assert plan.facts == {"has_opt": True, "has_openmp": True, "has_intel": False}
+    assert "this lmp has no package INTEL" in str(space.violations({"np": 2, "suffix": "intel"}))
+    threaded = job(shipped("lammps"), here / "run", {"np": 2, "suffix": "omp", "threads": 2})
+    assert (here / "run" / "in.lammps").read_text().startswith("package omp 2\nsuffix omp\n")
+    assert (threaded.resources.cores, threaded.environment["OMP_NUM_THREADS"]) == (4, "2")
+    assert space.violations({"np": 2, "suffix": "opt", "threads": 2})
 
 
 def test_a_study_without_an_input_to_replace_says_so(here):

@@ -1,0 +1,74 @@
+"""Facts that a program tells of itself: which packages it was built with, which version it is."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from objectives.figure import number_of
+from spaces.parameters.problem import Problem
+
+_TIMEOUT_S = 60
+# The facts of every machine, see `objectives.registry.plan`.
+_TAKEN = frozenset({"cores", "nodes", "cores_per_node", "sockets", "memory_bytes", "described"})
+
+
+class FactOptions(BaseModel):
+    """A fact for rules: whether what `command` prints matches `pattern`, or the number that its one group is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    command: list[str] = Field(min_length=1)
+    pattern: str
+
+    def value(self, text: str) -> bool | float:
+        """Return the fact that a text tells; a number that is not there is 0."""
+        match = re.search(self.pattern, text, re.MULTILINE)
+        if not re.compile(self.pattern).groups:
+            return match is not None
+        return (number_of(match.group(1)) if match else None) or 0.0
+
+
+def facts_of(options: Mapping[str, FactOptions], *, ask: bool) -> dict[str, bool | float]:
+    """Return the facts; each program is asked once. What cannot be asked, or is not to be, has said nothing."""
+    commands = dict.fromkeys(tuple(option.command) for option in options.values())
+    texts = {command: _printed(command) if ask else "" for command in commands}
+    return {name: option.value(texts[tuple(option.command)]) for name, option in options.items()}
+
+
+def fact_errors(options: Mapping[str, FactOptions]) -> Iterator[Problem]:
+    """Yield what is wrong with facts."""
+    for name, option in options.items():
+        place = f"options.facts.{name}"
+        if name in _TAKEN or not name.isidentifier():
+            why = "is a fact of the machine" if name in _TAKEN else "has other characters than letters, digits and _"
+            yield Problem(f"a fact cannot be called {name!r}, which {why}", place)
+        try:
+            groups = re.compile(option.pattern).groups
+        except re.error as error:
+            yield Problem(f"{option.pattern!r} is not a regular expression: {error}", f"{place}.pattern")
+            continue
+        if groups > 1:
+            yield Problem(f"{option.pattern!r} has {groups} groups: one around a number, or none", f"{place}.pattern")
+
+
+def _printed(command: tuple[str, ...]) -> str:
+    program = shutil.which(command[0])
+    if program is None:
+        return ""
+    try:
+        ended = subprocess.run(
+            [program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ended.stdout
