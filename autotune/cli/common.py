@@ -49,16 +49,18 @@ LEFT = (
 
 
 @contextmanager
-def displayed(stopped: str = STOPPED, status: Path | None = None) -> "Iterator[Display]":
+def displayed(stopped: str = STOPPED, status: Path | None = None, *, quiet: bool = False) -> "Iterator[Display]":
     """Show a session to the person at the terminal; Ctrl-C ends it with a word on what becomes of it.
+
+    A `quiet` one shows nothing on the way to its result.
 
     How it stands is written to the `status` file, if one is given.
     """
-    from autotune.display.console import display_for
+    from autotune.display.console import NoDisplay, display_for
     from autotune.display.status_file import StatusDisplay
     from autotune.execution.signals import stop_at_sigterm
 
-    display = display_for(errors())
+    display: Display = NoDisplay() if quiet else display_for(errors())
     if status is not None:
         display = StatusDisplay(display, status)
     # SIGTERM comes from a batch system, from `kill` or from --take-over. It means the same as Ctrl-C.

@@ -33,6 +33,16 @@ TakeOverOption = Annotated[
         "--take-over", help="If another process holds the study, ask it to stop, and continue from what is stored."
     ),
 ]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print the result only, nothing on the way to it.")]
+OnEndOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on-end",
+        metavar="COMMAND",
+        help="Run this command at the end, however that comes, without a shell; AUTOTUNE_STUDY, AUTOTUNE_EXIT_CODE and "
+        "AUTOTUNE_VERDICT say what came of it.",
+    ),
+]
 StudyName = Annotated[
     str, typer.Argument(help="The study's name; `autotune list` shows the names.", autocompletion=study_names)
 ]

@@ -11,6 +11,8 @@ from autotune.cli.options import (
     DEFAULT_STORAGE,
     AsJson,
     InputOption,
+    OnEndOption,
+    QuietOption,
     RunsOption,
     SetOption,
     Storage,
@@ -100,6 +102,8 @@ class StudyOptions:
             "--status", metavar="FILE", help="Write the study's progress to FILE as JSON, at most once a second."
         ),
     ] = None
+    quiet: QuietOption = False
+    on_end: OnEndOption = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands of the runs, and run none.")] = False
     as_json: AsJson = False
 

@@ -63,6 +63,22 @@ class Display(Protocol):
         """Show no more."""
 
 
+class NoDisplay:
+    """Shows nothing: only the result is wanted."""
+
+    def line(self, text: str) -> None:
+        """Show nothing."""
+
+    def waits(self, text: str) -> None:
+        """Show nothing."""
+
+    def update(self, status: Status) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 class PlainDisplay:
     """One line for each thing that happens: for log files and pipes."""
 

@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from autotune.cli.at_end import at_end
 from autotune.cli.common import LEFT, STOPPED, displayed, drawable, if_held, output, print_json
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, RunsOption, Storage, StudyName, TakeOverOption, WaitOption
+from autotune.cli.options import (
+    DEFAULT_STORAGE,
+    AsJson,
+    OnEndOption,
+    QuietOption,
+    RunsOption,
+    Storage,
+    StudyName,
+    TakeOverOption,
+    WaitOption,
+)
 from autotune.cli.where import CoresOption, as_wide_as, check_commands, cluster_of, machine_and_launcher
 from autotune.execution.signals import pausable
 from autotune.formatting import shown, written
@@ -38,6 +49,8 @@ def confirm(
     cores: CoresOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
+    quiet: QuietOption = False,
+    on_end: OnEndOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare the best trials with the default in fresh runs.
@@ -49,12 +62,14 @@ def confirm(
     overrides = {"pairs": pairs, "max_pairs": max_pairs, "precision": precision}
     given = {key: value for key, value in overrides.items() if value is not None}
     study, settings = stored(name, storage, runs, cores, if_held(wait, take_over), given)
-    with pausable() as pause, displayed(when_stopped(settings)) as display:
-        summary = confirm_study(study, replace(settings, pause=pause), display)
-    if as_json:
-        print_json(summary.to_dict())
-    else:
-        output().print(summary.best_text(), markup=False)
+    with at_end(on_end, settings.name) as end:
+        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
+            summary = confirm_study(study, replace(settings, pause=pause), display)
+            end.verdict = summary.verdict_sentence() or ""
+        if as_json:
+            print_json(summary.to_dict())
+        else:
+            output().print(summary.best_text(), markup=False)
 
 
 def ablate(
@@ -71,6 +86,8 @@ def ablate(
     cores: CoresOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
+    quiet: QuietOption = False,
+    on_end: OnEndOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure what each changed option of the winner is worth.
@@ -84,26 +101,28 @@ def ablate(
     from autotune.tuning.session import ablate_study
 
     study, settings = stored(name, storage, runs, cores, if_held(wait, take_over), {"pairs": rounds} if rounds else {})
-    with pausable() as pause, displayed(when_stopped(settings)) as display:
-        ablation = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
-    if as_json:
-        print_json(_described(ablation) if ablation else None)
-        return
-    if ablation is None:
-        output().print("no configuration of this study is better than the default: there is nothing to take apart")
-        return
-    metric = StudyStore.read(settings.url, name).definition.target
-    drawn = bars(ablation, metric)
-    output().print(_table(ablation))
-    reasons = [f"{effect.name}: {effect.why}" for effect in ablation.effects if effect.why]
-    for line in (*reasons, *lines(drawn, metric)):
-        output().print(line, markup=False)
-    output().print(conclusion(ablation), markup=False)
-    if not drawn:
-        return
-    path = picture or settings.runs / "ablation.png"
-    draw_bars(drawn, metric, f"study {name}: what each option is worth", path)
-    output().print(f"picture: {path}", markup=False)
+    with at_end(on_end, settings.name) as end:
+        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
+            ablation = ablate_study(study, replace(settings, pause=pause), display, study.verdict.pairs)
+        end.verdict = conclusion(ablation) if ablation is not None else ""
+        if as_json:
+            print_json(_described(ablation) if ablation else None)
+            return
+        if ablation is None:
+            output().print("no configuration of this study is better than the default: there is nothing to take apart")
+            return
+        metric = StudyStore.read(settings.url, name).definition.target
+        drawn = bars(ablation, metric)
+        output().print(_table(ablation))
+        reasons = [f"{effect.name}: {effect.why}" for effect in ablation.effects if effect.why]
+        for line in (*reasons, *lines(drawn, metric)):
+            output().print(line, markup=False)
+        output().print(end.verdict, markup=False)
+        if not drawn:
+            return
+        path = picture or settings.runs / "ablation.png"
+        draw_bars(drawn, metric, f"study {name}: what each option is worth", path)
+        output().print(f"picture: {path}", markup=False)
 
 
 def scaling(
@@ -114,6 +133,8 @@ def scaling(
     cores: CoresOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
+    quiet: QuietOption = False,
+    on_end: OnEndOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure strong and weak scaling of the winner.
@@ -123,15 +144,16 @@ def scaling(
     from autotune.tuning.session import scale_study
 
     study, settings = stored(name, storage, runs, cores, if_held(wait, take_over), {})
-    with pausable() as pause, displayed(when_stopped(settings)) as display:
-        measured = scale_study(study, replace(settings, pause=pause), display, rounds)
-    if as_json:
-        print_json([point.to_dict() for point in measured])
-        return
-    for kind in ("strong", "weak"):
-        points = [point for point in measured if point.kind == kind]
-        if points:
-            output().print(_scaling_table(points, f"{kind} scaling"))
+    with at_end(on_end, settings.name):
+        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
+            measured = scale_study(study, replace(settings, pause=pause), display, rounds)
+        if as_json:
+            print_json([point.to_dict() for point in measured])
+            return
+        for kind in ("strong", "weak"):
+            points = [point for point in measured if point.kind == kind]
+            if points:
+                output().print(_scaling_table(points, f"{kind} scaling"))
 
 
 def _scaling_table(points: "list[ScalingPoint]", title: str) -> "Table":

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune.cli.at_end import SessionEnd, at_end
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import LEFT, STOPPED, displayed, errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, with_options
 from autotune.cli.study_options import StudyOptions
-from autotune.cli.study_request import ON_RAY, requested
+from autotune.cli.study_request import ON_RAY, StudyRequest, requested
 from autotune.cli.where import as_wide_as, check_commands, cluster_of, machine_and_launcher
 from autotune.errors import StudyFileError
 
@@ -31,9 +32,14 @@ def study(options: StudyOptions) -> None:
     Finished trials are never repeated. Ctrl-C ends the runs in flight. `kill -USR1 PID` pauses: no new run starts, and
     the process ends with exit code 8 when the runs in flight have ended.
     """
+    request = requested(options)
+    with at_end(options.on_end, request.stored_name) as end:
+        _tune(options, request, end)
+
+
+def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None:
     from autotune import studyfile
 
-    request = requested(options)
     chosen, stored_name = request.study, request.stored_name
     cluster = cluster_of(chosen)
     if options.ray_address is not None and cluster is not None:
@@ -68,11 +74,12 @@ def study(options: StudyOptions) -> None:
         retry_failed=options.retry_failed,
     )
     stopped = STOPPED if cluster is None else LEFT.format(name=stored_name)
-    with pausable() as pause, displayed(stopped, options.status) as display:
+    with pausable() as pause, displayed(stopped, options.status, quiet=options.quiet) as display:
         if options.input_file is not None and options.study_name is None:
             display.line(f"study: {stored_name} (its name is made from the input; --name gives another)")
         settings = replace(settings, deadline=_deadline(request.ends_at, display), pause=pause)
         summary = run_study(chosen, settings, display)
+    end.verdict = summary.verdict_sentence() or ""
     if options.as_json:
         print_json(summary.to_dict())
         return

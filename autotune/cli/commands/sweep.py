@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from autotune.cli.at_end import at_end
 from autotune.cli.commands.compare import settings_of, stored, when_stopped
 from autotune.cli.common import displayed, drawable, if_held, output, print_json
 from autotune.cli.completion import study_files, study_names
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, InputOption, RunsOption, Storage, TakeOverOption, WaitOption
+from autotune.cli.options import (
+    DEFAULT_STORAGE,
+    AsJson,
+    InputOption,
+    OnEndOption,
+    QuietOption,
+    RunsOption,
+    Storage,
+    TakeOverOption,
+    WaitOption,
+)
 from autotune.cli.where import CoresOption
 from autotune.execution.signals import pausable
 from autotune.storage.address import sqlite_path, storage_url
@@ -72,6 +83,8 @@ def sweep(
     cores: CoresOption = None,
     wait: WaitOption = False,
     take_over: TakeOverOption = False,
+    quiet: QuietOption = False,
+    on_end: OnEndOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure one parameter, or two, over their values.
@@ -89,32 +102,34 @@ def sweep(
     base_name = "default" if at == "default" else "best" if at == "best" else f"trial {_trial(at)}"
     request = Request(swept, _fixed(fixed or []), repeats, base_name)
     study, settings = _study(name, input_file, storage, runs, cores, if_held(wait, take_over))
+    with at_end(on_end, settings.name) as end:
 
-    def drawn(result: "Sweep") -> str:
-        return "\n".join(lines(sweep_bars(result), result.metric))
+        def drawn(result: "Sweep") -> str:
+            return "\n".join(lines(sweep_bars(result), result.metric))
 
-    def base(summary: "Summary", space: "Space") -> "Configuration":
-        return _base(at, summary, space)
+        def base(summary: "Summary", space: "Space") -> "Configuration":
+            return _base(at, summary, space)
 
-    with pausable() as pause, displayed(when_stopped(settings)) as display:
-        result = sweep_study(
-            study,
-            replace(settings, pause=pause),
-            display,
-            request,
-            base,
-            drawn,
-        )
-    if as_json:
-        print_json({"study": settings.name, **result.to_dict()})
-        return
-    for line in (drawn(result), *_left_out(result), described(result)):
-        output().print(line, markup=False)
-    chart = sweep_chart(result, settings.name)
-    if chart is not None:
-        path = picture or settings.runs / f"sweep-{'-'.join(result.over)}.png"
-        save(chart, path)
-        output().print(f"picture: {path}", markup=False)
+        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
+            result = sweep_study(
+                study,
+                replace(settings, pause=pause),
+                display,
+                request,
+                base,
+                drawn,
+            )
+        end.verdict = described(result)
+        if as_json:
+            print_json({"study": settings.name, **result.to_dict()})
+            return
+        for line in (drawn(result), *_left_out(result), end.verdict):
+            output().print(line, markup=False)
+        chart = sweep_chart(result, settings.name)
+        if chart is not None:
+            path = picture or settings.runs / f"sweep-{'-'.join(result.over)}.png"
+            save(chart, path)
+            output().print(f"picture: {path}", markup=False)
 
 
 def _left_out(result: "Sweep") -> list[str]:
