@@ -26,7 +26,8 @@ _MEMORY_MARGIN = 1.5
 _MINIMUM_WALLTIME_S = 600
 _MINIMUM_MEMORY_MIB = 1024
 _END = "END_OF_INPUT"
-_MODULES = "# module load ...  (what the programs below need, where they come from modules)"
+MODULES = "# module load ...  (what the programs below need, where they come from modules)"
+"""What stands in a script where nobody has said which modules its programs need."""
 # What only root's runs need is no part of the winner.
 _A_USER = 1
 # A production run uses neither the checkpoints of tuning nor its random numbers.
@@ -129,10 +130,10 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
 def _setup(site: Site | None, software: Sequence[str]) -> list[str]:
     """Return what makes the programs available: the site's lines, then those of the winner's own software."""
     if site is None and not software:
-        return [_MODULES]
+        return [MODULES]
     if site is None:
         return list(software)
-    missing = [] if software or site.knows_program else [_MODULES]
+    missing = [] if software or site.knows_program else [MODULES]
     return [*(f"module load {shlex.quote(module)}" for module in site.modules), *missing, *site.setup, *software]
 
 

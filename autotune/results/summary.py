@@ -185,17 +185,24 @@ class Summary:
             lines += [f"simplified: {shown(self.configuration or {})}", f"simplified, measured: {simplified}"]
         return "\n".join(lines)
 
+    @property
+    def simplified_speed_up(self) -> SpeedUp | None:
+        """What was measured of the simplified configuration; the verdict is on the winner with all its options."""
+        if self.simplified is None or self.simplified.over_default is None:
+            return None
+        ratio, low, high = self.simplified.over_default
+        return SpeedUp(ratio, (low, high))
+
     def simplified_sentence(self) -> str | None:
         """Say what was measured of the simplified configuration; None if that is not the one to use."""
         ablation = self.simplified
         if ablation is None:
             return None
         without = f"trial {ablation.winner} without {', '.join(ablation.dropped)}"
-        if ablation.over_default is None:
+        speed_up = self.simplified_speed_up
+        if speed_up is None:
             return f"{without} is as good as with them"
-        ratio, low, high = ablation.over_default
-        words = SpeedUp(ratio, (low, high)).words(self.standings.metric)
-        return f"{without} is {words}, {ablation.rounds} interleaved rounds"
+        return f"{without} is {speed_up.words(self.standings.metric)}, {ablation.rounds} interleaved rounds"
 
     def unconfirmed(self) -> str:
         """Say that there is no verdict on the present winner yet, and what it looks like."""
@@ -264,6 +271,7 @@ class Summary:
             "inputs": {one.name: one.to_dict() for one in self.on_inputs},
             "workloads": {comparison.workload: _carried(comparison, metric) for comparison in self.carried},
             "simplified": dict(simplified) if simplified is not None else None,
+            "simplified_speed_up": self.simplified_speed_up.to_dict() if self.simplified_speed_up else None,
             "steps": None if self.steps is None else {"trained": self.steps[0], "whole": self.steps[1]},
             "front": None if self.front is None else [asdict(point) for point in self.front],
             "outlook": _expected(self.outlook),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from autotune.storage.readable import ReadableStudy
     from launchers.site import Site
 
+# What JSON has of the study beside its best trial.
+_KEPT = ("replay", "speed_up", "verdict", "simplified", "simplified_speed_up", "outlook")
+
 
 def best(
     name: StudyName,
@@ -51,7 +54,9 @@ def best(
         write_script(script_of(store, summary, script, _site(site, summary, script, account)), target)
     elif as_json:
         found = summary.to_dict()
-        kept = {key: found[key] for key in ("replay", "speed_up", "verdict", "simplified", "outlook")}
+        kept = {
+            key: found[key] for key in ("replay", "speed_up", "verdict", "simplified", "simplified_speed_up", "outlook")
+        }
         print_json(found["best"] | kept | {"to_use": _to_use(store, summary)})
     else:
         output().print(summary.best_text(), markup=False)

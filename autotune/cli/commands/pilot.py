@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 import typer
 
+from autotune.batch.job_script import MODULES
 from autotune.batch.pilot_job import PilotJob, pilot_form, pilot_forms, pilot_script
 from autotune.batch.site_file import PROJECT
 from autotune.cli.choices import choice
@@ -108,7 +109,8 @@ class _Site:
             msg = f"site {site.name!r} has {site.scheduler}: pilot jobs are written for {', '.join(pilot_forms())} only"
             raise CannotRunHereError(msg)
         directives = pilot_form(site.scheduler).directives(site, nodes)
-        setup = (*(f"module load {shlex.quote(module)}" for module in site.modules), *site.setup)
+        missing = () if site.knows_program else (MODULES,)
+        setup = (*(f"module load {shlex.quote(module)}" for module in site.modules), *missing, *site.setup)
         return cls(site.scheduler, tuple(directives), setup, site.cores_per_node, site.account == PROJECT)
 
 

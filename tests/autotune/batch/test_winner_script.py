@@ -58,6 +58,12 @@ def test_a_simplified_configuration_has_its_own_figure():
     assert "# np=4\n" in text
 
 
+def test_json_has_the_figure_of_the_simplified_configuration_too():
+    described = summary(ablation=ABLATION).to_dict()
+    assert (described["speed_up"]["ratio"], described["simplified_speed_up"]["ratio"]) == (pytest.approx(1.8), 1.7)
+    assert summary().to_dict()["simplified_speed_up"] is None
+
+
 def test_a_winner_without_a_verdict_is_said_to_be_unconfirmed():
     assert "# not confirmed yet; it looks 9 times as fast as the default;" in written(verdict=None)
 
