@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ from objectives.figure import Figure, number_of, text_of
 from objectives.fileoptions import RunFile
 from objectives.mentions.count import counted, expressions
 from objectives.mentions.templates import filled_in, names_in
+from objectives.mentions.words import as_text, filled_words, program_of
 from spaces import Configuration
 
 __all__ = ["CommandObjective", "CommandOptions", "plan", "planned"]
@@ -78,7 +79,7 @@ class CommandObjective:
         for file in self.files:
             file.write(context.folder, configuration)
         return Job(
-            argv=_filled(options.argv, configuration),
+            argv=filled_words(options.argv, configuration),
             folder=context.folder,
             environment={
                 "OMP_NUM_THREADS": str(threads),
@@ -87,7 +88,7 @@ class CommandObjective:
             mpi=None if ranks is None else MpiStart(ranks),
             resources=Resources(cores=threads * (ranks or 1), cpus=context.cpus),
             time_limit_s=context.time_limit_s,
-            prepare=tuple(_filled(step, configuration) for step in options.prepare),
+            prepare=tuple(filled_words(step, configuration) for step in options.prepare),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
             progress_file=options.progress_file,
         )
@@ -191,7 +192,7 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...], *, is_elsewhere
 
     A program that `is_elsewhere`, on another machine or inside an image, is not looked for here.
     """
-    program = options.argv[0]
+    program = program_of(options.argv)
     found = None if is_elsewhere or "{" in program or is_made(options, program) else shutil.which(program)
     if "/" in program and found is not None:
         # Each run has a folder of its own, from where a relative path leads nowhere.
@@ -229,7 +230,7 @@ def _reading(figure: Figure, unit: str, output: Output) -> Reading:
 
 def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str | None) -> dict[str, str]:
     """Return what makes runs comparable; `program` is the file that is run, None if it is not known before a run."""
-    identity = {"command": " ".join(options.argv)}
+    identity = {"command": as_text(options.argv)}
     if program is not None:
         identity["program"] = _digest(program)
     identity["metrics"] = ", ".join(f"{m.name} ({m.direction})" for m in options.metrics) or "none"
@@ -241,8 +242,8 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     if files:
         identity["files"] = ", ".join(f"{file.name} sha256:{file.digest}" for file in files)
     if options.prepare:
-        identity["prepare"] = "; ".join(" ".join(step) for step in options.prepare)
-        tools = {path for step in options.prepare if (path := shutil.which(step[0])) is not None}
+        identity["prepare"] = "; ".join(as_text(step) for step in options.prepare)
+        tools = {path for step in options.prepare if (path := shutil.which(program_of(step))) is not None}
         identity["tools"] = ", ".join(sorted(map(_digest, tools)))
     return identity
 
@@ -274,10 +275,6 @@ def _read_from(figure: Figure, unit: str) -> str:
 
 def _digest(program: str) -> str:
     return f"{Path(program).name} sha256:{file_digest(Path(program))}"
-
-
-def _filled(words: Sequence[str], configuration: Configuration) -> tuple[str, ...]:
-    return tuple(word for text in words if (word := filled_in(text, configuration)) is not None)
 
 
 def _line_of(match: re.Match[str], text: str) -> str:

@@ -15,6 +15,7 @@ from objectives.fileoptions import RunFile, input_files, repeated_names
 from objectives.inputfile import name_error
 from objectives.mentions.count import counts
 from objectives.mentions.templates import mentioned_in, template_errors
+from objectives.mentions.words import places, program_of
 from objectives.validation import problems_in
 from spaces.mention import Mention
 from spaces.parameters.problem import Problem
@@ -44,9 +45,9 @@ def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[RunFi
 def mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Mention, ...]:
     """Return what the options and their files mention, each with the path of the first place."""
     found = [mention for place, text in _templates(options) for mention in mentioned_in(text, place)]
-    places = {file.name: f"options.files.{i}" for i, file in enumerate(options.files)}
+    paths = {file.name: f"options.files.{i}" for i, file in enumerate(options.files)}
     for file in files:
-        found += file.mentioned(places.get(file.name, "options.files"))
+        found += file.mentioned(paths.get(file.name, "options.files"))
     found += counts(ranks=options.ranks, threads=options.threads)
     first: dict[tuple[str, bool], Mention] = {}
     for mention in found:
@@ -60,8 +61,8 @@ def missing_programs(options: CommandOptions) -> list[Problem]:
     Those whose name holds a parameter are known only when it has a value, and those in the run's folder are made there.
     """
     called = [
-        ("argv.0", options.argv[0]),
-        *((f"prepare.{i}.0", step[0]) for i, step in enumerate(options.prepare) if step),
+        ("argv.0", program_of(options.argv)),
+        *((f"prepare.{i}.0", program_of(step)) for i, step in enumerate(options.prepare) if step),
         *(
             (f"files.{i}.made_by.{k}.0", step[0])
             for i, file in enumerate(options.files)
@@ -95,11 +96,9 @@ def _mistakes(options: CommandOptions) -> Iterator[Problem]:
 
 def _templates(options: CommandOptions) -> Iterator[tuple[str, str]]:
     """Yield the words with placeholders, each with its path."""
-    for i, text in enumerate(options.argv):
-        yield f"options.argv.{i}", text
+    yield from places(options.argv, "options.argv")
     for i, step in enumerate(options.prepare):
-        for k, text in enumerate(step):
-            yield f"options.prepare.{i}.{k}", text
+        yield from places(step, f"options.prepare.{i}")
     for name, text in options.environment.items():
         yield f"options.environment.{name}", text
 

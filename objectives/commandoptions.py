@@ -10,6 +10,7 @@ from objectives.commandfacts import FactOptions
 from objectives.figure import Figure
 from objectives.fileoptions import FileOptions
 from objectives.mentions.count import Count
+from objectives.mentions.words import CommandLine
 
 
 class _Section(BaseModel):
@@ -65,7 +66,8 @@ class CommandOptions(_Section):
     """The `[options]` of a study of a command.
 
     `argv` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{{` a brace. An
-    argument or variable that mentions a parameter without a value is left out. A flag is written 1 or 0. `{= 2 * np}`
+    argument, a group of arguments (a list in the list) or a variable that mentions a parameter without a value is left
+    out. A flag is written 1 or 0. `{= 2 * np}`
     becomes the value of an expression. `ranks` and `threads` are numbers, names of parameters or expressions; a run has
     the product of both in cores, and with `ranks` the MPI start command starts the program. `files` are
     written into the run's folder, then the commands of `prepare` run there, and then the measured one. `success` and
@@ -74,10 +76,10 @@ class CommandOptions(_Section):
     an input of the user's (`--input`) replaces. `facts` are what a program says of itself, for rules.
     """
 
-    argv: list[str] = Field(min_length=1)
+    argv: CommandLine = Field(min_length=1)
     environment: dict[str, str] = Field(default_factory=dict)
     files: list[FileOptions] = Field(default_factory=list)
-    prepare: list[list[str]] = Field(default_factory=list)
+    prepare: list[CommandLine] = Field(default_factory=list)
     ranks: Count | None = None
     threads: Count = 1
     success: list[str] = Field(default_factory=list)

@@ -28,6 +28,7 @@ from objectives import registry
 from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
+from objectives.mentions.words import dangling
 from objectives.mix.plan import PlannedInput
 from spaces import Configuration, Space
 from spaces.mention import Mention
@@ -284,6 +285,12 @@ def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str
         yield "the space has one configuration: there is nothing to tune"
     elif size is not None and size.exact and not study.budget.auto and size.value < study.budget.most:
         yield f"budget.trials is {study.budget.trials}, but there are {size.value} configurations: no more are tried"
+    if space is not None:
+        # A value that is an option itself stands alone.
+        missing = {p.name for p in space.parameters if p.may_be_missing and not str(p.values[0]).startswith("-")}
+        unset = {name for name in (*missing, *space.derived) if space.behind(name) & missing}
+        for words in (study.options.get("argv", []), *study.options.get("prepare", [])):
+            yield from dangling(words, unset)
     # An objective that has parameters of its own gets them its own way.
     if space is not None and (study.objective == registry.COMMAND or (plan.mentioned and not plan.parameters)):
         reached = {

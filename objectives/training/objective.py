@@ -22,6 +22,7 @@ from objectives.ending import check_disk
 from objectives.fileoptions import RunFile
 from objectives.mentions.count import Count, counted
 from objectives.mentions.templates import filled_in
+from objectives.mentions.words import Word, filled_words
 from objectives.training.ending import check, last_line
 from objectives.training.pattern import pattern_reader
 from objectives.training.progress import ReaderKind, counted_from, reader
@@ -47,7 +48,7 @@ class TrainingObjective:
     training after `budget_s` is stopped, and what it reached counts.
     """
 
-    argv: tuple[str, ...]
+    argv: tuple[Word, ...]
     metric: Metric
     more: tuple[Metric, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +70,6 @@ class TrainingObjective:
         """Return the command with the values of the configuration and of the context in their places."""
         values = {**configuration, **_asked(context)}
         cores = counted(self.cores, values)
-        words = [filled_in(word, values) for word in self.argv]
         variables = {name: filled_in(value, values) for name, value in self.environment.items()}
         for file in self.files:
             file.write(context.folder, values)
@@ -80,7 +80,7 @@ class TrainingObjective:
         }
         limits = [limit for limit in (context.time_limit_s, self.budget_s) if limit is not None]
         return Job(
-            argv=tuple(word for word in words if word is not None),
+            argv=filled_words(self.argv, values),
             folder=context.folder,
             environment={
                 "OMP_NUM_THREADS": str(cores),

@@ -12,6 +12,7 @@ from objectives.digest import file_digest
 from objectives.fileoptions import FileOptions, RunFile, input_files
 from objectives.mentions.count import Count, counts, expressions
 from objectives.mentions.templates import mentioned_in, template_errors
+from objectives.mentions.words import CommandLine, Word, as_text, changed, flat, places, program_of
 from objectives.options import read_options
 from objectives.training.metric import ProgressMetric
 from objectives.training.objective import PLACEHOLDERS, STEPS, TrainingObjective
@@ -38,7 +39,7 @@ class TrainingOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    argv: list[str] = Field(min_length=1)
+    argv: CommandLine = Field(min_length=1)
     environment: dict[str, str] = Field(default_factory=dict)
     files: list[FileOptions] = Field(default_factory=list)
     metric: ProgressMetric
@@ -61,7 +62,7 @@ class TrainingOptions(BaseModel):
     def templates(self) -> list[tuple[str, str]]:
         """The words with placeholders, each with its path."""
         return [
-            *((f"options.argv.{i}", text) for i, text in enumerate(self.argv)),
+            *places(self.argv, "options.argv"),
             *((f"options.environment.{name}", text) for name, text in self.environment.items()),
         ]
 
@@ -77,14 +78,16 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     files, errors = input_files(checked.files)
     errors += template_errors(checked.templates)
     errors += _progress_errors(checked)
-    program = shutil.which(checked.argv[0])
+    program = shutil.which(program_of(checked.argv))
     if program is None:
-        errors.append(Problem(f"program {checked.argv[0]!r} is not there; give its full path", "options.argv.0"))
+        errors.append(
+            Problem(f"program {program_of(checked.argv)!r} is not there; give its full path", "options.argv.0")
+        )
     mentioned: list[Mention] = []
     if not errors:
         mentioned = [mention for place, text in checked.templates for mention in mentioned_in(text, place)]
-        places = {file.name: f"options.files.{i}" for i, file in enumerate(checked.files)}
-        mentioned += [mention for f in files for mention in f.mentioned(places.get(f.name, "options.files"))]
+        paths = {file.name: f"options.files.{i}" for i, file in enumerate(checked.files)}
+        mentioned += [mention for f in files for mention in f.mentioned(paths.get(f.name, "options.files"))]
     in_steps = checked.target is None and checked.budget_s is None
     if not in_steps and any(mention.text == STEPS for mention in mentioned):
         msg = f"{{{STEPS}}} has no value: a target, or a budget of time, ends a run by itself"
@@ -92,9 +95,9 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     if errors or program is None:
         raise PlanError(errors)
     # Each run has a folder of its own, from where a relative path leads nowhere.
-    argv = [
+    argv: list[Word] = [
         str(Path(program).absolute()),
-        *(str(Path(w).absolute()) if Path(w).is_file() else w for w in checked.argv[1:]),
+        *changed(checked.argv[1:], lambda word: str(Path(word).absolute()) if Path(word).is_file() else word),
     ]
     return Plan(
         objective=TrainingObjective(
@@ -114,11 +117,11 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         constraints=(),
         facts={"gpus": checked.gpus},
         mentioned=(*(one for one in mentioned if one.text not in PLACEHOLDERS), *counts(cores=checked.cores)),
-        identity=_identity(checked, argv, files),
+        identity=_identity(checked, flat(argv), files),
         reading=_reading(checked),
         unknown=_taken,
         works_in_steps=in_steps,
-        steps_told=_steps_told(argv, mentioned),
+        steps_told=_steps_told(flat(argv), mentioned),
     )
 
 
@@ -172,7 +175,7 @@ def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[Run
     program = [argv[0], *[word for word in argv[1:] if Path(word).is_file()][:1]]
     metric = options.metric.metric()
     identity = {
-        "command": " ".join(options.argv),
+        "command": as_text(options.argv),
         "program": ", ".join(f"{Path(word).name} sha256:{file_digest(Path(word))}" for word in program),
         "metric": f"{metric.name} ({metric.direction})",
         "environment": ", ".join(f"{name}={text}" for name, text in sorted(options.environment.items())) or "none",

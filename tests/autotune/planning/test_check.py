@@ -362,3 +362,12 @@ def test_a_parameter_that_a_training_does_not_mention(tmp_path):
     code, found = checked(tmp_path, TRAINING + more)
     assert code == 0
     assert "parameter 'width' reaches nothing: no option mentions it" in found["warnings"]
+
+
+def test_a_dangling_option_is_a_warning_with_the_group_to_write(tmp_path):
+    code, found = checked(tmp_path, GOOD.replace('"{y}"]', '"--why", "{y}"]'))
+    assert code == 0
+    assert any('--why stands without a value where y has none; write ["--why", "{y}"]' in w for w in found["warnings"])
+    code, found = checked(tmp_path, GOOD.replace('"{y}"]', '["--why", "{y}"]]'))
+    assert (code, found["warnings"]) == (0, [])
+    assert "--why" not in found["command"]

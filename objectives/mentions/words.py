@@ -1,0 +1,86 @@
+"""Command lines of a study file: templates, and groups of them that come and go together."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator
+
+from objectives.mentions.templates import filled_in, names_in
+from spaces import Value
+
+
+def _word(given: object) -> object:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
+        return given
+    msg = 'must be a word, or a group of words that come and go together, ["--size", "{size}"]'
+    raise ValueError(msg)
+
+
+Word = Annotated[str | list[str], BeforeValidator(_word)]
+"""A template, or a group of templates."""
+
+
+def _command_line(given: list[Word]) -> list[Word]:
+    if given and not isinstance(given[0], str):
+        msg = "the program comes first, as a word of its own"
+        raise ValueError(msg)
+    return given
+
+
+CommandLine = Annotated[list[Word], AfterValidator(_command_line)]
+"""A program and its words."""
+
+
+def program_of(words: Sequence[Word]) -> str:
+    """Return the program of a command line."""
+    return str(words[0])
+
+
+def flat(words: Sequence[Word]) -> list[str]:
+    """Return the words without their groups."""
+    return [word for group in words for word in ([group] if isinstance(group, str) else group)]
+
+
+def as_text(words: Sequence[Word]) -> str:
+    """Return a command line as one text, in which groups stand in brackets."""
+    return " ".join(group if isinstance(group, str) else f"[{' '.join(group)}]" for group in words)
+
+
+def places(words: Sequence[Word], path: str) -> Iterator[tuple[str, str]]:
+    """Yield each word with its path in the study file."""
+    for i, group in enumerate(words):
+        if isinstance(group, str):
+            yield f"{path}.{i}", group
+        else:
+            yield from ((f"{path}.{i}.{k}", word) for k, word in enumerate(group))
+
+
+def changed(words: Sequence[Word], change: Callable[[str], str]) -> list[Word]:
+    """Return the words, each changed, in the same groups."""
+    return [change(group) if isinstance(group, str) else [change(word) for word in group] for group in words]
+
+
+def filled_words(words: Sequence[Word], values: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return a command line with values in their places; a word, or a group, that lacks one is left out."""
+    line: list[str] = []
+    for group in words:
+        filled = [filled_in(word, values) for word in ([group] if isinstance(group, str) else group)]
+        if None not in filled:
+            line += [word for word in filled if word is not None]
+    return tuple(line)
+
+
+def dangling(words: Sequence[Word], unset: Set[str]) -> Iterator[str]:
+    """Yield a sentence for each option that would stand without its value where one of `unset` has none."""
+    for option, value in pairwise(words):
+        if not (isinstance(option, str) and isinstance(value, str)):
+            continue
+        missing = sorted(names_in(value) & unset)
+        if missing and option.startswith("-") and "=" not in option and not names_in(option):
+            yield (
+                f'{option} stands without a value where {missing[0]} has none; write ["{option}", "{value}"] for words '
+                "that come and go together"
+            )
