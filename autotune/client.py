@@ -86,6 +86,10 @@ class Client:
         """Return all studies, in short."""
         return list(self._call("GET", "/studies"))
 
+    def known(self) -> list[Json]:
+        """Return what is known to work: the best configuration of each program on each machine."""
+        return list(self._call("GET", "/known"))
+
     def start(self, study: str, **options: Json) -> Json:
         """Start a study of the catalogue; options are `name`, `trials`, `timeout`, `workers` and `seed`."""
         return self._call("POST", "/studies", {"study": study} | options)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from autotune.errors import StorageError
+from autotune.service.onlooker import READ_ONLY
 from autotune.service.peer_user import is_own
 from autotune.service.problems import problem
 from autotune.service.settings import Limits, Settings
@@ -20,6 +21,8 @@ from autotune.service.tokens import TokenBook
 _ANYBODY = ("/", "/health")
 _PAGE = "/page/"
 _CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
+# What is asked with a body, and changes nothing either.
+_QUESTIONS = frozenset({"/predict"})
 _LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 # Headers that a proxy adds: then the process at the other end of the connection is not the client.
 _PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
@@ -127,6 +130,8 @@ class AccessControl:
             and origin.partition("://")[2].lower() != host
         ):
             return Refusal(403, f"a page of {origin} may not change anything here", {})
+        if self._settings.read_only and scope["method"] not in _CHANGES_NOTHING and scope["path"] not in _QUESTIONS:
+            return Refusal(403, READ_ONLY, {})
         if scope["path"] in _ANYBODY or scope["path"].startswith(_PAGE):
             return None
         return self._stranger(scope, headers)

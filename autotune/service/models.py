@@ -187,6 +187,33 @@ class Trials(BaseModel):
     next: int | None
 
 
+class Known(BaseModel):
+    """The best configuration of a program on a machine with one workload, of all the `studies` of it.
+
+    It is `confirmed` if a verdict says that it beats the default; then `speed_up` is the verdict's, with its
+    `interval`. The newest of its `runs` was made at `when`, by the user `who` on `host`, where these are known.
+    """
+
+    program: str
+    machine: str
+    workload: str
+    facts: Values
+    configuration: Values
+    metric: MetricModel
+    value: float
+    speed_up: float | None
+    interval: tuple[float, float] | None
+    confirmed: bool
+    doubt: str
+    study: str
+    studies: list[str]
+    trials: int
+    runs: int
+    when: str
+    who: str
+    host: str
+
+
 class PictureBrief(BaseModel):
     """A picture that a study has."""
 
@@ -350,3 +377,4 @@ class Health(BaseModel):
 
     status: Literal["ok"]
     version: str
+    read_only: bool = Field(description="Whether studies can only be looked at.")

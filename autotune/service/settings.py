@@ -28,7 +28,7 @@ class Settings:
     """A service: where studies are kept (`url`), which may be started, and which clients may ask.
 
     `catalogue` is the folder of the study files that may be started, None for those that ship with autotune; `folder`
-    is for the service's own files.
+    is for the service's own files. A `read_only` one changes nothing: not the storage, and no study.
     """
 
     url: str
@@ -37,6 +37,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8642
     limits: Limits = field(default_factory=Limits)
+    read_only: bool = False
 
     @property
     def loopback(self) -> bool:

@@ -15,6 +15,7 @@ from autotune.service.catalogue import Catalogue, CatalogueStudy
 from autotune.service.exclusive import held
 from autotune.service.hub import LIST, News
 from autotune.service.models import NewStudy, RunningRun, StudyBrief, StudyDetail
+from autotune.service.onlooker import Onlooker
 from autotune.service.problems import ProblemError
 from autotune.service.redact import scrubbed, without_paths
 from autotune.service.study_manager import StudyManager
@@ -51,7 +52,11 @@ class Studies:
     """What the routes need of studies."""
 
     def __init__(
-        self, catalogue: Catalogue, reading: StudySummaries, supervisor: StudySupervisor, opened: AskTellStudies
+        self,
+        catalogue: Catalogue,
+        reading: StudySummaries,
+        supervisor: StudySupervisor | Onlooker,
+        opened: AskTellStudies | Onlooker,
     ) -> None:
         """Combine the catalogue, the storage, the supervisor and the ask-and-tell studies."""
         self._catalogue = catalogue

@@ -2,7 +2,8 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from threading import Lock
 from time import monotonic
@@ -10,10 +11,11 @@ from typing import Any
 
 from autotune.errors import StorageError
 from autotune.pictures import Chart, charts_of
+from autotune.results.known import KnownConfiguration, best_of, known_of
 from autotune.results.summary import Summary, summarise
 from autotune.results.trial_rows import state_of, trial_row
 from autotune.scheduling.stored_brackets import stored_brackets
-from autotune.service.models import MetricModel, Trial, TrialRow
+from autotune.service.models import Known, MetricModel, Trial, TrialRow
 from autotune.service.redact import scrubbed, without_paths
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_store import StudyStore
@@ -53,6 +55,7 @@ class StudySummaries:
         self._charts = lru_cache(maxsize=_KEPT)(self._drawn)
         # The list needs all studies: with a cache as small as that of summaries, each look would read them all again.
         self._briefs = lru_cache(maxsize=_KEPT_BRIEFS)(self._in_short)
+        self._known = lru_cache(maxsize=_KEPT_BRIEFS)(self._known_at)
 
     def _drawn(self, name: str, version: int) -> Mapping[str, Chart]:
         charts = charts_of(self.summary(name, version), stored_brackets(self._keep(name).store))
@@ -75,6 +78,8 @@ class StudySummaries:
         with kept.lock:
             begun = monotonic()
             if kept.summary is None or kept.version != version:
+                if self.shelf.read_only and kept.summary is not None:
+                    kept.store = self.shelf.open(name)  # where nobody can write here, it reads a copy
                 kept.summary, kept.version = self._read(name, kept.store), version
                 took_s = monotonic() - begun
                 kept.until = monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)
@@ -118,6 +123,22 @@ class StudySummaries:
         except (KeyError, TypeError, ValueError) as error:
             msg = f"study {name!r} is not as this version of autotune stores one: {type(error).__name__} {error}"
             raise StorageError(msg) from error
+
+    def known(self) -> list[Known]:
+        """Return what all studies know together, without those that cannot be read.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        every = []
+        for name, version in self.versions().items():
+            with suppress(StorageError):
+                every.append(self._known(name, version))
+        best = best_of(known for known in every if known is not None)
+        return [Known(**scrubbed(asdict(known)) | {"metric": metric_model(known.metric)}) for known in best]
+
+    def _known_at(self, name: str, version: int) -> KnownConfiguration | None:
+        return known_of(self._keep(name).store, self.summary(name, version))
 
     def version(self, name: str) -> int | None:
         """Return the version of a study; None if there is none."""

@@ -9,8 +9,9 @@ from optuna.storages import RDBStorage
 from sqlalchemy import Engine, String, case, cast, column, delete, func, select, table
 
 from autotune.errors import StorageError
-from autotune.storage.address import shown
-from autotune.storage.connection import storage_errors
+from autotune.storage.address import shown, sqlite_path
+from autotune.storage.connection import storage_errors, tables_engine
+from autotune.storage.optuna_storage import connect
 from autotune.storage.readable import DEFINITION
 from autotune.storage.run_log import SqlRunLog
 from autotune.storage.study_store import StudyStore
@@ -27,17 +28,20 @@ _VERSION_BYTES = 6
 
 
 class StoredStudies:
-    """The studies of one storage, which is made if it is not there."""
+    """The studies of one storage, which is made if it is not there; unless they are only read."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         """Open a storage.
 
         Raises:
             StorageError: it cannot be used.
         """
         self._url = url
+        self.read_only = read_only
         with storage_errors(url):
-            self._storage: RDBStorage = opened(url, SqlRunLog.create_table)
+            self._storage: RDBStorage = (
+                connect(url, read_only=True) if read_only else opened(url, SqlRunLog.create_table)
+            )
 
     @property
     def url(self) -> str:
@@ -46,7 +50,8 @@ class StoredStudies:
 
     @property
     def _engine(self) -> Engine:
-        return self._storage.engine
+        # Of a file that cannot be written a copy is read: a new one, when there is anything new.
+        return tables_engine(self._url) if self.read_only and sqlite_path(self._url) else self._storage.engine
 
     def versions(self) -> Mapping[str, int]:
         """Return a number for each study of ours, by name, that is another when anything of the study is.

@@ -34,6 +34,10 @@ def serve(
         Path | None,
         typer.Option("--catalogue", help="Folder of the study files that may be started; by default those that ship."),
     ] = None,
+    read_only: Annotated[
+        bool,
+        typer.Option("--read-only", help="Only show studies: nobody can start, change or delete one."),
+    ] = False,
     storage: Storage = DEFAULT_STORAGE,
     folder: FolderOption = None,
     as_json: AsJson = False,
@@ -48,7 +52,7 @@ def serve(
     from autotune.service.settings import Settings
 
     url = storage_url(storage)
-    settings = Settings(url, _folder(folder, url), catalogue, host, port)
+    settings = Settings(url, _folder(folder, url), catalogue, host, port, read_only=read_only)
     _check_tokens(settings)
     for mistake in Catalogue(catalogue).check():
         errors().print(f"not in the catalogue: {mistake}", markup=False)
@@ -58,7 +62,8 @@ def serve(
     app = create_app(settings)
     address = _address(host, listening.getsockname()[1])
     if as_json:
-        print_json({"url": address, "storage": shown(url), "folder": str(settings.folder)})
+        described = {"url": address, "storage": shown(url), "folder": str(settings.folder), "read_only": read_only}
+        print_json(described)
     else:
         _say(address, settings)
     run(app, listening)
@@ -145,6 +150,9 @@ def _say(address: str, settings: "Settings") -> None:
             "everybody who can reach this host and has a token; the connection is not encrypted: put TLS before it"
         )
     output().print(f"open to: {clients}", markup=False)
+    if settings.read_only:
+        output().print("read-only: studies can be looked at, not changed; Ctrl-C ends the service", markup=False)
+        return
     output().print("Ctrl-C ends the service; the studies that it started go on", markup=False)
 
 

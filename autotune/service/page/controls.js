@@ -26,7 +26,11 @@ export function controls(name) {
   const buttons = new Map(
     Object.entries(VERBS).map(([verb, { title }]) => [
       verb,
-      h("button", { type: "button", "aria-disabled": "true", data: { verb }, on: { click: () => press(verb) } }, title),
+      h(
+        "button",
+        { type: "button", class: "changes", "aria-disabled": "true", data: { verb }, on: { click: () => press(verb) } },
+        title,
+      ),
     ]),
   );
   const report = h(

@@ -40,7 +40,7 @@ export function openList(root) {
       "div",
       { class: "heading" },
       h("h1", {}, "Studies"),
-      h("button", { type: "button", class: "primary", on: { click: dialog.open } }, "Start a study"),
+      h("button", { type: "button", class: "primary changes", on: { click: dialog.open } }, "Start a study"),
     ),
     region,
     empty,
@@ -83,8 +83,8 @@ export function openList(root) {
 function nothingYet() {
   return [
     h("p", {}, h("strong", {}, "No study yet.")),
-    h("p", {}, "Start one with the button above, or in a terminal, with the storage of this service:"),
-    h("pre", {}, h("code", {}, "autotune study qe --trials 50 --storage …")),
+    h("p", { class: "changes" }, "Start one with the button above, or in a terminal, with the storage of this service:"),
+    h("pre", { class: "changes" }, h("code", {}, "autotune study qe --trials 50 --storage …")),
   ];
 }
 

@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
+import { openKnown } from "./known.js";
 import { openList } from "./list.js";
 import { announce, clearConnection, setTitle } from "./notices.js";
 import { openPredictions } from "./predictions.js";
@@ -33,6 +34,7 @@ function chosen([page, name]) {
   if (page === undefined) return { key: "list", page: "studies", open: openList };
   if (page === "studies" && name !== undefined) return { key: `study ${name}`, page: "studies", open: openStudy };
   if (page === "studies") return { key: "list", page: "studies", open: openList };
+  if (page === "known") return { key: "known", page: "known", open: openKnown };
   if (page === "predictions") return { key: "predictions", page: "predictions", open: openPredictions };
   return { key: "nothing", page: "", open: openNothing };
 }
@@ -80,8 +82,10 @@ function signIn(reason) {
 
 async function about() {
   try {
-    const { version } = await get("health");
-    fill(document.getElementById("about"), `autotune ${version}`);
+    const { version, read_only } = await get("health");
+    // What would change something is left out by the style sheet.
+    document.documentElement.toggleAttribute("data-read-only", Boolean(read_only));
+    fill(document.getElementById("about"), `autotune ${version}${read_only ? ", read-only" : ""}`);
   } catch {
     // Nobody misses it.
   }
@@ -102,5 +106,5 @@ document.getElementById("sign-out").addEventListener("click", () => {
 });
 
 readToken();
+await about();
 route({ first: true });
-about();

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI
@@ -15,8 +16,9 @@ from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import Hub
 from autotune.service.models import Health
+from autotune.service.onlooker import Onlooker
 from autotune.service.problems import Problem, handle_problems
-from autotune.service.routes import asking, found, live, page, pictures, predicting, studies
+from autotune.service.routes import asking, found, known, live, page, pictures, predicting, studies
 from autotune.service.settings import Settings
 from autotune.service.studies import Studies
 from autotune.service.summaries import StudySummaries
@@ -25,6 +27,18 @@ from autotune.supervision import StudySupervisor
 
 _TICK_S = 1.0
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Managers:
+    """What carries out what users want of studies."""
+
+    supervisor: StudySupervisor
+    opened: AskTellStudies
+
+    @classmethod
+    def of(cls, settings: Settings) -> "_Managers":
+        return cls(StudySupervisor(settings.folder, settings.url), AskTellStudies(settings.folder, settings.url))
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -36,10 +50,13 @@ def create_app(settings: Settings) -> FastAPI:
         StorageError: the storage, or the service's folder, cannot be used.
         BusyError: another service has the folder.
     """
-    catalogue, reading = Catalogue(settings.catalogue), StudySummaries(StoredStudies(settings.url))
-    supervisor = StudySupervisor(settings.folder, settings.url)
-    opened = AskTellStudies(settings.folder, settings.url)
-    all_studies = Studies(catalogue, reading, supervisor, opened)
+    catalogue = Catalogue(settings.catalogue)
+    reading = StudySummaries(StoredStudies(settings.url, read_only=settings.read_only))
+    managers = None if settings.read_only else _Managers.of(settings)
+    nobody = Onlooker()
+    all_studies = Studies(
+        catalogue, reading, managers.supervisor if managers else nobody, managers.opened if managers else nobody
+    )
     hub = Hub(all_studies.news)
 
     tasks: list[asyncio.Task[None]] = []
@@ -49,17 +66,21 @@ def create_app(settings: Settings) -> FastAPI:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         hub.close()
-        await run_in_threadpool(opened.close)
+        if managers is not None:
+            await run_in_threadpool(managers.opened.close)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
-        tasks.extend([asyncio.create_task(hub.run()), asyncio.create_task(_supervise(supervisor, opened))])
+        tasks.append(asyncio.create_task(hub.run()))
+        if managers is not None:
+            tasks.append(asyncio.create_task(_supervise(managers)))
         try:
             yield
         finally:
             await let_go()
-            supervisor.close()
+            if managers is not None:
+                managers.supervisor.close()
 
     app = Described(
         title="autotune",
@@ -75,13 +96,15 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(live.routes(all_studies, hub))
     app.include_router(pictures.routes(all_studies))
     app.include_router(predicting.routes(predicting.Predictor(catalogue, settings.url, reading.shelf)))
-    app.include_router(asking.routes(opened))
+    app.include_router(known.routes(reading))
+    if managers is not None:
+        app.include_router(asking.routes(managers.opened))
     app.include_router(page.routes())
 
     @app.get("/health", tags=["service"])
     def health() -> Health:
         """Say that the service is there; needs no token."""
-        return Health(status="ok", version=__version__)
+        return Health(status="ok", version=__version__, read_only=settings.read_only)
 
     handle_problems(app)
     app.add_middleware(Limiter, limits=settings.limits)
@@ -89,14 +112,14 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-async def _supervise(supervisor: StudySupervisor, opened: AskTellStudies) -> None:
+async def _supervise(managers: _Managers) -> None:
     """Carry out what is wanted, once a second."""
     trouble = ""
     while True:
         try:
-            for line in await run_in_threadpool(supervisor.tick):
+            for line in await run_in_threadpool(managers.supervisor.tick):
                 _log.info("%s", line)
-            await run_in_threadpool(opened.tick)
+            await run_in_threadpool(managers.opened.tick)
             trouble = ""
         except Exception as error:  # noqa: BLE001  what it was is logged
             # The disk or the storage may be away for a while; that is said once.

@@ -207,3 +207,29 @@ def prediction(machine, k):
         "measured": [{"configuration": configuration(number), "value": 2.672, "runs": 3} for number in (1, 0)],
         "reasons": [] if none else [["ranks", 1.31], ["pools", 1.12]],
     }
+
+
+_KNOWN = {
+    "program": "solver",
+    "machine": "Paper CPU, 48 cores",
+    "workload": "solver 12ab34cd",
+    "facts": {"n_atoms": 6},
+    "configuration": {"np": 2, "npool": 1},
+    "metric": {"name": "wall_s", "unit": "s", "direction": "minimize", "quality": False},
+    "value": 2.01,
+    "speed_up": 1.67,
+    "interval": [1.57, 1.77],
+    "confirmed": True,
+    "doubt": "",
+    "study": "done",
+    "studies": ["done", "older"],
+    "trials": 12,
+    "runs": 14,
+    "when": "2026-11-22T20:51:07",
+    "who": "ada",
+    "host": "node17",
+}
+KNOWN = [
+    _KNOWN,
+    _KNOWN | {"program": "melt", "speed_up": 2.1, "interval": None, "confirmed": False, "doubt": "too few pairs"},
+]

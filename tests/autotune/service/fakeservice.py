@@ -140,6 +140,7 @@ class FakeService:
 
     def __init__(self, token=None, pace_s=0.2, port=0):
         self.token = token
+        self.read_only = False
         self.pace_s = pace_s
         self.studies = {}
         self.asked = []
@@ -268,11 +269,11 @@ def _handler(service):  # noqa: C901  a table of addresses
             path = [unquote(part) for part in url.path.strip("/").split("/")]
             service.asked.append((method, self.path))
             try:
-                if path[0] in {"catalogue", "events", "machines", "predict", "studies"}:
+                if path[0] in {"catalogue", "events", "known", "machines", "predict", "studies"}:
                     self._may()
                     self._api(method, path, {key: found[0] for key, found in parse_qs(url.query).items()})
                 elif path == ["health"]:
-                    self._json({"status": "ok", "version": "0.9.0"})
+                    self._json({"status": "ok", "version": "0.9.0", "read_only": service.read_only})
                 else:
                     self._file(path[-1] or "index.html")
             except ProblemError as problem:
@@ -289,6 +290,8 @@ def _handler(service):  # noqa: C901  a table of addresses
                     self._json(figures.CATALOGUE)
                 case ["GET", "machines"]:
                     self._json(figures.MACHINES)
+                case ["GET", "known"]:
+                    self._json(figures.KNOWN)
                 case ["GET", "studies"]:
                     self._json([study.brief() for study in service.studies.values()])
                 case ["GET", "events"]:

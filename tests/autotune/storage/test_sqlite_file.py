@@ -62,7 +62,8 @@ def read_only(folder):
     try:
         yield
     finally:
-        subprocess.run(["umount", folder], check=True)
+        # A reader that is not collected yet may keep a file open.
+        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def files(folder):

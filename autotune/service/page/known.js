@@ -1,0 +1,83 @@
+// What is known to work: the best configuration of each program on each machine.
+
+import { get } from "./api.js";
+import { fill, h } from "./dom.js";
+import { configuration, counted, quantity, speedUp } from "./format.js";
+import { setTitle } from "./notices.js";
+import { errorLine, table } from "./parts.js";
+
+const COLUMNS = [
+  { title: "Program" },
+  { title: "Machine" },
+  { title: "Configuration" },
+  { title: "Over the default" },
+  { title: "Value" },
+  { title: "Measured" },
+  { title: "Study" },
+];
+
+/** Show what is known in `root`. */
+export function openKnown(root) {
+  setTitle("Known to work");
+  const error = errorLine();
+  const result = h("div", { class: "card" }, h("p", { class: "muted" }, "Loading …"));
+  fill(
+    root,
+    h("h1", {}, "Known to work"),
+    h(
+      "p",
+      { class: "lead" },
+      "The best configuration of each program on each machine, of all studies here. A speed-up with an interval was " +
+        "confirmed in fresh runs beside the default; one that only looks so was not.",
+    ),
+    error.element,
+    result,
+  );
+  const controller = new AbortController();
+  start();
+
+  async function start() {
+    try {
+      const known = await get("known", { signal: controller.signal });
+      fill(result, known.length === 0 ? nothing() : table("Known to work", COLUMNS, known.map(row)));
+    } catch (problem) {
+      if (problem.name === "AbortError") return;
+      result.hidden = true;
+      error.show(problem.message);
+    }
+  }
+
+  return { close: () => controller.abort() };
+}
+
+function nothing() {
+  return h("p", { class: "muted" }, "Nothing is known yet: no study has a valid measurement.");
+}
+
+function row(known) {
+  const facts = Object.entries(known.facts)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ");
+  const who = [known.who, known.host].filter(Boolean).join("@");
+  const others = known.studies.length > 1 ? `best of ${known.studies.length} studies` : "";
+  return [
+    stacked(known.program, facts),
+    known.machine,
+    h("code", {}, configuration(known.configuration)),
+    stacked(sureness(known), known.doubt && h("details", {}, h("summary", {}, "a doubt"), known.doubt)),
+    stacked(quantity(known.value, known.metric), known.metric.name),
+    stacked(known.when.slice(0, 10), [who, counted(known.runs, "run")].filter(Boolean).join(", ")),
+    stacked(h("a", { href: `#/studies/${encodeURIComponent(known.study)}` }, known.study), others),
+  ];
+}
+
+function sureness(known) {
+  if (known.speed_up === null) return "nothing beat the default";
+  const text = speedUp(known.speed_up, known.interval);
+  if (known.confirmed) return h("strong", {}, text);
+  return known.interval ? `${text}, not sure to beat the default` : `${text}, not confirmed`;
+}
+
+function stacked(first, second) {
+  return h("div", {}, h("div", { class: "whole" }, first), second ? h("div", { class: "muted small" }, second) : null);
+}
