@@ -146,7 +146,12 @@ class _Apart:
         self.argv += [options[0], f"{{{self._knob(options[0].lstrip('-'), '', options[0], kind).name}}}"]
 
     def _file(self, word: str) -> str:
-        """Return a word; the file that it names is copied into a run's folder, or is given by its full path."""
+        """Return a word; the file that it names is copied into a run's folder, or is given by its full path.
+
+        So is a folder that is written as a path: nothing says whether it is read or written.
+        """
+        if ("/" in word or word in {".", ".."}) and not Path(word).is_absolute() and _is_folder(word):
+            return _escaped(str(Path(word).resolve()))
         if word.startswith("-") or Path(word).is_absolute() or not _is_file(word):
             return _escaped(word)
         path = Path(word).absolute()
@@ -202,6 +207,13 @@ def _escaped(word: str) -> str:
 
 def _here(name: str) -> Path | None:
     return Path(name).absolute() if _is_file(name) else None
+
+
+def _is_folder(word: str) -> bool:
+    try:
+        return Path(word).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _is_file(word: str) -> bool:

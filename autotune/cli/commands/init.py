@@ -44,6 +44,7 @@ def init(
 
     Give the command after --: autotune init mine.toml -- mpirun -np 4 ./solve --threads 2
     """
+    from autotune.planning.command_line import propose_knobs
     from autotune.planning.template import harmless, study_text
 
     words = context.meta.get(_COMMAND) or list(harmless())
@@ -76,5 +77,8 @@ def init(
     here = name if "/" in name else f"./{name}"
     output().print(f"{name} is written: read it, change what is not right, then\n", markup=False)
     output().print(f"    autotune check {here} --run\n    autotune study {here}", markup=False)
-    if shutil.which(words[0]) is None:
-        errors().print(f"note: there is no program {words[0]} here", markup=False)
+    proposal = propose_knobs(words)
+    if (study := proposal.program.study) is not None:
+        output().print(f"\nA study of this program ships, with more of its knobs: autotune study {study}", markup=False)
+    if shutil.which(proposal.argv[0]) is None:
+        errors().print(f"note: there is no program {proposal.argv[0]} here", markup=False)

@@ -155,7 +155,7 @@ def test_files_of_the_command_are_copied_for_each_run_and_numbers_that_stay_are_
     monkeypatch.chdir(here)
     for name in ("solve", "my.in", "data/mesh", "../other"):
         (here / name).write_text("")
-    words = ["./solve", "my.in", "--mesh=data/mesh", "../other", "--threads", "2", "--size", "10"]
+    words = ["./solve", "my.in", "--mesh=data/mesh", "../other", "data/", ".", "data", "--threads", "2", "--size", "10"]
     text = study_text(words, {})
     options = tomllib.loads(text)["options"]
     assert options["argv"] == [
@@ -163,6 +163,9 @@ def test_files_of_the_command_are_copied_for_each_run_and_numbers_that_stay_are_
         "my.in",
         "--mesh=data/mesh",
         str(here / "../other"),
+        str(here / "data"),
+        str(here),
+        "data",
         "--threads",
         "{threads}",
         "--size",
@@ -263,6 +266,13 @@ def test_what_is_known_of_a_program_is_right_in_a_study_file():
         options = {key: known[key] for key in keys if known.get(key)}
         assert read({"argv": ["true"], **options})[2] == [], program.commands
         assert program.study is None or program.study in studyfile.catalogue()
+
+
+def test_the_study_that_ships_and_the_program_that_is_missing_are_named(tmp_path):
+    ended = autotune(tmp_path, "init", "--", "env", "LEVEL=3", "mpirun", "-np", "2", "no-folder/lmp", "-in", "in.mine")
+    assert ended.returncode == 0
+    assert "autotune study lammps" in ended.stdout
+    assert "there is no program no-folder/lmp here" in ended.stderr
 
 
 def test_two_files_to_write_are_a_mistake(tmp_path):
