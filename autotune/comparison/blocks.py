@@ -7,7 +7,7 @@ Experimenters, 2005, chapter 4). Every run is stored when it ends, so that inter
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from math import exp, log
@@ -15,6 +15,7 @@ from statistics import median
 
 import numpy as np
 
+from autotune.comparison.time_left import TimeLeft, rounds_left
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Running, Status
@@ -100,6 +101,8 @@ class BlockTable:
 class Blocks:
     """A series of rounds of a study; `subject` says what they are about, or `live` draws what they have shown so far.
 
+    `then` is how long what follows them takes.
+
     Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
     """
 
@@ -113,6 +116,7 @@ class Blocks:
     subject: str
     other_workload: bool = False
     live: Callable[[BlockTable], str] | None = None
+    then: TimeLeft = field(default_factory=TimeLeft)
 
     def table(self) -> BlockTable:
         """Return the stored runs of this series."""
@@ -144,7 +148,7 @@ class Blocks:
                 if todo:
                     self.manager.check(idle=True)
                 return table
-            for task, outcome in self._wait(partial(self._status, in_flight.values(), count, table)):
+            for task, outcome in self._wait(partial(self._status, in_flight.values(), todo, count, table)):
                 slot, ended = in_flight.pop(task.key)
                 run = self.manager.ended(ended, continued(None, outcome, task.segment) if task.segment else outcome)
                 if run.outcome.retryable:
@@ -231,7 +235,11 @@ class Blocks:
         return quantity(outcome.metrics[metric.name], metric) if outcome.complete else outcome.message
 
     def _status(
-        self, in_flight: Iterable[tuple[tuple[int, int], RunInFlight]], count: int, table: BlockTable
+        self,
+        in_flight: Iterable[tuple[tuple[int, int], RunInFlight]],
+        todo: Sequence[tuple[int, int]],
+        count: int,
+        table: BlockTable,
     ) -> Status:
         runs = sorted((number, side, run.started) for (number, side), run in in_flight)
         now = datetime.now(UTC)
@@ -247,8 +255,18 @@ class Blocks:
         subject = ", ".join([self.subject, *self._ratios(table)])
         if self.live is not None:
             subject = self.live(table) or self.subject
+        waiting = [side for _, side in todo] + [side for _, side, _ in runs]
+        left = rounds_left(((side, run) for (_, side), run in table.runs.items()), waiting)
+        left = None if left is None else left.shared(self.manager.gate.width) + self.then
         return Status(
-            self.standings, budget=count, finished=runs[0][0], running=running, phase=self.phase, subject=subject
+            self.standings,
+            budget=count,
+            finished=runs[0][0],
+            running=running,
+            left_s=left.least_s if left is not None else None,
+            left_most_s=left.most_s if left is not None else None,
+            phase=self.phase,
+            subject=subject,
         )
 
     def _ratios(self, table: BlockTable) -> Iterator[str]:

@@ -11,6 +11,7 @@ from math import log
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
 from autotune.comparison.findings import changes, present_verdict
+from autotune.comparison.time_left import pairs_left
 from autotune.coordination.run_manager import RunManager
 from autotune.records.mix import MixedInput, mixed_inputs
 from autotune.records.series import Series
@@ -83,7 +84,10 @@ def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: C
             keep(verdict)
         if ended:
             return verdict
-        table = rounds.until(wanted + len(verdict.failures))
+        pairs = settings.max_pairs - settings.pairs if len(verdict.pairs) < settings.pairs else 0
+        default, winner = rounds.standings.baseline, rounds.standings.trials.get(verdict.winner)
+        more = pairs_left(default, winner, 0, pairs) if default is not None and winner is not None else rounds.then
+        table = replace(rounds, then=more).until(wanted + len(verdict.failures))
         verdict = _with_pairs(verdict, table, inputs)
 
 
@@ -111,8 +115,11 @@ def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competitio
         *(Side.of(trial, f"trial {trial.number}") for trial in competition.candidates),
     )
     series = Series.select([trial.number for trial in competition.candidates])
+    then = pairs_left(competition.default, competition.candidates[0], study.verdict.pairs, study.verdict.max_pairs)
     subject = f"choosing among trials {', '.join(str(trial.number) for trial in competition.candidates)}"
-    rounds = Blocks(store, manager, competition.standings, series, sides, study.sampler.seed, "choosing", subject)
+    rounds = Blocks(
+        store, manager, competition.standings, series, sides, study.sampler.seed, "choosing", subject, then=then
+    )
     table = rounds.until(study.verdict.rounds)
     samples = [
         MeasuredRun(index, number, competition.standings.to_log(value))

@@ -16,6 +16,9 @@ from autotune.statistics.standings import Standings
 from objectives.base import Progress
 from spaces import Configuration
 
+# A range that is narrower than this, as a ratio, is one number.
+_SURE = 1.2
+
 
 @dataclass(frozen=True)
 class Running:
@@ -33,7 +36,7 @@ class Status:
     """A study at one moment. An `open_ended` study may stop before its budget, at an unknown time.
 
     `running` are those in flight that are shown, `more` is the number of the others. `subject` says what is worked on
-    where that is not the search for the best trial.
+    where that is not the search for the best trial. The verdict is there after `left_s`, or `left_most_s` at most.
     """
 
     standings: Standings
@@ -41,6 +44,7 @@ class Status:
     finished: int
     running: tuple[Running, ...] = ()
     left_s: float | None = None
+    left_most_s: float | None = None
     phase: str = "tuning"
     open_ended: bool = False
     more: int = 0
@@ -138,8 +142,7 @@ def panel(status: Status) -> Group:
     done = (
         f"{status.finished} of at most {status.budget}" if status.open_ended else f"{status.finished}/{status.budget}"
     )
-    left = f"about {_duration(status.left_s)} left" if status.left_s is not None else ""
-    head.add_row(status.phase, bar, done, left)
+    head.add_row(status.phase, bar, done, time_left(status))
     lines: list[Text] = [Text(status.subject or best_line(status), style="bold")]
     if status.standings.counts:
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(status.standings.counts).most_common())
@@ -148,6 +151,15 @@ def panel(status: Status) -> Group:
     if status.more:
         lines.append(Text(f"running: {status.more} more", style="dim"))
     return Group(head, *lines)
+
+
+def time_left(status: Status) -> str:
+    """Say how long it is to the verdict; a range where that is not sure."""
+    if status.left_s is None:
+        return ""
+    least, most = status.left_s, status.left_most_s or status.left_s
+    span = _duration(least) if most < least * _SURE else f"{_duration(least)} to {_duration(most)}"
+    return f"about {span} left"
 
 
 def best_line(status: Status) -> str:

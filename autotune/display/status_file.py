@@ -27,6 +27,7 @@ class _Now:
     message: str = ""
     running: tuple[dict[str, Any], ...] = ()
     left_s: float | None = None
+    left_most_s: float | None = None
     finished: int | None = None
     budget: int | None = None
     open_ended: bool = False
@@ -69,6 +70,7 @@ class StatusDisplay:
         self._now = _Now(
             phase=status.phase,
             left_s=_finite(status.left_s),
+            left_most_s=_finite(status.left_most_s),
             finished=status.finished,
             budget=status.budget,
             open_ended=status.open_ended,
@@ -83,7 +85,7 @@ class StatusDisplay:
     def close(self) -> None:
         """Show no more, and note that the session has ended."""
         if self._now.phase != ENDED:
-            self._write(replace(self._now, phase=ENDED, message="", running=(), left_s=None, more=0))
+            self._write(replace(self._now, phase=ENDED, message="", running=(), left_s=None, left_most_s=None, more=0))
         self.inner.close()
 
     def _write(self, now: _Now) -> None:

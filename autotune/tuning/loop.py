@@ -5,6 +5,7 @@ from dataclasses import replace
 from enum import Enum
 
 from autotune.comparison.findings import stored_verdict
+from autotune.comparison.time_left import tuning_left
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.run_manager import RunManager, TakenError
 from autotune.coordination.runs import PlannedRun, RunInFlight
@@ -376,16 +377,15 @@ class TuningLoop:
     def status(self) -> Status:
         """Return how the study stands now."""
         standings, budget = self._standings, self._budget
-        left_s = None
-        if standings.settled and not budget.auto:
-            left_s = standings.spent_s / standings.settled * (budget.most - standings.settled) / budget.workers
+        left = tuning_left(standings, self._study)
         running = self._in_flight.shown()
         return Status(
             standings=standings,
             budget=budget.most,
             finished=standings.settled,
             running=running,
-            left_s=left_s,
+            left_s=left.least_s if left is not None else None,
+            left_most_s=left.most_s if left is not None else None,
             open_ended=budget.auto,
             more=len(self._in_flight) - len(running),
         )

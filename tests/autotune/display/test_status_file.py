@@ -58,6 +58,7 @@ def test_it_says_how_things_stand(watched):
             }
         ],
         "left_s": 90.0,
+        "left_most_s": None,
         "finished": 5,
         "budget": 20,
         "open_ended": False,
