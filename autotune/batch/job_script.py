@@ -93,7 +93,7 @@ def _request(script: JobScript) -> WinnerRequest:
     return WinnerRequest(
         name=script.name,
         nodes=job["resources"]["nodes"],
-        ranks=job["mpi"]["ranks"] if job["mpi"] else 1,
+        ranks=job_from_description(job).ranks,
         cores=job["resources"]["cores"],
         gpus=script.gpus,
         memory_mib=script.memory_mib,
@@ -104,11 +104,7 @@ def _request(script: JobScript) -> WinnerRequest:
 
 def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
     job = script.job
-    folder = job["folder"]
-    own = {name: value for name, value in job["environment"].items() if name not in _OF_TUNING}
-    environment = own | (mpi_environment(script.mpi, user_id=_A_USER) if job["mpi"] else {})
-    exports = [line for name, value in sorted(environment.items()) for line in _exported(name, value, folder)]
-    command = mpi_argv(script.mpi, job_from_description(job))
+    folder, parts = job["folder"], job.get("parts", ())
     lines = [
         "#!/bin/bash",
         *head,
@@ -118,13 +114,40 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',
         'cd "$run"',
-        *(_file(name, text.replace(folder, ".")) for name, text in job["files"].items()),
+        *(_file(name, _moved(text, folder, parts)) for name, text in job["files"].items()),
+        *(line for part in parts for line in _part(part, folder, script.mpi)),
+        *([] if parts else _commands(job, folder, script.mpi)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _moved(text: str, folder: str, parts: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of an input file for another folder: each part runs in one of its own."""
+    for part in parts:
+        text = text.replace(part["folder"], ".")
+    return text.replace(folder, ".")
+
+
+def _part(part: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
+    """Return the lines that run one input of a mix; nothing of them reaches the others."""
+    inside = Path(part["folder"]).name
+    head = [
+        f"(  # input {part['name']}; take out the inputs that you do not want to run",
+        f"mkdir -p {shlex.quote(inside)}",
+    ]
+    return [*head, f"cd {shlex.quote(inside)}", *_commands(part, folder, mpi), ")"]
+
+
+def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
+    own = {name: value for name, value in job["environment"].items() if name not in _OF_TUNING}
+    environment = own | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
+    command = mpi_argv(mpi, job_from_description(job))
+    return [
         *(_copy(name, original) for name, original in job["copies"]),
-        *exports,
+        *(line for name, value in sorted(environment.items()) for line in _exported(name, value, folder)),
         *(" ".join(_quoted(word, folder) for word in step) for step in job["prepare"]),
         " ".join(_quoted(word, folder) for word in command),
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _setup(site: Site | None, software: Sequence[str]) -> list[str]:

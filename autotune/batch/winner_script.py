@@ -59,5 +59,6 @@ def script_of(store: ReadableStudy, summary: Summary, form: str, site: "Site | N
     remarks = [f"autotune study {summary.name}, on {summary.definition.machine['host']}", *_figures(summary)]
     if site is not None and site.account == PROJECT:
         remarks.append(f"{PROJECT} is yours to fill in: the project to charge (autotune best --account NAME)")
-    name, flavour = f"autotune-{summary.name}", script_flavour(dict(run.job))
+    with_ranks = next((part for part in run.job.get("parts", ()) if part["mpi"]), run.job)
+    name, flavour = f"autotune-{summary.name}", script_flavour(dict(with_ranks))
     return job_script(form, JobScript(name, run.configuration, run.job, run.outcome.usage, flavour, remarks, site))

@@ -1,6 +1,7 @@
 """A study of several inputs: whole, killed in the middle of a run, with a failing input, and what it says."""
 
 import os
+import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from autotune import studyfile
+from autotune.batch.winner_script import script_of
 from autotune.coordination import resources
 from autotune.coordination.resources import SessionResources
 from autotune.coordination.session_settings import SessionSettings
@@ -151,6 +153,11 @@ def test_the_mix_wins_and_the_verdict_is_of_each_input(settings, tmp_path):
     assert loser.state is State.CAPPED
     assert "after 1 of 2 inputs" in loser.runs[0].outcome.message
     assert {"b 4", "b 2"} <= set(made_by(tmp_path))
+    # The winner's script runs all inputs, each in its folder.
+    script = script_of(StudyStore.read(settings.url, "mine"), summary, "sh")
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True)
+    assert made_by(tmp_path)[-2:] == ["a 2", "b 2"]
+    assert [path.name for path in sorted((tmp_path / "autotune-mine").iterdir())] == ["a", "b"]
     with pytest.raises(StorageError, match=r"mix: a 0.25, b 0.75 there, a 0.5, b 0.5 here"):
         tuned(settings, tmp_path, "inputs=" + _inputs(tmp_path, a=1, b=1))
 
