@@ -1,5 +1,6 @@
 """A study of several inputs: whole, killed in the middle of a run, with a failing input, and what it says."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,19 +12,28 @@ import pytest
 from autotune import studyfile
 from autotune.batch.winner_script import script_of
 from autotune.coordination import resources
+from autotune.coordination.lease_record import LeaseRecord
 from autotune.coordination.resources import SessionResources
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import StorageError, StudyFileError
-from autotune.execution.capping import limited
+from autotune.execution.batch_executor import BatchExecutor
+from autotune.execution.capping import Cap, HopedInput, limited
 from autotune.execution.core_pool import CorePool
 from autotune.execution.executor import Executor
-from autotune.execution.task import Watched
+from autotune.execution.task import Task, Watched, describe_job
 from autotune.machines.this_machine import this_machine
-from autotune.records.study import State
+from autotune.records.series import TUNING
+from autotune.records.study import Purpose, State
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.session import run_study
+from launchers import Job, MpiStart, Resources
+from launchers.batch import BatchLauncher
+from launchers.batch_systems.registry import BATCH_SYSTEMS
 from launchers.local import LocalLauncher
 from launchers.run import run
+from launchers.site import Site
+from objectives.base import Metric
+from tests.launchers.fakes.cluster import FakeCluster
 from tests.launchers.jobs import left_in
 from tests.support.fakes import ListDisplay
 
@@ -200,6 +210,31 @@ def test_a_failure_or_a_wrong_answer_of_an_input_is_the_runs_and_named(settings,
     said = {trial.configuration["x"]: trial.failure for trial in tuned(settings, tmp_path).trials}
     assert said[4].message.startswith("input b: ended with exit code 7")
     assert said[2].message.startswith("energy[b] is 99, the reference run's is 98")
+
+
+@pytest.mark.slow
+def test_as_jobs_of_a_batch_system_it_is_the_same(settings, tmp_path, executors, monkeypatch):
+    with FakeCluster("slurm") as cluster:
+        monkeypatch.setenv("PATH", cluster.path)
+        site = Site("slurm", cores_per_node=2, poll_s=0.05)
+        launcher = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site, patience_s=0.5)
+        executors.append(BatchExecutor(launcher, lambda name, job_id: True, print))
+        summary = tuned(settings, tmp_path)
+    assert summary.best.configuration == {"x": 2}
+    assert [one.interval[0] for one in summary.on_inputs] == pytest.approx([2.0, 4.0], rel=0.02)
+    loser = next(trial for trial in summary.trials if trial.configuration == {"x": 3})
+    assert "after 1 of 2 inputs" in loser.runs[0].outcome.message
+
+
+def test_a_run_that_outlives_its_tuner_is_found_again_with_its_inputs(tmp_path):
+    parts = tuple(Job(("prog", name), tmp_path / name, {"N": name}, MpiStart(2), name=name) for name in "ab")
+    job = Job((), tmp_path, resources=Resources(2, cpus=(0, 1)), name="00001-0", parts=parts)
+    cap = Cap(Metric("mix", "s"), 3.0, inputs=(HopedInput("t[a]", 0.5, 1.0, 9.0), HopedInput("t[b]", 0.5, 2.0)))
+    task, purpose = Task(1, job, None, cap=cap), Purpose({"x": 1}, 1, TUNING)
+    record = LeaseRecord.of(task, purpose, describe_job(job), "2026-01-01T00:00:00+00:00", "slurm")
+    found = LeaseRecord.from_dict(json.loads(json.dumps(record.to_dict()))).task(1, None)
+    assert found.job == job
+    assert found.cap == cap
 
 
 @pytest.mark.parametrize(
