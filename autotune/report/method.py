@@ -5,7 +5,9 @@ from typing import Any
 from autotune.pictures.labels import counted
 from autotune.report.section import Part, Section, Words
 from autotune.results.summary import Summary
+from autotune.statistics.ratio_words import ratio_title
 from autotune.studyfile import BudgetSection, RepeatsSection, SamplerSection, StoppingSection, VerdictSection
+from objectives.base import Metric
 
 
 def method(summary: Summary) -> Section:
@@ -17,7 +19,11 @@ def method(summary: Summary) -> Section:
         _objective(summary),
         _search(study),
         _steps(StoppingSection(**stopping)) if stopping else _repeats(repeats),
-        *([] if summary.front is not None else [_confirmation(summary, verdict), _interval(verdict)]),
+        *(
+            []
+            if summary.front is not None
+            else [_confirmation(summary, verdict), _interval(verdict, summary.standings.metric)]
+        ),
     ]
     return Section("method", "How it was measured", tuple[Part, ...](Words(text) for text in texts))
 
@@ -101,10 +107,10 @@ def _confirmation(summary: Summary, verdict: VerdictSection) -> str:
     )
 
 
-def _interval(verdict: VerdictSection) -> str:
+def _interval(verdict: VerdictSection, metric: Metric) -> str:
     return (
-        "Each pair is compared by the logarithm of its ratio. The speed-up is the pseudomedian of these (Hodges & "
-        f"Lehmann 1963), and its {verdict.confidence:.0%} interval inverts Wilcoxon's signed-rank test (Hollander, "
-        "Wolfe & Chicken, Nonparametric Statistical Methods, 2014, section 3.4): it holds for any noise that both "
-        "sides share. A gain is called significant if the whole interval is above 1."
+        f"Each pair is compared by the logarithm of its ratio. The {ratio_title(metric)} is the pseudomedian of these "
+        f"(Hodges & Lehmann 1963), and its {verdict.confidence:.0%} interval inverts Wilcoxon's signed-rank test "
+        "(Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, 2014, section 3.4): it holds for any noise "
+        "that both sides share. A gain is called significant if the whole interval is above 1."
     )

@@ -182,7 +182,11 @@ def _inputs(summary: Summary) -> Section:
         return Section("inputs", "", ())
     rows = tuple((one.name, f"{one.share:.3g}", _factor(one.interval)) for one in summary.on_inputs)
     about = "The winner against the default on each input of the mix, each interval by itself"
-    return Section("inputs", "On each input", (Figures(about, Table(("input", "share", "speed-up"), rows)),))
+    return Section(
+        "inputs",
+        "On each input",
+        (Figures(about, Table(("input", "share", ratio_title(summary.standings.metric)), rows)),),
+    )
 
 
 def _workloads(summary: Summary) -> Section:

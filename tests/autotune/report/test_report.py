@@ -12,16 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune import __version__
+from autotune.records.outcome import Outcome
 from autotune.records.study import Run
 from autotune.report import report_of
 from autotune.report.headline import headline
 from autotune.report.markdown import _plain, to_markdown
+from autotune.report.method import method
 from autotune.report.page import to_html
 from autotune.report.section import Picture
 from autotune.statistics.verdict import Verdict
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
-from objectives.base import FailureKind
+from objectives.base import FailureKind, Metric
 from spaces import Choice, Integer, Space
 from tests.autotune.pictures.studies import CONFIRMED, HOSTILE, small_study, summary, trial, varied
 from tests.support.contests import DEFAULT, WINNER, add, new_store
@@ -209,3 +211,12 @@ def test_winner_and_default_lie_side_by_side(tmp_path):
     assert rows["np"] == ("8", "4", "changed")
     assert rows["bind"] == ("unset", "yes", "changed")
     assert rows["wall_s [s], median"] == ("2", "0.8", "")
+
+
+def test_the_report_of_a_loss_has_no_word_of_speed():
+    loss = Metric("val_loss", "")
+    trials = (trial(0, Outcome(metrics={"val_loss": 2.0})), trial(1, Outcome(metrics={"val_loss": 1.0})))
+    verdict = Verdict(1, (1,), 1, 0.95, None, ((2.0, 1.0),) * 6)
+    said = " ".join(part.text for part in method(summary(*trials, metric=loss, verdict=verdict)).parts)
+    assert "The gain is the pseudomedian" in said
+    assert "speed" not in said
