@@ -14,6 +14,7 @@ from autotune import studyfile
 from autotune.errors import AutotuneError, CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
+from autotune.planning.idle_rules import idle_rules
 from autotune.planning.left_behind import left_behind
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
@@ -291,6 +292,7 @@ def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str
         unset = {name for name in (*missing, *space.derived) if space.behind(name) & missing}
         for words in (study.options.get("argv", []), *study.options.get("prepare", [])):
             yield from dangling(words, unset)
+        yield from idle_rules(space, study.space)
     # An objective that has parameters of its own gets them its own way.
     if space is not None and (study.objective == registry.COMMAND or (plan.mentioned and not plan.parameters)):
         reached = {
