@@ -33,6 +33,8 @@ from launchers.status import read_status
 _PYTHON = [sys.executable, "-I", "-S"]
 _SUPERVISOR = [*_PYTHON, "-E", supervisor.__file__]
 _GRACE_S = 5.0
+# A job whose submitter is gone is killed at once; but mpirun has this long to remove its ranks' shared memory.
+_CLEAN_UP_S = 1.0
 # Far more than a run has to say, far less than a disk holds: a program that prints without end is ended.
 _OUTPUT_LIMIT_BYTES = 2 * 2**30
 # How long a supervisor may take for what it does at once, on a machine that is busy.
@@ -114,6 +116,7 @@ class LocalLauncher:
             "time_limit_s": job.time_limit_s,
             "grace_s": self.grace_s,
             "output_limit_bytes": self.output_limit_bytes,
+            "clean_up_s": _CLEAN_UP_S if job.mpi is not None else 0.0,
             "launcher_pid": os.getpid(),
             "launcher_start_time": supervisor.start_time(os.getpid()),
         }

@@ -101,7 +101,7 @@ class Supervisor:
             self._heed_signals(now)
             if not self._launcher_lives():
                 self._stop("cancelled", "the process that started the job is gone", now)
-                self._stop_at = now
+                self._stop_at, self._lifeline = min(self._stop_at, now + self._spec["clean_up_s"]), []
             elif now >= deadline:
                 self._stop("timed out", f"the time limit of {limit_s:g} s was reached", now)
             if now >= self._stop_at:

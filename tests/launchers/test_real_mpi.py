@@ -1,6 +1,9 @@
 """Jobs of ranks with the MPI that this machine has."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,3 +127,47 @@ def test_a_killed_supervisor_leaves_no_ranks(launcher, folder):
 
 def _program(pid: int) -> bytes:
     return Path(f"/proc/{pid}/comm").read_bytes()
+
+
+# A program of MPI without a compiler: it has shared memory with the other rank once both have passed the barrier.
+RANK = """
+import ctypes, time
+mpi = ctypes.CDLL('libmpi.so.40', mode=ctypes.RTLD_GLOBAL)
+mpi.MPI_Init(None, None)
+mpi.MPI_Barrier(ctypes.byref(ctypes.c_char.in_dll(mpi, 'ompi_mpi_comm_world')))
+print('ready', flush=True)
+time.sleep(1000)
+"""
+SUBMIT = """
+import json, sys, time
+from pathlib import Path
+from launchers import Job, MpiStart, Resources
+from launchers.detect import detect
+from launchers.local import LocalLauncher
+argv, folder = json.loads(sys.argv[1])
+LocalLauncher(detect()).submit(Job(tuple(argv), Path(folder), mpi=MpiStart(2), resources=Resources(cores=2)))
+time.sleep(1000)
+"""
+
+
+LOAD = [sys.executable, "-c", "import ctypes; ctypes.CDLL('libmpi.so.40')"]
+OPEN_MPI_4 = subprocess.run(LOAD, capture_output=True, check=False).returncode == 0
+
+
+def segments() -> set[str]:
+    """Return the segments of shared memory that there are; other programs' too."""
+    return {path.name for path in Path("/dev/shm").glob("vader_segment.*")}
+
+
+@pytest.mark.skipif(not OPEN_MPI_4, reason="the library of Open MPI 4 is not there")
+def test_the_shared_memory_of_ranks_goes_with_the_process_that_started_them(folder):
+    before = segments()
+    words = json.dumps([python(RANK), os.fspath(folder)])
+    with subprocess.Popen([sys.executable, "-c", SUBMIT, words], cwd=Path(__file__).parents[2]) as submitter:
+        wait_for(lambda: (folder / STDOUT).exists() and (folder / STDOUT).read_text().count("ready") == 2)
+        maps = "".join(Path(f"/proc/{pid}/maps").read_text() for pid in left_in(folder))
+        own = {name for name in segments() - before if name in maps}
+        submitter.kill()
+    wait_for(lambda: left_in(folder) == [])
+    assert len(own) == 2
+    assert not own & segments()
