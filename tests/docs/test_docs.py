@@ -201,6 +201,10 @@ def test_a_command_that_predicts(tmp_path, command):
     assert ended.returncode == 0, ended.stderr
     if "--json" in words:
         assert json.loads(ended.stdout)["setting"]["program"] == "qe"
+    elif "gadi" in words:
+        # The figures that ship say nothing of this input there.
+        assert "so this is no prediction" in ended.stdout
+        assert "nothing can be proposed for gadi" in ended.stdout
     else:
         assert "predicted, not measured" in ended.stdout
     assert list(tmp_path.iterdir()) == []
@@ -212,7 +216,7 @@ def test_the_python_of_the_document_on_prediction(tmp_path):
     MeasurementStore.create(f"sqlite:///{tmp_path / 'autotune.db'}")
     ended = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith("{'np': ")
+    assert "is not known here: anything from" in ended.stdout
     assert "nothing was measured" in ended.stdout
 
 
