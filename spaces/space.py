@@ -18,6 +18,7 @@ from spaces.expressions.syntax import parse
 from spaces.parameters.constraint import Constraint
 from spaces.parameters.errors import SpaceError
 from spaces.parameters.parameter import Configuration, Parameter, Value, index_of
+from spaces.parameters.problem import Problem
 from spaces.traits import Traits
 from spaces.valid_set.compiled import Compiled, compiled
 from spaces.valid_set.conflict import minimal_conflict
@@ -141,8 +142,16 @@ class Space:
                 configuration[domain.parameter.name] = value
         broken = self.violations(configuration)
         if broken:
-            raise SpaceError([f"the default configuration is not valid: {sentence}" for sentence in broken])
+            raise SpaceError([self._default_problem(sentence) for sentence in broken])
         return configuration
+
+    def _default_problem(self, sentence: str) -> Problem:
+        wrong = f"the default configuration is not valid: {sentence}"
+        for parameter in self.parameters:
+            if parameter.default is None and sentence.startswith(f"{parameter.name}: has no value"):
+                hint = "give it a default, or optional = true"
+                return Problem(f"{wrong}; {hint}", f"space.parameters.{parameter.name}")
+        return Problem(wrong)
 
     def contains(self, configuration: Configuration) -> bool:
         """Return whether `configuration` is valid."""

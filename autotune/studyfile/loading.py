@@ -2,7 +2,8 @@
 
 import importlib.resources
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +72,13 @@ def changed(table: dict[str, Any], overrides: Iterable[str], source: str) -> Stu
     Raises:
         StudyFileError: all errors at once, each with its path; `source` names the file.
     """
-    for override in overrides:
+    given = list(overrides)
+    for override in given:
         _apply(table, override)
-    return parse(table, source=source)
+    try:
+        return parse(table, source=source)
+    except StudyFileError as error:
+        raise _blamed(error, [override.partition("=")[0].strip() for override in given]) from None
 
 
 def parse(table: Mapping[str, Any], source: str) -> StudyFile:
@@ -83,6 +88,20 @@ def parse(table: Mapping[str, Any], source: str) -> StudyFile:
         StudyFileError: all errors at once, each with its path; `source` names the file.
     """
     return tomlfiles.checked(table, StudyFile, source, StudyFileError)
+
+
+def _blamed(error: StudyFileError, keys: Sequence[str]) -> StudyFileError:
+    """Return the error with the problems of `keys`, which were given on the command line, marked as such."""
+    wrong = [problem for problem in error.problems if any(f"{problem.path}.".startswith(f"{key}.") for key in keys)]
+    if not wrong:
+        return error
+    if len(wrong) == len(error.problems):
+        return StudyFileError("the command line has errors (--set KEY=VALUE, or the option for the key):", wrong)
+    marked = [
+        replace(problem, message=f"{problem.message} (given on the command line)") if problem in wrong else problem
+        for problem in error.problems
+    ]
+    return StudyFileError(str(error).partition("\n")[0], marked)
 
 
 def _apply(table: dict[str, Any], override: str) -> None:

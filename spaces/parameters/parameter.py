@@ -237,7 +237,11 @@ def _name_errors(name: object) -> list[str]:
 def _default_errors(parameter: Parameter) -> list[str]:
     if parameter.default is None or index_of(parameter, parameter.default) is not None:
         return []
-    return [f"{parameter.name}: default {parameter.default!r} is not one of its values: {describe_domain(parameter)}"]
+    wrong = f"{parameter.name}: default {parameter.default!r} is not one of its values: {describe_domain(parameter)}"
+    if isinstance(parameter, Float) and is_number(parameter.default):
+        near = sorted(sorted(parameter.values, key=lambda value: abs(value - float(parameter.default or 0)))[:2])
+        wrong += f"; the nearest are {near[0]!r} and {near[1]!r}: write one of them, or move low, high or points"
+    return [wrong]
 
 
 def _first_not_int(values: tuple[object, ...]) -> object:

@@ -44,6 +44,21 @@ def test_a_default_that_breaks_rules_names_them():
     )
 
 
+def test_a_parameter_without_a_default_is_named_with_its_path_and_a_hint():
+    with pytest.raises(SpaceError) as caught:
+        Space([Integer("py", (1, 2))]).default()
+    (problem,) = caught.value.problems
+    assert problem.path == "space.parameters.py"
+    assert problem.message.endswith("py: has no value; values: 1, 2; give it a default, or optional = true")
+
+
+def test_a_default_off_the_grid_is_told_the_nearest_values():
+    with pytest.raises(
+        SpaceError, match=r"the nearest are 1\.0 and 1\.5: write one of them, or move low, high or points"
+    ):
+        Float("rate", 0.5, 2.0, points=4, default=1.2)
+
+
 def test_every_violation_has_its_sentence():
     wrong = {"np": 49, "npool": 3, "ndiag": 25, "thread": 1, "mixing": "TFF", "gpu": False, "gpus": 2}
     assert qe_space().violations(wrong) == [

@@ -12,6 +12,7 @@ from autotune.cli.study_request import choose
 from autotune.cli.where import CoresOption, restrict
 from autotune.errors import StudyFileError
 from autotune.formatting import with_derived, written
+from spaces.parameters.errors import did_you_mean
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -102,7 +103,7 @@ def read_configuration(built: "Space", text: str) -> "Configuration":
     """Read `np=2 npool=1 blas=openblas`; values are read as the parameter's domain writes them.
 
     Raises:
-        StudyFileError: a part is not `name=value`.
+        StudyFileError: a part is not `name=value`, or names no parameter.
     """
     domains = {parameter.name: parameter.values for parameter in built.parameters}
     configuration: dict[str, int | float | str | bool] = {}
@@ -110,6 +111,9 @@ def read_configuration(built: "Space", text: str) -> "Configuration":
         key, equals, value = part.partition("=")
         if not equals:
             msg = f"--check: {part!r} is not name=value"
+            raise StudyFileError(msg)
+        if key not in domains:
+            msg = f"--check: no parameter is called {key!r}{did_you_mean(key, domains)}; known: {', '.join(domains)}"
             raise StudyFileError(msg)
         known = {written(item): item for item in domains.get(key, ())}
         configuration[key] = known.get(value, _number(value))

@@ -1,0 +1,37 @@
+"""Mistakes of the command line are not blamed on the study file."""
+
+import pytest
+
+from autotune.cli.commands.space import read_configuration
+from autotune.errors import ExitCode, StudyFileError
+from autotune.studyfile.loading import load
+from spaces import Integer, Space
+
+FILE = 'objective = "command"\noptions = { argv = ["true"] }\n[budget]\ntrials = 3\n'
+
+
+def test_an_error_of_the_command_line_alone_does_not_name_the_file(tmp_path):
+    (tmp_path / "mine.toml").write_text(FILE)
+    with pytest.raises(StudyFileError) as caught:
+        load(tmp_path / "mine.toml", ["budget.trials=-3", "sampler.name=foo"])
+    assert str(caught.value).startswith("the command line has errors (--set KEY=VALUE, or the option for the key):")
+    assert "mine.toml" not in str(caught.value)
+    assert [problem.path for problem in caught.value.problems] == ["budget.trials", "sampler.name"]
+
+
+def test_errors_of_both_are_told_apart(tmp_path):
+    (tmp_path / "mine.toml").write_text(FILE.replace("trials", "trails"))
+    with pytest.raises(StudyFileError) as caught:
+        load(tmp_path / "mine.toml", ["sampler.name=foo"])
+    first, trails, sampler = str(caught.value).splitlines()
+    assert "mine.toml" in first
+    assert "command line" not in trails
+    assert "(given on the command line) @ sampler.name" in sampler
+
+
+def test_a_configuration_with_an_unknown_name_is_a_mistake_not_an_invalid_one():
+    space = Space([Integer("ranks", (1, 2))])
+    assert read_configuration(space, "ranks=2") == {"ranks": 2}
+    with pytest.raises(StudyFileError, match=r"no parameter is called 'rank' \(did you mean 'ranks'\?\)") as caught:
+        read_configuration(space, "rank=2")
+    assert caught.value.exit_code is ExitCode.USAGE
