@@ -1,6 +1,7 @@
 """A proposal of a study file for a command line: which of its words may be knobs, and a file that says so."""
 
 import keyword
+import os
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -134,9 +135,9 @@ class _Apart:
             elif joined := known.joined_option(word):
                 self.argv.append(f"{joined[0]}{{{self._of_option(*joined, known)}}}")
             elif equals and option.startswith("-"):
-                self.argv.append(f"{_escaped(option)}={self._file(value)}")
+                self.argv.append(f"{_escaped(option)}={self._file(value, known)}")
             else:
-                self.argv.append(self._file(word))
+                self.argv.append(self._file(word, known))
 
     def fill(self, known: KnownProgram) -> None:
         """Name the option by which a program fills the cores that is not in the command, where the other one is."""
@@ -145,7 +146,7 @@ class _Apart:
         kind, options = ("processes", known.processes) if self._has("threads") else ("threads", known.threads)
         self.argv += [options[0], f"{{{self._knob(options[0].lstrip('-'), '', options[0], kind).name}}}"]
 
-    def _file(self, word: str) -> str:
+    def _file(self, word: str, known: KnownProgram) -> str:
         """Return a word; the file that it names is copied into a run's folder, or is given by its full path.
 
         So is a folder that is written as a path: nothing says whether it is read or written.
@@ -155,7 +156,8 @@ class _Apart:
         if word.startswith("-") or Path(word).is_absolute() or not _is_file(word):
             return _escaped(word)
         path = Path(word).absolute()
-        if name_error(word) is not None or path.stat().st_size > _MOST_COPIED_BYTES:
+        is_program = path.suffix in known.in_place or os.access(path, os.X_OK)
+        if is_program or name_error(word) is not None or path.stat().st_size > _MOST_COPIED_BYTES:
             return _escaped(str(path))
         self.files[word] = path
         return _escaped(word)

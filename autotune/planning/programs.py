@@ -16,8 +16,8 @@ class KnownProgram(BaseModel):
     """What is known of a program: the options that count its threads and processes, and how its output is read.
 
     `commands` are the first words of its command line, without folders. `fills` says that it fills the cores by itself
-    when only one of `threads` and `processes` is given. `reads` are files that it reads though no word names them, and
-    `study` is the shipped study of it.
+    when only one of `threads` and `processes` is given. `in_place` are the ends of names of files that are programs
+    themselves, `reads` are files that it reads though no word names them, and `study` is the shipped study of it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -27,6 +27,7 @@ class KnownProgram(BaseModel):
     processes: list[str] = Field(default_factory=list)
     fills: bool = False
     knobs: list[str] = Field(default_factory=list)
+    in_place: list[str] = Field(default_factory=list)
     reads: list[str] = Field(default_factory=list)
     study: str | None = None
     metrics: list[dict[str, Any]] = Field(default_factory=list)

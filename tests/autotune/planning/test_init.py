@@ -268,6 +268,18 @@ def test_what_is_known_of_a_program_is_right_in_a_study_file():
         assert program.study is None or program.study in studyfile.catalogue()
 
 
+def test_programs_stay_where_they_are_since_they_load_others_beside_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.py", "wrapped", "in.mine"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "wrapped").chmod(0o755)
+    found = propose_knobs(["python3", "train.py", "wrapped", "--config=in.mine"])
+    assert list(found.argv) == ["python3", str(tmp_path / "train.py"), str(tmp_path / "wrapped"), "--config=in.mine"]
+    assert [name for name, _ in found.files] == ["in.mine"]
+    # A known program reads what it is given.
+    assert [name for name, _ in propose_knobs(["lmp", "-in", "train.py"]).files] == ["train.py"]
+
+
 def test_the_study_that_ships_and_the_program_that_is_missing_are_named(tmp_path):
     ended = autotune(tmp_path, "init", "--", "env", "LEVEL=3", "mpirun", "-np", "2", "no-folder/lmp", "-in", "in.mine")
     assert ended.returncode == 0
