@@ -83,7 +83,11 @@ export function openList(root) {
 function nothingYet() {
   return [
     h("p", {}, h("strong", {}, "No study yet.")),
-    h("p", { class: "changes" }, "Start one with the button above, or in a terminal, with the storage of this service:"),
+    h(
+      "p",
+      { class: "changes" },
+      "Start one with the button above, or in a terminal, with the storage of this service:",
+    ),
     h("pre", { class: "changes" }, h("code", {}, "autotune study qe --trials 50 --storage …")),
   ];
 }

@@ -64,7 +64,8 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
             with storage_errors(target), _reading(target) as there:
                 _dry_run(sources, readers, _contents(there), _digests(there), say)
             return
-        check_idle(target)
+        if not is_new:
+            check_idle(target)
         try:
             with storage_errors(target):
                 opened(target, _make_tables)

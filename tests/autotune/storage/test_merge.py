@@ -115,6 +115,11 @@ def test_a_storage_that_cannot_be_read_leaves_no_target(ada, tmp_path):
         assert not (tmp_path / "all.db").exists()
 
 
+def test_a_target_in_a_folder_that_is_not_there_is_refused_in_words(ada, tmp_path):
+    with pytest.raises(StorageError, match=r"nowhere/all\.db cannot be used: unable to open database file"):
+        merged([ada], url_of(tmp_path / "nowhere", "all.db"))
+
+
 def test_an_error_while_writing_leaves_no_target(ada, bob, tmp_path):
     def fail(part):
         raise StorageError(part.source)
