@@ -33,10 +33,15 @@ def exported(store: "StudyStore") -> list[dict[str, Any]]:
     `cores`, `failure` (kind and words), `bound` (of a run that was stopped: its value was not better), and for
     programs that work in steps `steps` and `of`. A column whose name a parameter or a metric has ends with `_`.
     """
-    definition, runs = store.definition, [run for run in store.runs() if _counts(run)]
+    definition, runs = store.definition, counting_runs(store)
     parameters = [parameter["name"] for parameter in definition.space["parameters"]]
     in_steps = any(run.steps is not None for run in runs)
     return [_row(run, definition, parameters, in_steps=in_steps) for run in runs]
+
+
+def counting_runs(store: "StudyStore") -> list[Run]:
+    """Return every run that measures a configuration on the study's own workload, faults of the machine left out."""
+    return [run for run in store.runs() if _counts(run)]
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -15,6 +15,7 @@ from objectives.replay.table import Key, RecordedTable, Recording, TableRun
 from spaces.parameters.problem import Problem
 
 _MS = 1e-3
+_ERROR = "__error__"
 
 _FAILURES = {
     "CompilationFailedConfig": ("compile", "did not compile when it was recorded"),
@@ -34,7 +35,8 @@ def read_cache(document: Mapping[str, Any], options: ReplayOptions) -> RecordedT
     if not isinstance(entries, Mapping) or not entries or not isinstance(names, list):
         msg = "a cache of Kernel Tuner has `tune_params_keys`, and entries in `cache`"
         raise PlanError(Problem(msg, "options.table"))
-    name = options.metric or "time"
+    objectives = document.get("objective")
+    name = options.metric or (str(objectives[0]) if isinstance(objectives, list) and objectives else "time")
     scale = scale_of(options, name, "ms" if name == "time" else None)
     recordings: dict[Key, Recording] = {}
     for label, entry in entries.items():
@@ -50,8 +52,10 @@ def read_cache(document: Mapping[str, Any], options: ReplayOptions) -> RecordedT
 def _recording(entry: Mapping[str, Any], scale: Scale, *, repeats: bool) -> Recording:
     setup_s = _MS * float(entry.get("compile_time") or 0.0)
     together_s = _MS * float(entry.get("benchmark_time") or 0.0)
-    name, value = scale.metric.name, entry[scale.metric.name]
-    failed = next((part for part in (value, entry.get("time")) if isinstance(part, str)), None)
+    # Since Kernel Tuner 1.5 a failure has a field of its own; before, it stood for the time.
+    name, error = scale.metric.name, entry.get(_ERROR)
+    value = entry[name] if error is None else None
+    failed = next((part for part in (error, value, entry.get("time")) if isinstance(part, str)), None)
     if failed is not None:
         code, message = _FAILURES.get(failed, ("failed", "failed when it was recorded"))
         run = TableRun(together_s, failure=FailureKind.APPLICATION_ERROR, code=code, message=f"{failed}: {message}")

@@ -63,6 +63,7 @@ API = {
     "autotune.client": ("Client", "LeasedRun", "ServiceError"),
     "autotune.asktell": ("AskTell", "LeasedRun", "RunReport", "Reply"),
     "autotune.search.suggest": ("suggest", "ask"),
+    "autotune.search.kernel_tuner": ("AutotuneStrategy",),
     "spaces": ("Space", "space_from_tables", "parameters_from_tables", "constraints_from_tables"),
 }
 """What may be called from Python; anything else may change without a word."""

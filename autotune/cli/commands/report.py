@@ -114,22 +114,41 @@ def _write(text: str, target: Path) -> None:
         raise typer.BadParameter(msg, param_hint="--output") from error
 
 
+class Form(StrEnum):
+    """Formats of other tuners."""
+
+    KERNEL_TUNER = "kernel-tuner"
+    T4 = "t4"
+
+
 def export(
     name: StudyName,
     storage: Storage = DEFAULT_STORAGE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a list of rows.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header; this is the default.")] = False,
+    form: Annotated[
+        Form | None,
+        typer.Option("--format", help="Print it as other tuners exchange it: a cache of Kernel Tuner, or T4 results."),
+    ] = None,
 ) -> None:
-    """Print every measurement of a study as CSV or JSON.
+    """Print every measurement of a study as CSV or JSON, or in a format of other tuners.
 
-    Each run is a row, with its parameters, metrics, time, failure or bound.
+    Each run is a row, with its parameters, metrics, time, failure or bound. With --format kernel-tuner it is a cache
+    file for Kernel Tuner's simulation mode, with --format t4 results of the schema T4: a configuration is there once.
     """
     from autotune.results.export import as_csv, exported
     from autotune.storage.study_store import StudyStore
 
-    if as_json and csv:
-        msg = "give either --csv or --json"
+    if [as_json, csv, form is not None].count(True) > 1:
+        msg = "give one of --csv, --json and --format"
         raise typer.BadParameter(msg)
+    if form is not None:
+        from autotune.results.tuner_files import check_exchangeable, kernel_tuner_cache, t4_results
+
+        store = StudyStore.read(storage_url(storage), name)
+        check_exchangeable(store)
+        print_json(kernel_tuner_cache(store) if form is Form.KERNEL_TUNER else t4_results(store))
+        return
     rows = exported(StudyStore.read(storage_url(storage), name))
     if not rows:
         msg = f"study {name!r} has no run yet"

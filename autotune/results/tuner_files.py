@@ -1,0 +1,143 @@
+"""A study's measurements as other tuners exchange them: a cache file of Kernel Tuner, and results of the schema T4.
+
+Sources: `process_cache` and `get_t4_results` of Kernel Tuner 1.5 (util.py, file_utils.py), and its schema T4. Both
+hold a configuration once, with its single runs; times are in milliseconds.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from autotune.errors import CannotRunHereError, NothingWorkedError
+from autotune.records.study import Run
+from autotune.results.export import counting_runs
+from objectives.base import FailureKind, Metric
+
+if TYPE_CHECKING:
+    from autotune.storage.study_store import StudyStore
+
+_MS_PER_S = 1e3
+_TIME = "time"
+_FAILED = "RuntimeFailedConfig"
+
+_INVALIDITY = {
+    FailureKind.INVALID_RESULT: "correctness",
+    FailureKind.TIMED_OUT: "timeout",
+}
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """A configuration with its runs: `values` are those of the objective, in its own unit; none if it failed."""
+
+    configuration: Mapping[str, Any]
+    values: Sequence[float]
+    failure: FailureKind | None
+    together_ms: float
+    started: str
+
+
+def kernel_tuner_cache(store: "StudyStore") -> dict[str, Any]:
+    """Return the measurements as a cache file of Kernel Tuner, for its simulation mode.
+
+    Configurations of which nothing but a bound is known are left out. A parameter without a value is null.
+    """
+    definition, objective = store.definition, _objective(store.definition.target)
+    values = {one["name"]: one["values"] for one in _domains(store)}
+    names = list(values)
+    cache = {}
+    for tested in _tested(store):
+        entry: dict[str, Any] = {name: tested.configuration.get(name) for name in names}
+        key = ",".join(str(value) for value in entry.values())
+        if tested.failure is not None:
+            entry |= {objective: _FAILED, "__error__": _FAILED}
+        else:
+            entry |= {objective: fmean(tested.values), "times": list(tested.values)}
+        entry |= {"compile_time": 0.0, "verification_time": 0.0, "benchmark_time": tested.together_ms}
+        cache[key] = {**entry, "timestamp": tested.started}
+    return {
+        "device_name": str(definition.machine.get("cpu") or definition.machine.get("host", "unknown")),
+        "kernel_name": store.name,
+        "tune_params_keys": names,
+        "tune_params": values,
+        "objective": [objective],
+        "cache": cache,
+    }
+
+
+def t4_results(store: "StudyStore") -> dict[str, Any]:
+    """Return the measurements as results of the schema T4; those of which nothing but a bound is known are left out."""
+    target = store.definition.target
+    objective, names = _objective(target), [one["name"] for one in _domains(store)]
+    is_time = objective == _TIME
+    return {
+        "schema_version": "1.0.0",
+        "metadata": {"timeunit": "milliseconds"},
+        "results": [
+            {
+                "timestamp": tested.started,
+                "configuration": {name: tested.configuration.get(name) for name in names},
+                "objectives": [objective],
+                "times": {
+                    "compilation_time": 0.0,
+                    "framework": 0.0,
+                    "search_algorithm": 0.0,
+                    "validation": 0.0,
+                    "runtimes": list(tested.values) if is_time else [tested.together_ms],
+                },
+                "invalidity": "correct" if tested.failure is None else _INVALIDITY.get(tested.failure, "runtime"),
+                "correctness": 0 if tested.failure is FailureKind.INVALID_RESULT else 1,
+                "measurements": [
+                    {"name": objective, "value": fmean(tested.values), "unit": "ms" if is_time else target.unit}
+                ]
+                if tested.values
+                else [],
+            }
+            for tested in _tested(store)
+        ],
+    }
+
+
+def check_exchangeable(store: "StudyStore") -> None:
+    """Check that the runs of a study can be told as measurements of configurations.
+
+    Raises:
+        CannotRunHereError: they cannot.
+        NothingWorkedError: there are none.
+    """
+    if store.definition.study.get("stopping") is not None:
+        msg = f"study {store.name!r} works in steps ([stopping]): its runs are parts of trainings; --csv prints them"
+        raise CannotRunHereError(msg)
+    if not counting_runs(store):
+        msg = f"study {store.name!r} has no run yet"
+        raise NothingWorkedError(msg)
+
+
+def _objective(target: Metric) -> str:
+    """Return what the metric is called there: a time in seconds is Kernel Tuner's own `time`, in milliseconds."""
+    return _TIME if target.kind == "time" and target.unit == "s" else target.name
+
+
+def _domains(store: "StudyStore") -> Iterable[Mapping[str, Any]]:
+    from spaces import Space  # noqa: PLC0415
+
+    space = Space.from_dict(store.definition.space)
+    for parameter in space.parameters:
+        unset = [None] if parameter.optional else []
+        yield {"name": parameter.name, "values": [*parameter.values, *unset]}
+
+
+def _tested(store: "StudyStore") -> Iterable[_Tested]:
+    target = store.definition.target
+    factor = _MS_PER_S if _objective(target) == _TIME else 1.0
+    runs_of: dict[tuple[Any, ...], list[Run]] = {}
+    for run in counting_runs(store):
+        runs_of.setdefault(tuple(sorted(run.configuration.items())), []).append(run)
+    for runs in runs_of.values():
+        values = [factor * run.outcome.metrics[target.name] for run in runs if target.name in run.outcome.metrics]
+        failure = next((run.outcome.failure for run in runs if run.outcome.failure is not None), None)
+        if not values and failure is None:
+            continue
+        together_ms = _MS_PER_S * sum(run.outcome.usage.elapsed_s for run in runs)
+        yield _Tested(runs[0].configuration, values, None if values else failure, together_ms, runs[0].started)
