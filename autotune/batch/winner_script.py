@@ -1,6 +1,6 @@
 """The job script of a study's winner."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autotune.batch.job_script import JobScript, job_script
 from autotune.batch.site_file import PROJECT
@@ -16,12 +16,20 @@ if TYPE_CHECKING:
     from launchers.site import Site
 
 
-def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | None:
-    """Return the command line of the configuration to use, ranks and all; None where autotune started none."""
+def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[str, list[str]] | None:
+    """Return the command line of the configuration to use, ranks and all; None where autotune started none.
+
+    A mix has one for each input, by its name.
+    """
     run = run_to_use(store, summary)
-    if run is None or not run.job.get("argv"):
+    if run is None:
         return None
-    job = dict(run.job)
+    if parts := run.job.get("parts"):
+        return {part["name"]: _command(part) for part in parts}
+    return _command(dict(run.job)) if run.job.get("argv") else None
+
+
+def _command(job: dict[str, Any]) -> list[str]:
     return mpi_argv(script_flavour(job), job_from_description(job))
 
 

@@ -19,7 +19,7 @@ from autotune.planning.left_behind import left_behind
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
-from autotune.studyfile.plans import mixed, of_input, plan_of
+from autotune.studyfile.plans import mixed, of_input, plan_of, planned_input
 from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
 from autotune.tomlfiles.lines import lines_of
@@ -30,7 +30,6 @@ from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
 from objectives.mentions.words import dangling
-from objectives.mix.plan import PlannedInput
 from spaces import Configuration, Space
 from spaces.mention import Mention
 from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
@@ -160,14 +159,14 @@ class _Examination:
         for index, one in enumerate(study.inputs):
             examined = replace(self, report=CheckReport(), of=partial(of_input, index=index, one=one))
             options = study.planned_options[one.name]
-            plans.append((one, examined._command(study.model_copy(update={"options": options, "inputs": []}))))
+            plan = examined._command(study.model_copy(update={"options": options, "inputs": []}))
+            plans += [planned_input(plan, index, one)] if plan is not None else []
             self.report.mistakes += [found for found in examined.report.mistakes if found not in self.report.mistakes]
             self.report.missing += [found for found in examined.report.missing if found not in self.report.missing]
-        planned = [PlannedInput(one.name, one.weight, plan) for one, plan in plans if plan is not None]
-        if len(planned) < len(plans) or self.report.mistakes:
+        if len(plans) < len(study.inputs) or self.report.mistakes:
             return None
         try:
-            return mixed(planned, [])
+            return mixed(plans, [])
         except PlanError as error:
             self._wrong(error.problems)
             return None

@@ -37,9 +37,11 @@ def provenance(summary: Summary, runs: Sequence[Run], used: Run | None) -> Secti
     parts += _sessions(runs)
     default = next((run for run in runs if summary.standings.default and _is_default(run, summary)), None)
     for about, run in (("default", default), ("configuration to use", used)):
-        if run is not None and run.job.get("argv") and not definition.replay:
-            parts.append(Code(shlex.join(map(str, run.job["argv"])), f"The command of the {about}"))
-            parts += _facts(f"Environment of the {about}", run.job.get("environment", {}))
+        for job in () if run is None or definition.replay else run.job.get("parts") or [run.job]:
+            if job.get("argv"):
+                which = f"{about}, on input {job['name']}" if "name" in job else about
+                parts.append(Code(shlex.join(map(str, job["argv"])), f"The command of the {which}"))
+                parts += _facts(f"Environment of the {which}", job.get("environment", {}))
     return Section("provenance", "With what it was measured", tuple(parts))
 
 

@@ -294,12 +294,13 @@ class Summary:
     def _trial(self, trial: TrialRecord | None) -> dict[str, Any] | None:
         if trial is None or trial.state is not State.COMPLETE:
             return None
+        on_inputs = {part["name"]: part["argv"] for part in trial.job.get("parts", ())}
         return {
             "trial": trial.number,
             "configuration": dict(trial.configuration),
             "value": self.standings.value(trial),
             "runs": trial.measured(self.standings.metric.name),
-            "command": trial.job.get("argv"),
+            "command": trial.job.get("argv") or on_inputs or None,
         }
 
 

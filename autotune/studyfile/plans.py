@@ -22,10 +22,16 @@ def plan_of(study: StudyFile, folder: Path, plan: PlanOptions) -> Plan:
     for index, one in enumerate(study.inputs):
         try:
             own = plan_with_software(study, study.planned_options[one.name], folder / one.name, plan)
-            planned.append(PlannedInput(one.name, one.weight, own))
+            planned.append(planned_input(own, index, one))
         except PlanError as error:
             errors += [of_input(problem, index, one) for problem in error.problems]
     return mixed(planned, errors)
+
+
+def planned_input(plan: Plan, index: int, one: InputSection) -> PlannedInput:
+    """Return the plan of an input, which mentions parameters where the study file has its options."""
+    mentioned = (replace(mention, path=_path_of_input(mention.path, index, one)) for mention in plan.mentioned)
+    return PlannedInput(one.name, one.weight, replace(plan, mentioned=tuple(mentioned)))
 
 
 def mixed(planned: list[PlannedInput], errors: list[Problem]) -> Plan:
@@ -44,8 +50,13 @@ def mixed(planned: list[PlannedInput], errors: list[Problem]) -> Plan:
 
 def of_input(problem: Problem, index: int, one: InputSection) -> Problem:
     """Return a problem with the options of an input as one of the study file."""
-    keys = (problem.path or "").split(".")
-    if keys[0] == "options" and keys[1:] and keys[1] not in one.options:
-        return problem  # they are the study's
-    path = f"inputs.{index}.{problem.path}" if keys[0] == "options" else problem.path
+    path = problem.path and _path_of_input(problem.path, index, one)
+    if path is not None and path == problem.path and path.startswith("options."):
+        return problem  # it is the study's
     return replace(problem, message=f"input {one.name!r}: {problem.message}", path=path)
+
+
+def _path_of_input(path: str, index: int, one: InputSection) -> str:
+    """Return where the study file has what is at `path` for an input: in its own options, or in the study's."""
+    keys = path.split(".")
+    return f"inputs.{index}.{path}" if keys[0] == "options" and keys[1:2] and keys[1] in one.options else path

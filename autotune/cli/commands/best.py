@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from launchers.site import Site
 
 # What JSON has of the study beside its best trial.
-_KEPT = ("replay", "speed_up", "verdict", "simplified", "simplified_speed_up", "outlook")
+_KEPT = ("replay", "speed_up", "verdict", "inputs", "simplified", "simplified_speed_up", "outlook")
 
 
 def best(
@@ -65,7 +65,11 @@ def best(
             which = (
                 "the simplified configuration" if summary.simplified else f"the configuration of trial {used['trial']}"
             )
-            output().print(f"to use: {which}: {shlex.join(used['command'])}", markup=False, soft_wrap=True)
+            command = used["command"]
+            on_inputs = command if isinstance(command, dict) else {"": command}
+            for name_of_input, argv in on_inputs.items():
+                about = f"{which}, on input {name_of_input}" if name_of_input else which
+                output().print(f"to use: {about}: {shlex.join(argv)}", markup=False, soft_wrap=True)
 
 
 def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any]:

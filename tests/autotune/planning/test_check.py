@@ -371,3 +371,32 @@ def test_a_dangling_option_is_a_warning_with_the_group_to_write(tmp_path):
     code, found = checked(tmp_path, GOOD.replace('"{y}"]', '["--why", "{y}"]]'))
     assert (code, found["warnings"]) == (0, [])
     assert "--why" not in found["command"]
+
+
+MIX = GOOD.replace(
+    "[space.parameters.x]",
+    """[[inputs]]
+name = "plain"
+[[inputs]]
+name = "other"
+options = { argv = ["PYTHON", "-c", "print('took', 1 + {x}); print('sum 43')"] }
+[space.parameters.x]""",
+    1,
+).replace("PYTHON", PYTHON)
+
+
+def test_a_mix_shows_the_command_and_the_values_of_each_input(tmp_path):
+    code, found = checked(tmp_path, MIX, "--run")
+    assert (code, found["mistakes"], found["warnings"]) == (0, [], [])
+    first, second = found["command"].splitlines()
+    assert first.startswith(f"input plain: cd RUN-FOLDER/plain && env OMP_NUM_THREADS=1 {PYTHON} -c 'print(")
+    assert second.startswith("input other: cd RUN-FOLDER/other && ")
+    values = {one["name"]: one["value"] for one in found["run"]["metrics"]}
+    assert values == {"mix": pytest.approx(3.0), "took_s[plain]": 3.0, "took_s[other]": 3.0}
+
+
+def test_a_mistake_of_an_input_has_its_place_and_one_of_all_is_said_once(tmp_path):
+    code, found = checked(tmp_path, MIX.replace("1 + {x}", "1 + {z}"))
+    assert (code, list(mistakes(found))) == (2, ["inputs.1.options.argv.2"])
+    code, found = checked(tmp_path, MIX.replace(r"sum (\d+)", r"sum (\d+"))
+    assert (code, [one["path"] for one in found["mistakes"]]) == (2, ["options.answer.pattern"])

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from autotune import studyfile
-from autotune.batch.winner_script import script_of
+from autotune.batch.winner_script import command_to_use, script_of
 from autotune.coordination import resources
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.coordination.resources import SessionResources
@@ -164,7 +164,12 @@ def test_the_mix_wins_and_the_verdict_is_of_each_input(settings, tmp_path):
     assert "after 1 of 2 inputs" in loser.runs[0].outcome.message
     assert {"b 4", "b 2"} <= set(made_by(tmp_path))
     # The winner's script runs all inputs, each in its folder.
-    script = script_of(StudyStore.read(settings.url, "mine"), summary, "sh")
+    store = StudyStore.read(settings.url, "mine")
+    assert {name: words[2:] for name, words in command_to_use(store, summary).items()} == {
+        name: [f"{tmp_path}/prog.py", name, "2", f"{tmp_path}/log"] for name in "ab"
+    }
+    assert summary.to_dict()["best"]["command"].keys() == {"a", "b"}
+    script = script_of(store, summary, "sh")
     subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True)
     assert made_by(tmp_path)[-2:] == ["a 2", "b 2"]
     assert [path.name for path in sorted((tmp_path / "autotune-mine").iterdir())] == ["a", "b"]
