@@ -69,13 +69,19 @@ def clean(folder: Path, parts: Collection[Path] = ()) -> None:
             _say_cut(folder, large)
 
 
+def is_of(folder: Path, usage: Usage | None) -> bool:
+    """Return whether a folder is that of a run that used this, as its job wrote there; None: of any run."""
+    status = read_status(folder)
+    return status is not None and usage in {None, status.usage}
+
+
 def kept_output(folder: Path, usage: Usage, reads: Collection[str]) -> Output | None:
     """Return what a run left in its folder; None if it is not whole any more, or that of another run.
 
     `usage` is what the run used: no two use the same. `reads` are the files that are read beside what it printed.
     """
     status = read_status(folder)
-    if status is None or status.usage != usage or not (folder / STDOUT).is_file():
+    if status is None or not is_of(folder, usage) or not (folder / STDOUT).is_file():
         return None
     try:
         is_cut = any(_is_cut(folder, Path(name)) for name in (STDOUT, STDERR, *reads))

@@ -34,13 +34,14 @@ _KEPT_BRIEFS = 4096
 class _Kept:
     """A summary, its version, and a lock so that it is worked out once.
 
-    The store is kept, too: it reads each settled trial only once.
+    The store is kept, too: it reads each settled trial only once, in each `epoch` of the study.
     """
 
     store: StudyStore
     lock: Lock = field(default_factory=Lock)
     version: int | None = None
     summary: Summary | None = None
+    epoch: str | None = None
     until: float = 0.0
 
 
@@ -78,8 +79,12 @@ class StudySummaries:
         with kept.lock:
             begun = monotonic()
             if kept.summary is None or kept.version != version:
-                if self.shelf.read_only and kept.summary is not None:
-                    kept.store = self.shelf.open(name)  # where nobody can write here, it reads a copy
+                epoch = self.shelf.epoch(name)
+                if (self.shelf.read_only and kept.summary is not None) or kept.epoch not in {None, epoch}:
+                    # Where nobody can write here, it reads a copy; and what it has in memory of trials that had ended
+                    # is no more true when their runs were changed.
+                    kept.store = self.shelf.open(name)
+                kept.epoch = epoch
                 kept.summary, kept.version = self._read(name, kept.store), version
                 took_s = monotonic() - begun
                 kept.until = monotonic() + (_SERVES * took_s if took_s > _LONG_S else 0.0)

@@ -5,6 +5,7 @@ are affected are open again, for Optuna too, so that a session judges them anew.
 """
 
 import json
+import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from optuna.trial import TrialState
 from autotune.records.outcome import Outcome
 from autotune.records.series import Series
 from autotune.storage.observation import BOUND
+from autotune.storage.readable import AMENDED
 from autotune.storage.run_log import RUNS
 from autotune.storage.trial_table import TRIAL_ATTRIBUTES, TRIALS, VALUES
 
@@ -49,7 +51,8 @@ def amend(engine: sa.Engine, study_id: int, amendment: Amendment) -> None:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         _change_runs(connection, study_id, amendment)
         _reopen(connection, study_id, amendment.reopened)
-        _set_attributes(connection, study_id, amendment.attributes)
+        amended = {AMENDED: {"token": secrets.token_hex(4)}}
+        _set_attributes(connection, study_id, {**amendment.attributes, **amended})
 
 
 def _change_runs(connection: sa.Connection, study_id: int, amendment: Amendment) -> None:

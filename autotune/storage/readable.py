@@ -22,6 +22,9 @@ READINGS = "readings"
 MARK = "mark"
 """The attribute of a study that tells it from all others, copies of it excepted."""
 
+AMENDED = "amended"
+"""The attribute of a study that is another one whenever runs of it that had ended were changed."""
+
 HOLDER = "holder"
 """The attribute of a trial that names the coordinator that made it, where coordinators have names."""
 

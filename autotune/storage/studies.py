@@ -3,17 +3,18 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 
 import optuna
 from optuna.storages import RDBStorage
-from sqlalchemy import Engine, String, case, cast, column, delete, func, select, table
+from sqlalchemy import Engine, String, case, cast, column, delete, func, select, table, update
 
 from autotune.errors import StorageError
 from autotune.storage.address import shown, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.optuna_storage import connect
-from autotune.storage.readable import DEFINITION
-from autotune.storage.run_log import SqlRunLog
+from autotune.storage.readable import AMENDED, DEFINITION, MARK
+from autotune.storage.run_log import RUNS, SqlRunLog
 from autotune.storage.study_store import StudyStore
 from autotune.storage.upgrade import opened
 
@@ -82,6 +83,36 @@ class StoredStudies:
             StorageError: there is none of that name.
         """
         return StudyStore.read(self._url, name)
+
+    def rename(self, old: str, new: str, moved: tuple[Path, Path] | None = None) -> None:
+        """Give a study another name; if its runs have `moved` from one folder to another, their records say so.
+
+        Raises:
+            StorageError: the storage cannot be written.
+        """
+        with storage_errors(self._url):
+            number = self._storage.get_study_id_from_name(old)
+            with self._engine.begin() as connection:
+                connection.execute(update(_STUDIES).where(_STUDIES.c.study_id == number).values(study_name=new))
+                for row in connection.execute(select(RUNS).where(RUNS.c.study == number)).all() if moved else ():
+                    assert moved is not None
+                    job = row.record["job"]
+                    folder = Path(job.get("folder", ""))
+                    if folder.is_relative_to(moved[0]):
+                        there = str(moved[1] / folder.relative_to(moved[0]))
+                        record = {**row.record, "job": {**job, "folder": there}}
+                        connection.execute(update(RUNS).where(RUNS.c.id == row.id).values(record=record))
+
+    def epoch(self, name: str) -> str:
+        """Return a word that is another one when stored runs of a study have been changed or forgotten.
+
+        Raises:
+            StorageError: the storage cannot be read.
+        """
+        wanted = select(_ATTRIBUTES.c.value_json).join(_STUDIES, _STUDIES.c.study_id == _ATTRIBUTES.c.study_id)
+        wanted = wanted.where(_STUDIES.c.study_name == name, _ATTRIBUTES.c.key.in_((MARK, AMENDED)))
+        with storage_errors(self._url), self._engine.connect() as connection:
+            return " ".join(sorted(connection.scalars(wanted)))
 
     def remove(self, name: str) -> None:
         """Throw a study away: its trials, its runs, and what was found.

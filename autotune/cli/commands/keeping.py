@@ -1,15 +1,23 @@
-"""`autotune reread`: read the kept outputs of a study's runs once more."""
+"""`autotune reread`, `rename`, `reset`, `delete` and `clean`: what is kept of studies that were made."""
 
+import sys
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import displayed, output, print_json
+from autotune.cli.common import displayed, errors, output, print_json
 from autotune.cli.completion import study_names
-from autotune.cli.options import DEFAULT_STORAGE, AsJson, SetOption, Storage
+from autotune.cli.options import DEFAULT_STORAGE, AsJson, SetOption, Storage, StudyName
 from autotune.cli.where import cluster_of, machine_and_launcher
 from autotune.storage.address import storage_url
+
+if TYPE_CHECKING:
+    from autotune.coordination.upkeep import Removable
+    from autotune.storage.study_store import StudyStore
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Needed where nobody can be asked.")]
 
 
 def reread(
@@ -55,3 +63,125 @@ def reread(
         print_json(asdict(found))
     else:
         output().print(found.sentence(), markup=False)
+
+
+def rename(
+    name: StudyName,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Give a study another name.
+
+    The folder of its runs is renamed, too. `autotune study FILE --name NEW` goes on with it.
+    """
+    import re
+
+    from autotune.coordination.upkeep import rename as renamed
+    from autotune.coordination.upkeep import unused
+    from autotune.studyfile import NAME
+
+    if not re.fullmatch(NAME, new):
+        msg = f"{new!r}: a study's name has letters, digits, '.', '_' and '-' only"
+        raise typer.BadParameter(msg, param_hint="NEW")
+    with unused(storage_url(storage), name, "renamed") as store:
+        folder = renamed(store, new)
+    where = f"; its runs are in {folder}" if folder else ""
+    output().print(f"study {name!r} is called {new!r} now{where}: go on with --name {new}", markup=False)
+
+
+def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
+    """Delete a study: its trials, its runs and their folders."""
+    from autotune.coordination.upkeep import delete as deleted
+    from autotune.coordination.upkeep import unused
+
+    with unused(storage_url(storage), name, "deleted") as store:
+        found = _asked("delete", store, yes=yes)
+        deleted(store, found)
+    output().print(f"study {name!r} is deleted, with {_folders(found)}", markup=False)
+
+
+def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
+    """Forget all trials of a study; its name and file stay."""
+    from autotune.coordination.upkeep import reset as emptied
+    from autotune.coordination.upkeep import unused
+
+    with unused(storage_url(storage), name, "reset") as store:
+        found = _asked("reset", store, yes=yes)
+        emptied(store, found)
+    output().print(f"study {name!r} has no trials any more; {_folders(found)} went with them", markup=False)
+
+
+def clean(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The study's name; by default all studies of the storage.", autocompletion=study_names),
+    ] = None,
+    storage: Storage = DEFAULT_STORAGE,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Also those of failed runs, which show why they failed.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove the folders of runs whose results are stored.
+
+    No result is lost, but these outputs cannot be read again. Those of failed runs stay, unless --failed is given.
+    """
+    from autotune.coordination.upkeep import removable, remove, unused
+    from autotune.errors import BusyError
+    from autotune.storage.stored_study import stored_studies
+
+    url = storage_url(storage)
+    done: dict[str, Removable] = {}
+    for one in [name] if name is not None else [stored.name for stored in stored_studies(url)]:
+        try:
+            with unused(url, one, "cleaned") as store:
+                done[one] = removable(store, failed=failed)
+                if not dry_run:
+                    remove(done[one])
+        except BusyError as error:
+            if name is not None:
+                raise
+            errors().print(f"left as it is: {error}", markup=False)
+    if as_json:
+        studies = {
+            one: {"folders": len(found.folders), "bytes": found.size_bytes, "kept": found.kept}
+            for one, found in done.items()
+        }
+        print_json({"dry_run": dry_run, "studies": studies})
+        return
+    for one, found in done.items():
+        failures = f"; {_count(found.kept)} of failed runs stay (--failed removes them)" if found.kept else ""
+        would = "would be " if dry_run else ""
+        output().print(f"study {one!r}: {_folders(found)} {would}removed{failures}", markup=False)
+
+
+def _asked(what: str, store: "StudyStore", *, yes: bool) -> "Removable":
+    """Return the folders that go with a study, when the user has agreed to that."""
+    from autotune.coordination.upkeep import removable
+
+    found = removable(store, failed=True)
+    if yes:
+        return found
+    if not sys.stdin.isatty():
+        msg = f"nobody can be asked here: `autotune {what} {store.name} --yes` does it without"
+        raise typer.BadParameter(msg, param_hint="--yes")
+    about = f"{len(store.trials())} trials with {len(store.runs())} runs, and {_folders(found)}"
+    if not typer.confirm(f"{what} study {store.name!r}: {about}?", err=True):
+        raise typer.Exit(1)
+    return found
+
+
+def _folders(found: "Removable") -> str:
+    around = {folder.parent for folder in found.folders}
+    where = f" in {_near(next(iter(around)))}" if len(around) == 1 else ""
+    return f"{_count(len(found.folders))} of runs{where} ({found.size_bytes / 1e6:.1f} MB)"
+
+
+def _near(folder: Path) -> Path:
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+
+def _count(number: int) -> str:
+    return "1 folder" if number == 1 else f"{number} folders"

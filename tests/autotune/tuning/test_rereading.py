@@ -1,96 +1,32 @@
 """Kept outputs are read again when only the way of reading has changed."""
 
 import json
-from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
 
 from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import StorageError, StudyFileError
-from autotune.execution.run_folder import clean
-from autotune.execution.task import read_outcome
 from autotune.machines.this_machine import this_machine
-from autotune.planning.prepare import Prepared
 from autotune.records.outcome import Outcome
-from autotune.records.series import TUNING, Series
+from autotune.records.series import Series
 from autotune.records.study import Run
 from autotune.search.distributions import distributions_of
 from autotune.storage.names import stored_names
-from autotune.storage.observation import Observation
 from autotune.storage.readable import READINGS, VERDICT
-from autotune.storage.stored_study import stored_study
-from autotune.storage.study_store import StudyStore
 from autotune.studyfile import parse
 from autotune.tuning.anew import begin_anew
 from autotune.tuning.rereading import reread, reread_study
-from launchers import STDERR, STDOUT, EndReason, JobState, JobStatus, Usage
+from launchers import STDOUT
 from launchers.local import local_launcher
 from launchers.supervisor import STATUS_FILE
-from objectives.base import FailureKind, Output
-from objectives.command import plan
-from spaces import Integer, Space
-from tests.support.fakes import ListDisplay, definition, study_file
-
-SPACE = Space([Integer.range("x", 1, 9, default=1)])
-TIME = {"name": "time", "pattern": r"time (\S+)", "unit": "s"}
-OPTIONS = {"argv": ["true", "{x}"], "metrics": [TIME], "success": ["DONE"]}
-
-
-class Study:
-    """A study of a command whose runs are put into their folders by hand."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.url, self.made = folder, f"sqlite:///{folder / 'autotune.db'}", 0
-        self.options = OPTIONS
-        self.store = StudyStore.create(self.url, "mine", self.prepared.definition)
-
-    @property
-    def prepared(self) -> Prepared:
-        planned = plan(self.options, machine={}, run_job=lambda job: None, folder=self.folder)  # type: ignore[arg-type, return-value]
-        about = definition(SPACE, objective="command", metrics=planned.objective.metrics, identity=planned.identity)
-        return Prepared(study_file(), planned, SPACE, replace(about, reading=planned.reading))
-
-    def run(self, x, text, series=TUNING, *, round_number=0, exit_code=0, **files):
-        """Store a run that printed `text`, as it is read now; return its folder."""
-        self.made += 1
-        folder = self.folder / "runs" / f"{self.made:05d}"
-        folder.mkdir(parents=True)
-        usage = Usage(float(self.made), 0.5, 1000)
-        status = JobStatus(JobState.ENDED, EndReason.EXITED, exit_code, usage)
-        said = {"state": status.state, "reason": status.reason, "exit_code": exit_code, "message": ""}
-        (folder / STATUS_FILE).write_text(json.dumps(said | asdict(usage)))
-        (folder / STDOUT).write_text(text)
-        (folder / STDERR).write_text("")
-        for name, content in files.items():
-            (folder / name).write_text(content)
-        outcome = read_outcome(self.prepared.plan.objective, Output(text, "", status, folder), None, None)
-        clean(folder)
-        trial = next((t.number for t in self.store.trials() if t.configuration == {"x": x}), None)
-        if trial is None:
-            trial = self.store.add_trial({"x": x}, distributions_of(SPACE))
-        outcome = replace(outcome, usage=usage)
-        job = {"folder": str(folder)}
-        self.store.add_runs([Run({"x": x}, trial, series, round_number, outcome=outcome, job=job)])
-        value = outcome.metrics.get("time")
-        if series.is_tuning:
-            self.store.settle_all({trial: Observation(value=value)})
-        return folder
-
-    def read(self, **changes):
-        """Open the study with other options; return what came of reading it again."""
-        self.options = {**OPTIONS, **changes}
-        self.store = StudyStore.create(self.url, "mine", self.prepared.definition)
-        return reread(self.store, self.prepared)
-
-    @property
-    def values(self):
-        return {trial.number: trial.measured("time") for trial in stored_study(self.url, "mine").trials()}
+from objectives.base import FailureKind
+from tests.support.command_study import OPTIONS, SPACE, TIME, CommandStudy
+from tests.support.fakes import ListDisplay
 
 
 @pytest.fixture
 def study(tmp_path):
-    return Study(tmp_path)
+    return CommandStudy(tmp_path)
 
 
 def test_a_mended_success_pattern_mends_the_runs_that_failed_by_it(study):

@@ -1,0 +1,156 @@
+"""Upkeep: studies are deleted, renamed and reset, and the folders of their runs removed.
+
+A folder is a run's own if the status that its job left there is that of the run in storage: other studies of the same
+name may keep their runs beside it.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.coordination.alone import check_alone
+from autotune.coordination.session_settings import default_runs
+from autotune.errors import BusyError, StorageError
+from autotune.execution.run_folder import is_of
+from autotune.records.study import Run
+from autotune.scheduling.checkpoints import Checkpoints
+from autotune.storage.address import lock_path, shown, sqlite_path
+from autotune.storage.studies import StoredStudies
+from autotune.storage.study_lock import StudyLock, held_by_another
+from autotune.storage.study_store import StudyStore, study_names
+
+
+@dataclass(frozen=True)
+class Removable:
+    """The folders of a study's runs that may be removed: how many, and how large they are."""
+
+    folders: tuple[Path, ...] = ()
+    size_bytes: int = 0
+    kept: int = 0
+    """How many more there are, of runs that failed."""
+
+
+@contextmanager
+def unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
+    """Hold a study on which nobody works; `what` is to be done with it.
+
+    Raises:
+        BusyError: somebody works on it, or jobs of it are in a queue.
+        StorageError: there is no such study.
+    """
+    store = StudyStore.read(url, name)
+    check_alone(store, f"it is {what}")
+    path = lock_path(url, name)
+    alone = sqlite_path(url) is not None
+    holder = held_by_another(path) if alone else None
+    if holder is not None:
+        msg = f"study {name!r} is being worked on by {holder}: it is {what} only when nobody does; stop that first"
+        raise BusyError(msg)
+    with _locked(path, name) if alone else nullcontext():
+        jobs = sum(lease.job_id is not None for lease in store.leases("").all())
+        if jobs:
+            count = "1 job" if jobs == 1 else f"{jobs} jobs"
+            msg = (
+                f"study {name!r} has {count} in a queue, and is {what} only without: use `autotune cancel {name}` first"
+            )
+            raise BusyError(msg)
+        yield store
+
+
+@contextmanager
+def _locked(path: Path, name: str) -> Iterator[None]:
+    lock = StudyLock.acquire(path, name)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def removable(store: StudyStore, *, failed: bool) -> Removable:
+    """Return the folders of runs that are stored; those of `failed` runs, which may be read again, only if wanted."""
+    folders, kept, size = [], 0, 0
+    for folder, run in _owned(store.runs()):
+        if run.outcome.failure is not None and not failed:
+            kept += 1
+            continue
+        folders.append(folder)
+        size += _size(folder)
+    return Removable(tuple(folders), size, kept)
+
+
+def remove(found: Removable) -> None:
+    """Remove folders of runs."""
+    for folder in found.folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def delete(store: StudyStore, found: Removable) -> None:
+    """Delete a study that is held, its checkpoints, and the folders of its runs; then the folder around them, if empty.
+
+    The study goes first: whatever happens, no study is left without its outputs.
+    """
+    around = {folder.parent for folder in found.folders} | {default_runs(store.url, store.name).absolute()}
+    mark = store.mark
+    StoredStudies(store.url).remove(store.name)
+    remove(found)
+    for runs in around:
+        checkpoints = Checkpoints(runs, mark).folder(0).parent
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        # What a session makes before its runs is made anew by the next.
+        shutil.rmtree(runs / "plan", ignore_errors=True)
+        for empty in (checkpoints.parent, runs):
+            with suppress(OSError):
+                empty.rmdir()
+
+
+def reset(store: StudyStore, found: Removable) -> None:
+    """Forget what was measured of a study that is held; its name and its study file stay."""
+    definition, url, name = store.definition, store.url, store.name
+    delete(store, found)
+    StudyStore.create(url, name, definition)
+
+
+def rename(store: StudyStore, new: str) -> Path | None:
+    """Give a study that is held another name; return where its runs lie then, None if they stay where they are.
+
+    Raises:
+        StorageError: there is a study of that name.
+        BusyError: somebody uses that name.
+    """
+    url, old = store.url, store.name
+    if new in study_names(url):
+        msg = f"there is a study {new!r} in {shown(url)} already; give another name, or `autotune delete {new}`"
+        raise StorageError(msg)
+    before, after = default_runs(url, old).absolute(), default_runs(url, new).absolute()
+    with _locked(lock_path(url, new), new) if sqlite_path(url) is not None else nullcontext():
+        moves = before.is_dir() and not after.exists() and _all_owned(before, store.runs())
+        if moves:
+            before.rename(after)
+        try:
+            StoredStudies(url).rename(old, new, (before, after) if moves else None)
+        except BaseException:
+            if moves:
+                after.rename(before)
+            raise
+    return after if moves else None
+
+
+def _owned(runs: Iterable[Run]) -> Iterator[tuple[Path, Run]]:
+    for run in runs:
+        folder = Path(run.job.get("folder") or "")
+        if folder.is_absolute() and is_of(folder, run.outcome.usage):
+            yield folder, run
+
+
+def _all_owned(around: Path, runs: Iterable[Run]) -> bool:
+    """Whether no other study has runs in a folder: each with the status of a job is of one of the `runs`."""
+    own = {folder for folder, _ in _owned(runs)}
+    return all(entry in own for entry in around.iterdir() if entry.is_dir() and is_of(entry, None))
+
+
+def _size(folder: Path) -> int:
+    with suppress(OSError):
+        return sum(entry.lstat().st_size for entry in folder.rglob("*") if not entry.is_dir())
+    return 0

@@ -1,0 +1,177 @@
+"""Studies are deleted, renamed and reset, and the folders of their runs removed."""
+
+import json
+import socket
+
+import pytest
+from typer.testing import CliRunner
+
+from autotune.cli.app import app
+from autotune.coordination import alone
+from autotune.coordination.upkeep import unused
+from autotune.errors import BusyError, ExitCode
+from autotune.scheduling.checkpoints import Checkpoints
+from autotune.service import summaries as summaries_module
+from autotune.service.summaries import StudySummaries
+from autotune.storage.address import lock_path
+from autotune.storage.names import stored_names
+from autotune.storage.stored_study import stored_study
+from autotune.storage.studies import StoredStudies
+from autotune.storage.study_lock import StudyLock
+from launchers.supervisor import STATUS_FILE
+from tests.support.command_study import CommandStudy
+
+OK = ExitCode.OK
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Return a study with a valid run and one that failed."""
+    study = CommandStudy(tmp_path)
+    study.run(1, "time 4 DONE\n")
+    study.run(2, "time 3\n")
+    return study
+
+
+def autotune(study, *words):
+    return CliRunner().invoke(app, [*words, "--storage", str(study.folder / "autotune.db")])
+
+
+def names(study):
+    return stored_names(study.url)
+
+
+def folders(study, name="mine"):
+    return sorted(path.name for path in (study.folder / "autotune-runs" / name).iterdir())
+
+
+def test_a_study_is_deleted_with_its_runs_its_checkpoints_and_the_folder_around_them(study):
+    runs = study.folder / "autotune-runs" / "mine"
+    other = CommandStudy(study.folder, "other")
+    other.run(1, "time 4 DONE\n")
+    Checkpoints(runs, study.store.mark).folder(1).mkdir(parents=True)
+    (runs / "plan").mkdir()
+    ended = autotune(study, "delete", "mine", "--yes")
+    assert ended.exit_code == OK, ended.output
+    assert "study 'mine' is deleted, with 2 folders of runs" in ended.output
+    assert not runs.exists()
+    assert names(study) == ["other"]
+    assert stored_study(study.url, "other").trials()[0].measured("time") == [4.0]
+    assert folders(study, "other") == ["00001"]
+
+
+def test_what_is_not_ours_stays_where_it_is(study):
+    runs = study.folder / "autotune-runs" / "mine"
+    (runs / "notes.txt").write_text("mine")
+    # Of a study of the same name in another storage.
+    said = json.loads((runs / "00002" / STATUS_FILE).read_text())
+    (runs / "00002" / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
+    assert autotune(study, "delete", "mine", "--yes").exit_code == OK
+    assert folders(study) == ["00002", "notes.txt"]
+
+
+def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
+    for command in ("delete", "reset"):
+        ended = autotune(study, command, "mine")
+        assert ended.exit_code == ExitCode.USAGE
+        assert f"autotune {command} mine --yes" in " ".join(ended.output.split())
+    assert len(stored_study(study.url, "mine").runs()) == 2
+
+
+def test_a_study_that_somebody_works_on_is_left_alone(study):
+    lock = StudyLock.acquire(lock_path(study.url, "mine"), "mine")
+    with pytest.raises(BusyError), unused(study.url, "mine", "deleted"):
+        pass
+    lock.release()
+    with unused(study.url, "mine", "deleted"):
+        pass
+
+
+def test_on_a_server_a_study_is_left_alone_while_a_coordinator_lives_and_free_when_it_is_silent(study, monkeypatch):
+    monkeypatch.setattr(alone, "sqlite_path", lambda url: None)
+    book = study.store.leases(f"{socket.gethostname()}-other:12:abc")
+    book.take(f"tuner:{socket.gethostname()}-other:12:abc", {})
+    for command in (["delete", "mine", "--yes"], ["reset", "mine", "--yes"], ["rename", "mine", "new"]):
+        ended = autotune(study, *command)
+        assert ended.exit_code != OK
+        assert isinstance(ended.exception, BusyError)
+        assert "process 12 on" in str(ended.exception)
+    book.release(f"tuner:{socket.gethostname()}-other:12:abc")
+    assert autotune(study, "delete", "mine", "--yes").exit_code == OK
+
+
+def test_a_study_with_jobs_in_a_queue_is_left_alone(study):
+    study.store.leases("node:1:abc").take("00003", {}, "slurm:17")
+    ended = autotune(study, "delete", "mine", "--yes")
+    assert "`autotune cancel mine` first" in str(ended.exception)
+    assert names(study) == ["mine"]
+
+
+def test_a_renamed_study_has_its_runs_under_the_new_name_and_can_be_read_again(study):
+    ended = autotune(study, "rename", "mine", "yours")
+    assert "--name yours" in " ".join(ended.output.split())
+    assert names(study) == ["yours"]
+    assert folders(study, "yours") == ["00001", "00002"]
+    study.name = "yours"
+    assert study.read(success=["time"]).valid == 1
+
+
+def test_a_name_that_is_taken_or_is_none_is_refused(study):
+    CommandStudy(study.folder, "other")
+    assert "already" in str(autotune(study, "rename", "mine", "other").exception)
+    assert autotune(study, "rename", "mine", "a/b").exit_code == ExitCode.USAGE
+    assert "there: mine, other" in str(autotune(study, "rename", "nine", "new").exception)
+    assert names(study) == ["mine", "other"]
+
+
+def test_runs_of_a_renamed_study_stay_where_another_storage_has_runs_beside_them(study):
+    stranger = study.folder / "autotune-runs" / "mine" / "00009"
+    stranger.mkdir()
+    said = json.loads((study.folder / "autotune-runs" / "mine" / "00001" / STATUS_FILE).read_text())
+    (stranger / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
+    autotune(study, "rename", "mine", "yours")
+    assert folders(study, "mine") == ["00001", "00002", "00009"]
+    study.name = "yours"
+    assert study.read(success=["time"]).valid == 1
+
+
+def test_a_study_that_is_reset_keeps_its_name_and_its_study_file(study):
+    before = study.store.definition
+    assert autotune(study, "reset", "mine", "--yes").exit_code == OK
+    after = stored_study(study.url, "mine")
+    assert (after.trials(), after.runs(), after.definition) == ([], [], before)
+
+
+def test_folders_of_runs_are_removed_and_those_of_failed_runs_only_when_that_is_asked_for(study):
+    said = autotune(study, "clean", "mine", "--dry-run").output
+    assert "1 folder of runs" in said
+    assert "would be removed; 1 folder of failed runs stay" in said.replace("\n", " ")
+    assert folders(study) == ["00001", "00002"]
+    cleaned = json.loads(autotune(study, "clean", "--json").output)["studies"]["mine"]
+    assert cleaned["folders"] == cleaned["kept"] == 1
+    assert cleaned["bytes"] > 0
+    assert folders(study) == ["00002"]
+    assert len(stored_study(study.url, "mine").runs()) == 2
+    autotune(study, "clean", "mine", "--failed")
+    assert folders(study) == []
+    assert study.read(success=["time"]).kept == 2
+
+
+def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study, monkeypatch):
+    monkeypatch.setattr(summaries_module, "_SERVES", 0.0)  # a slow machine's summary would serve for a while
+    summaries = StudySummaries(StoredStudies(study.url))
+
+    def counts():
+        summary = summaries.get("mine")
+        return None if summary is None else (summary.finished, len(summary.trials), dict(summary.standings.counts))
+
+    assert counts() == (2, 2, {"invalid result": 1})
+    study.read(success=["time"])
+    assert counts() == (1, 2, {})
+    autotune(study, "reset", "mine", "--yes")
+    assert counts() == (0, 0, {})
+    autotune(study, "delete", "mine", "--yes")
+    assert counts() is None
+    again = CommandStudy(study.folder)
+    again.run(1, "time 5 DONE\n")
+    assert counts() == (1, 1, {})
