@@ -22,7 +22,7 @@ def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[s
     A mix has one for each input, by its name.
     """
     run = run_to_use(store, summary)
-    if run is None:
+    if run is None or summary.definition.replay or summary.definition.told:
         return None
     if parts := run.job.get("parts"):
         return {part["name"]: _command(part) for part in parts}

@@ -57,7 +57,10 @@ def variant(onto: Configuration, parameter: str, of: Configuration) -> Configura
 
 @dataclass(frozen=True)
 class _Move:
-    """Options that go together, with all that are changed on the default, and taken back in the winner, for them."""
+    """Options that go together, with all that are changed on the default, and taken back in the winner, for them.
+
+    No option is changed, or taken back, where that would take all others: that is to compare winner and default.
+    """
 
     options: tuple[str, ...]
     alone: tuple[str, ...]
@@ -79,8 +82,10 @@ class _Comparison:
         moves = self._moves()
         sides = [Side.of(self.default, "default"), Side.of(self.winner, "winner")]
         for move in moves:
-            self._add(sides, Side(f"default with {', '.join(move.alone)}", self._with(move.alone)))
-            self._add(sides, Side(f"winner without {', '.join(move.within)}", self._without(move.within)))
+            if move.alone:
+                self._add(sides, Side(f"default with {', '.join(move.alone)}", self._with(move.alone)))
+            if move.within:
+                self._add(sides, Side(f"winner without {', '.join(move.within)}", self._without(move.within)))
         subject = f"what each option of trial {self.winner.number} is worth"
         table = self._rounds(Series.ablate(self.winner.number), tuple(sides), subject).until(rounds)
         values = table.values(0).values()
@@ -130,12 +135,18 @@ class _Comparison:
             key = frozenset(alone), frozenset(within)
             known = moves.get(key)
             moves[key] = _Move((*(known.options if known else ()), option), alone, within)
-        return list(moves.values())
+        # All options in one row are the winner itself.
+        return [_Move(move.options, move.options, move.options) if len(moves) == 1 else move for move in moves.values()]
 
     def _effect(self, move: _Move, table: BlockTable) -> OptionEffect:
-        alone, within = self._place(table, self._with(move.alone)), self._place(table, self._without(move.within))
+        alone = self._place(table, self._with(move.alone)) if move.alone else None
+        within = self._place(table, self._without(move.within)) if move.within else None
         sides = {"alone": alone, "the winner without it": within}
-        failures = {title: table.failures(side) for title, side in sides.items() if side}
+        missing = [
+            f"{title}: {table.failures(side)[-1] if side else 'valid with all other options only'}"
+            for title, side in sides.items()
+            if side is None or (side > 0 and table.failures(side))
+        ]
         alongside = tuple(name for name in move.within if name not in move.options)
         ignored = all(option in run.outcome.unused for run in self.winner.runs for option in move.options)
         return OptionEffect(
@@ -146,8 +157,9 @@ class _Comparison:
             within=self._ratio(table, within, 1),
             alone_with=tuple(name for name in move.alone if name not in move.options),
             within_with=alongside,
-            why="; ".join(f"{title}: {said[-1]}" for title, said in failures.items() if said),
-            unused=(ignored and not alongside) or self._same(self._without(move.within)) == self.winner,
+            why="; ".join(missing),
+            unused=(ignored and not alongside)
+            or (bool(move.within) and self._same(self._without(move.within)) == self.winner),
         )
 
     def _ratio(self, table: BlockTable, slower: int | None, faster: int | None) -> Interval | None:
@@ -192,13 +204,13 @@ def _moved(onto: Configuration, options: Sequence[str], of: Configuration) -> Co
 
 
 def smallest_group(option: str, options: Sequence[str], is_valid: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
-    """Return an option with the fewest others that it can be moved with; all of them together always can be.
+    """Return an option with the fewest others that it can be moved with; nothing if it takes all of them.
 
-    Where that takes more than a few others, of many, it is not searched for.
+    Where it takes more than a few others, of many, they are not searched for.
     """
     others = [other for other in options if other != option]
-    groups = (group for size in range(len(others)) for group in combinations(others, size))
+    groups = (group for size in range(max(1, len(others))) for group in combinations(others, size))
     for group in islice(groups, _MOST_GROUPS):
         if is_valid((option, *group)):
             return (option, *group)
-    return (option, *others)
+    return ()

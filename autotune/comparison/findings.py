@@ -1,10 +1,11 @@
 """What comparisons found, as it is stored: read without anything that makes runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from autotune.formatting import written
 from autotune.records.stored import Stored
 from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
@@ -12,6 +13,15 @@ from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import ABLATION, VERDICT, WORKLOADS, ReadableStudy
 from objectives.base import Metric
 from spaces import Configuration
+
+# How many names are said before the others are only counted.
+_FEW = 3
+
+
+def alongside(names: Sequence[str]) -> str:
+    """Say which options were changed together with another; nothing if none was."""
+    said = ", ".join(names) if len(names) <= _FEW else f"{len(names)} other options"
+    return f"with {said}" if names else ""
 
 
 class Worth(StrEnum):
@@ -48,6 +58,16 @@ class OptionEffect:
     def name(self) -> str:
         """The options that go together."""
         return ", ".join(self.parameters)
+
+    @property
+    def values(self) -> str:
+        """The options with their values in the winner, for a narrow place."""
+        shown = [
+            f"{name}={written(self.value[name])}" if name in self.value else f"{name} unset"
+            for name in self.parameters[:_FEW]
+        ]
+        more = len(self.parameters) - _FEW
+        return " ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
 
     @property
     def without(self) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from autotune.comparison.findings import Ablation, OptionEffect
-from autotune.formatting import quantity, written
+from autotune.comparison.findings import Ablation, OptionEffect, alongside
+from autotune.formatting import quantity
 from autotune.statistics.ratio_words import Interval
 from objectives.base import Metric
 
@@ -35,11 +35,7 @@ def bars(ablation: Ablation, metric: Metric) -> tuple[Bar, ...]:
 
 
 def _label(effect: OptionEffect) -> str:
-    values = " ".join(
-        f"{name}={written(effect.value[name])}" if name in effect.value else f"{name} unset"
-        for name in effect.parameters
-    )
-    return f"{values} with {', '.join(effect.alone_with)}" if effect.alone_with else values
+    return " ".join(filter(None, (effect.values, alongside(effect.alone_with))))
 
 
 def _bar(label: str, speed_up: Interval, base: float, metric: Metric) -> Bar:

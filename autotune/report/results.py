@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from autotune.comparison.findings import OptionEffect, changes
+from autotune.comparison.findings import OptionEffect, alongside, changes
 from autotune.formatting import quantity, shown, written
 from autotune.pictures.chart import Axis, Cell, Table
 from autotune.pictures.counts import failed_as
@@ -166,7 +166,7 @@ def _factor(interval: Interval | None) -> str:
 
 
 def _beside(interval: Interval | None, others: Sequence[str]) -> str:
-    return f"{_factor(interval)}, with {', '.join(others)}" if others else _factor(interval)
+    return ", ".join(filter(None, (_factor(interval), alongside(others))))
 
 
 def _values(effect: OptionEffect, configuration: Configuration) -> str:

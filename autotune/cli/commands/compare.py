@@ -250,8 +250,10 @@ def _shown(value: object) -> str:
 
 def _measured(interval: "Interval | None", others: Sequence[str]) -> str:
     """Return a figure on lines of its own: a line with both would not leave room for the others at 80 columns."""
+    from autotune.comparison.findings import alongside
+
     lines = ["not measured"] if interval is None else [f"{interval[0]:.3f}x", f"{interval[1]:.3f} to {interval[2]:.3f}"]
-    return "\n".join([*lines, *([f"with {', '.join(others)}"] if others else [])]).replace("[", r"\[")
+    return "\n".join(filter(None, (*lines, alongside(others)))).replace("[", r"\[")
 
 
 def _interval(interval: "Interval") -> str:
@@ -260,12 +262,16 @@ def _interval(interval: "Interval") -> str:
 
 def conclusion(ablation: "Ablation") -> str:
     """Return the conclusion of an ablation in words."""
+    from autotune.comparison.findings import Worth
+
     said = (
         f"{ablation.confidence:.0%} intervals, {ablation.rounds} interleaved rounds; "
         "above 1: the option makes it better"
     )
     if not ablation.dropped or ablation.simplified is None:
-        return f"{said}\nevery option of the winner, trial {ablation.winner}, helps"
+        whole = all(effect.worth is Worth.HELPS for effect in ablation.effects)
+        says = "every option of the winner helps" if whole else "no option of the winner can be left out"
+        return f"{said}\n{says}: trial {ablation.winner}"
     if not ablation.accepted:
         return f"{said}\n{_kept(ablation.dropped)}"
     gone = [effect for effect in ablation.effects if effect.dispensable and {*effect.without} <= {*ablation.dropped}]

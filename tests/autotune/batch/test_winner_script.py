@@ -58,6 +58,16 @@ def test_a_simplified_configuration_has_its_own_figure():
     assert "# np=4\n" in text
 
 
+def test_a_command_is_that_of_the_configuration_to_use_if_autotune_has_started_it():
+    winner = TRIALS[1].runs[0]
+    simplified = replace(winner, configuration={"np": 4}, job=JOB | {"argv": ["pw.x", "-nk", "1"]})
+    store = Stored(winner, simplified)
+    assert winner_script.command_to_use(store, summary())[-5:] == JOB["argv"]
+    assert winner_script.command_to_use(store, summary(ablation=ABLATION))[-3:] == ["pw.x", "-nk", "1"]
+    told = replace(summary(), definition=replace(definition(small_space()), objective="replay"))
+    assert winner_script.command_to_use(store, told) is None
+
+
 def test_json_has_the_figure_of_the_simplified_configuration_too():
     described = summary(ablation=ABLATION).to_dict()
     assert (described["speed_up"]["ratio"], described["simplified_speed_up"]["ratio"]) == (pytest.approx(1.8), 1.7)

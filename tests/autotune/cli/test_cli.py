@@ -139,7 +139,7 @@ def test_confirming_again_runs_nothing_unless_more_is_asked(tuned):
 
 def test_the_winner_is_taken_apart(tuned):
     found = json.loads(autotune(tuned, "ablate", "mine", "--json").stdout)
-    assert "x" in [effect["parameter"] for effect in found["effects"]]
+    assert "x" in [name for effect in found["effects"] for name in effect["parameters"]]
     ended = autotune(tuned, "ablate", "mine")
     assert ended.returncode == 0, ended.stderr
     assert "alone on the default" in ended.stdout

@@ -7,7 +7,7 @@ from rich.console import Console
 from autotune.cli.commands.compare import _table, conclusion
 from autotune.comparison.ablation import ablate, smallest_group
 from autotune.comparison.confirm import confirm
-from autotune.comparison.findings import Ablation, OptionEffect, Worth
+from autotune.comparison.findings import Ablation, OptionEffect, Worth, alongside
 from autotune.errors import CannotRunHereError
 from autotune.pictures import FORMATS, draw_bars
 from autotune.pictures.ablation_bars import WIDTH, bars, lines
@@ -15,11 +15,13 @@ from autotune.results.summary import run_to_use, summarise
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from objectives.base import Metric
-from spaces import Constraint, Integer, Space
+from spaces import Constraint, Flag, Integer, Space
 from tests.support.contests import DEFAULT, SIMPLE, SPACE, STUDY, WINNER, add, manager, new_store, noisy
 from tests.support.fakes import SECONDS, PaperExecutor, definition, took
 from tests.support.stored import add_trial
 
+# With np=4 all three or, with np=8, none; np=4 goes with none, too.
+WHOLE = "(is_set(a) and is_set(b) and is_set(c) and np == 4) or not (is_set(a) or is_set(b) or is_set(c))"
 RATE = Metric("rate", "B/s", "maximize", "rate")
 
 
@@ -67,11 +69,45 @@ def test_options_that_the_rules_tie_together_are_moved_together(tmp_path):
     assert "dropped: px, py, pz (does nothing that could be seen)" in conclusion(found)
 
 
-def test_a_group_is_the_smallest_that_is_valid_and_all_of_them_at_the_worst():
+def test_a_group_is_the_smallest_that_is_valid():
     assert smallest_group("a", "abcd", lambda group: {"a", "c"} <= {*group}) == ("a", "c")
-    assert smallest_group("a", "abc", lambda _: False) == ("a", "b", "c")
+    # All of them together are the winner and the default: they say nothing of an option.
+    assert smallest_group("a", "abc", lambda group: len(group) == 3) == ()
+    assert smallest_group("a", "a", lambda _: True) == ("a",)
     many = [f"option {number}" for number in range(40)]
-    assert smallest_group(many[0], many, lambda group: len(group) > 20) == tuple(many)
+    assert smallest_group(many[0], many, lambda group: len(group) > 20) == ()
+
+
+def test_an_option_that_moves_with_all_others_only_is_not_measured_there(tmp_path):
+    flags = [Flag(name, optional=True) for name in "abc"]
+    space = Space([Integer.range("np", 1, 8, default=8), *flags], [Constraint("whole", WHOLE, "as measured")])
+    winner = {"np": 4, "a": True, "b": True, "c": True}
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(space))
+    for configuration, seconds in (({"np": 8}, 2.0), (winner, 1.0)):
+        add_trial(store, space, configuration, took(seconds), worth=Observation(value=seconds))
+    found = ablate(store, manager(tmp_path, PaperExecutor(noisy())), space, STUDY, rounds=6)
+    assert [effect.parameters for effect in found.effects] == [("np",), ("a", "b", "c")]
+    assert found.effects[0].within is None
+    assert "the winner without it: valid with all other options only" in found.effects[0].why
+    assert found.effects[0].worth is Worth.HELPS
+    assert found.effects[1].alone is None
+    assert found.simplified == {"np": 4}
+
+
+def test_that_all_options_help_is_only_said_if_they_do():
+    helps = OptionEffect(("np",), {}, {"np": 4}, None, (1.2, 1.1, 1.3))
+    unknown = OptionEffect(("a",), {}, {"a": 1}, None, None)
+    assert "every option of the winner helps" in conclusion(Ablation(1, 0.95, 6, (helps,)))
+    assert "no option of the winner can be left out" in conclusion(Ablation(1, 0.95, 6, (helps, unknown)))
+
+
+def test_many_options_in_a_row_are_counted():
+    names = [f"UCX_OPTION_{number}" for number in range(9)]
+    effect = OptionEffect(tuple(names), {}, dict.fromkeys(names, 1), None, None)
+    assert effect.values == "UCX_OPTION_0=1 UCX_OPTION_1=1 UCX_OPTION_2=1 and 6 more"
+    assert alongside(names) == "with 9 other options"
+    assert alongside(names[:2]) == "with UCX_OPTION_0, UCX_OPTION_1"
+    assert alongside(()) == ""
 
 
 @pytest.mark.parametrize(
