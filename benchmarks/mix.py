@@ -4,8 +4,8 @@
 
 The inputs are small, and made here: a metal with many k-points, a semiconductor, a molecule at Gamma alone. Their
 pseudopotentials are those of Debian's quantum-espresso-data. All four studies have the same budget of trials. Each own
-winner is compared with the mix's winner by their verdicts on that input; the intervals are those of 95 %. It takes a
-few minutes on two cores, which must be free.
+winner is compared with the mix's winner by their verdicts on that input. It takes a few minutes on two cores, which
+must be free: spinning ranks on a busy machine take ten times as long.
 """
 
 import argparse
@@ -66,7 +66,9 @@ _STUDY = """objective = "qe"
 trials = {trials}
 
 [repeats]
-max_runs = 3
+max_runs = 2
+baseline_runs = 2
+warm_up_runs = 0
 
 [sampler]
 warm_start = false
@@ -74,8 +76,9 @@ warm_start = false
 [verdict]
 candidates = 2
 rounds = 2
-pairs = 6
-max_pairs = 6
+pairs = {pairs}
+max_pairs = {pairs}
+confidence = {confidence}
 """
 
 
@@ -83,16 +86,20 @@ def main() -> None:
     """Run the four studies, unless they are there, and print what they cost and found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=6, help="of the verdicts; fewer than 6 are for 75 %% intervals")
+    parser.add_argument("--max-ranks", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path("mix"))
     wanted = parser.parse_args()
     folder: Path = wanted.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
+    confidence = 0.95 if wanted.pairs >= 6 else 0.75
+    common = _STUDY.format(trials=wanted.trials, pairs=wanted.pairs, confidence=confidence)
+    common += f"\n[options]\nmax_ranks = {wanted.max_ranks}\n"
     for name, parts in INPUTS.items():
         (folder / f"{name}.in").write_text(_DECK.format(name=name, **parts), encoding="utf-8")
-        alone = f'[options]\ninput = "{folder}/{name}.in"\n'
-        (folder / f"{name}.toml").write_text(_STUDY.format(trials=wanted.trials) + alone, encoding="utf-8")
+        (folder / f"{name}.toml").write_text(f'{common}input = "{folder}/{name}.in"\n', encoding="utf-8")
     inputs = "".join(f'[[inputs]]\nname = "{name}"\noptions = {{ input = "{folder}/{name}.in" }}\n' for name in INPUTS)
-    (folder / "together.toml").write_text(_STUDY.format(trials=wanted.trials) + inputs, encoding="utf-8")
+    (folder / "together.toml").write_text(common + inputs, encoding="utf-8")
     found = {name: _studied(folder, name) for name in ("together", *INPUTS)}
     mix = found.pop("together")
     print(f"{'study':14} core-s: tuning  verdict  trials  capped  speed-up")
