@@ -29,9 +29,9 @@ OPTIONS = {"argv": ["true", "{x}"], "metrics": [TIME], "success": ["DONE"]}
 class CommandStudy:
     """A study of a command whose runs are put into their folders by hand."""
 
-    def __init__(self, folder: Path, name: str = "mine") -> None:
+    def __init__(self, folder: Path, name: str = "mine", url: str = "") -> None:
         self.name = name
-        self.folder, self.url, self.made = folder, f"sqlite:///{folder / 'autotune.db'}", 0
+        self.folder, self.url, self.made = folder, url or f"sqlite:///{folder / 'autotune.db'}", 0
         self.options = OPTIONS
         self.store = StudyStore.create(self.url, self.name, self.prepared.definition)
 

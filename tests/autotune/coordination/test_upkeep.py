@@ -1,13 +1,11 @@
 """Studies are deleted, renamed and reset, and the folders of their runs removed."""
 
 import json
-import socket
 
 import pytest
 from typer.testing import CliRunner
 
 from autotune.cli.app import app
-from autotune.coordination import alone
 from autotune.coordination.upkeep import unused
 from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
@@ -87,19 +85,6 @@ def test_a_study_that_somebody_works_on_is_left_alone(study):
         pass
 
 
-def test_on_a_server_a_study_is_left_alone_while_a_coordinator_lives_and_free_when_it_is_silent(study, monkeypatch):
-    monkeypatch.setattr(alone, "sqlite_path", lambda url: None)
-    book = study.store.leases(f"{socket.gethostname()}-other:12:abc")
-    book.take(f"tuner:{socket.gethostname()}-other:12:abc", {})
-    for command in (["delete", "mine", "--yes"], ["reset", "mine", "--yes"], ["rename", "mine", "new"]):
-        ended = autotune(study, *command)
-        assert ended.exit_code != OK
-        assert isinstance(ended.exception, BusyError)
-        assert "process 12 on" in str(ended.exception)
-    book.release(f"tuner:{socket.gethostname()}-other:12:abc")
-    assert autotune(study, "delete", "mine", "--yes").exit_code == OK
-
-
 def test_a_study_with_jobs_in_a_queue_is_left_alone(study):
     study.store.leases("node:1:abc").take("00003", {}, "slurm:17")
     ended = autotune(study, "delete", "mine", "--yes")
@@ -175,3 +160,25 @@ def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study,
     again = CommandStudy(study.folder)
     again.run(1, "time 5 DONE\n")
     assert counts() == (1, 1, {})
+
+
+def test_on_a_server_a_study_is_read_again_renamed_reset_and_deleted_too(tmp_path, postgresql, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = CommandStudy(tmp_path, url=postgresql)
+    study.run(1, "time 4 DONE\n")
+    study.run(2, "time 3\n")
+    book = study.store.leases("elsewhere:12:abc")
+    book.take("tuner:elsewhere:12:abc", {})
+    with pytest.raises(BusyError, match="its runs are read again only when nobody does"):
+        study.read(success=["time"])
+    for command in (["delete", "mine", "--yes"], ["reset", "mine", "--yes"], ["rename", "mine", "new"]):
+        refused = CliRunner().invoke(app, [*command, "--storage", postgresql]).exception
+        assert "process 12 on elsewhere" in str(refused)
+    book.release("tuner:elsewhere:12:abc")
+    assert study.read(success=["time"]).valid == 1
+    assert [trial.settled for trial in study.store.trials()] == [True, False]
+    for command in (["rename", "mine", "yours"], ["reset", "yours", "--yes"], ["delete", "yours", "--yes"]):
+        ended = CliRunner().invoke(app, [*command, "--storage", postgresql])
+        assert ended.exit_code == OK, ended.exception
+    assert stored_names(postgresql) == []
+    assert not (tmp_path / "autotune-runs" / "yours").exists()
