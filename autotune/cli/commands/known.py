@@ -10,7 +10,6 @@ from autotune.cli.tables import Column, fitted
 from autotune.errors import CannotRunHereError
 from autotune.formatting import shown
 from autotune.storage.address import storage_url
-from spaces.parameters.errors import did_you_mean
 
 if TYPE_CHECKING:
     from autotune.results.known import KnownConfiguration
@@ -36,9 +35,10 @@ def known(
     storage: Storage = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is known to work: the best configuration of each program on each machine.
+    """Show what is known to work, for each program and machine.
 
-    Of all studies of the same program, machine and workload the best confirmed configuration counts.
+    A row has the best configuration of all studies of the same program, machine and workload. A confirmed one counts
+    before one that only looks faster.
     """
     from autotune.results.known import known_configurations
     from autotune.storage.stored_study import stored_studies
@@ -46,6 +46,8 @@ def known(
     every = known_configurations(stored_studies(storage_url(storage)))
     rows = [row for row in every if program in {None, row.program}]
     if program is not None and not rows:
+        from spaces.parameters.errors import did_you_mean
+
         names = sorted({row.program for row in every})
         there = ", ".join(names) or "nothing"
         msg = f"nothing is known of {program!r}{did_you_mean(program, names)}; there is: {there}"
