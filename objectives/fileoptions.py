@@ -163,13 +163,17 @@ def with_own_input(options: Mapping[str, Any], path: str) -> dict[str, Any]:
     Raises:
         PlanError: the options name no input, or no file of that name.
     """
-    name = options.get("input")
-    files = options.get("files", [])
-    if not any(isinstance(file, Mapping) and file.get("name") == name for file in files):
+    files = options.get("files")
+    named = [
+        index
+        for index, file in enumerate(files if isinstance(files, list) else [])
+        if isinstance(file, Mapping) and file.get("name") == options.get("input")
+    ]
+    if not named or not isinstance(files, list):
         msg = f"--input {path}: this study has no input to replace; `input` in its [options] names one of its files"
         raise PlanError(msg)
     source = str(Path(path).absolute())
-    return {**options, "files": [_replaced(file, source) if file.get("name") == name else file for file in files]}
+    return {**options, "files": [_replaced(file, source) if i in named else file for i, file in enumerate(files)]}
 
 
 def _replaced(file: Mapping[str, Any], source: str) -> dict[str, Any]:

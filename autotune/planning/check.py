@@ -66,8 +66,10 @@ class CheckReport:
         return () if self.plan is None else self.plan.objective.metrics
 
 
-def check(path: Path, changes: Iterable[str], machine: Machine, launcher: Launcher) -> CheckReport:
-    """Check a study file, with changes as `key=value`, for the machine."""
+def check(
+    path: Path, changes: Iterable[str], machine: Machine, launcher: Launcher, own_input: str | None = None
+) -> CheckReport:
+    """Check a study file, with changes as `key=value` and an input of the user's, for the machine."""
     report = CheckReport()
     try:
         text = path.read_text(encoding="utf-8")
@@ -79,6 +81,14 @@ def check(path: Path, changes: Iterable[str], machine: Machine, launcher: Launch
         report.mistakes.append(Problem(f"not a TOML file: {error}"))
         return report
     table = {"name": path.stem, **with_absolute_paths(table, path.parent)}
+    objective, options = table.get("objective"), table.get("options", {})
+    # Where these are something else, that is the mistake.
+    if own_input is not None and isinstance(objective, str) and isinstance(options, dict):
+        try:
+            table["options"] = registry.with_own_input(objective, options, own_input)
+        except PlanError as error:
+            report.mistakes += error.problems
+            return report
     _Examination(report, machine, launcher, lines_of(text), (path.absolute().parent, Path.cwd())).examine(
         table, changes
     )

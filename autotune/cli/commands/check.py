@@ -1,6 +1,5 @@
 """`autotune check`: is a study file right? Everything that can be known without running it, all mistakes at once."""
 
-import json
 import shlex
 from dataclasses import asdict
 from pathlib import Path
@@ -45,8 +44,7 @@ def check(
 
     path = studyfile.find(name)
     machine, launcher = restrict(this_machine(), cores), local_launcher()
-    given = [] if input_file is None else [f"options.input={json.dumps(input_file)}"]
-    report = examined(path, [*(changes or ()), *given], machine, launcher)
+    report = examined(path, changes or (), machine, launcher, input_file)
     tried = None
     if run and report.study and report.plan and report.space is not None and report.job and not report.missing:
         from autotune.execution.core_pool import CoreClaim, work_on

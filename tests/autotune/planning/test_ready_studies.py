@@ -8,9 +8,12 @@ import pytest
 from autotune import studyfile
 from autotune.cli.study_request import choose
 from autotune.errors import StudyFileError
+from autotune.machines.this_machine import this_machine
+from autotune.planning.check import check
 from autotune.planning.programs import known_programs
 from autotune.studyfile.space import joined
 from launchers import EndReason, JobState, JobStatus, Usage
+from launchers.local import LocalLauncher
 from objectives.base import Context, InvalidResult, Output, Plan
 from objectives.command import planned
 from objectives.commandcheck import read
@@ -176,6 +179,18 @@ def test_variants_of_lammps_are_tried_where_their_packages_are(here):
     assert (here / "run" / "in.lammps").read_text().startswith("package omp 2\nsuffix omp\n")
     assert (threaded.resources.cores, threaded.environment["OMP_NUM_THREADS"]) == (4, "2")
     assert space.violations({"np": 2, "suffix": "opt", "threads": 2})
+
+
+def test_an_own_input_is_checked_as_it_is_tuned(here):
+    (here / "in.mine").write_text("read_data nowhere\nrun 100\n")
+    found = check(studyfile.find("lammps"), (), this_machine(), LocalLauncher(), "in.mine")
+    assert found.mistakes == []
+    assert found.plan is None or found.plan.identity["files"].startswith("in.lammps sha256:")
+    (problem,) = check(studyfile.find("lammps"), (), this_machine(), LocalLauncher(), "nowhere").mistakes
+    assert problem.message == f"cannot read {here}/nowhere: No such file or directory"
+    assert problem.path == "options.files.0.copy"
+    (problem,) = check(studyfile.find("hpl"), (), this_machine(), LocalLauncher(), "in.mine").mistakes
+    assert "no input to replace" in problem.message
 
 
 def test_a_study_without_an_input_to_replace_says_so(here):
