@@ -94,7 +94,7 @@ def _lines(best: Sequence[TrialRecord], standings: Standings, ends: tuple[int, i
             factors = [exp(_NORMAL_95 * sqrt(effects.variance(effects.count(trial.number)))) for trial in best]
             low = [value / factor for value, factor in zip(y, factors, strict=True)]
             high = [value * factor for value, factor in zip(y, factors, strict=True)]
-            marks.append(Band(Role.BAND, "95% of the best", x, (*low, low[-1]), (*high, high[-1]), steps=True))
+            marks.append(Band(Role.BAND, "range of the best (95%)", x, (*low, low[-1]), (*high, high[-1]), steps=True))
         marks.append(Line(Role.BEST, "best so far", x, (*y, y[-1]), steps=True))
     if baseline is not None:
         value = standings.value(baseline)

@@ -72,10 +72,12 @@ class CostAccount:
         lines = [f"spent: {self.spent:.0f} core-seconds ({spent})"]
         if self.gpu_s:
             lines.append(f"GPUs: {self.gpu_s:.0f} GPU-seconds")
-        lines.append(
-            f"not spent: at least {self.saved_by_caps:.0f} by capping runs that had lost, "
-            f"{self.spared_by_racing:.0f} by not repeating what was settled"
-        )
+        saved = [
+            *([f"at least {self.saved_by_caps:.0f} by stopping runs that had lost"] if self.saved_by_caps >= 1 else []),
+            *([f"{self.spared_by_racing:.0f} by not repeating what was clear"] if self.spared_by_racing >= 1 else []),
+        ]
+        if saved:
+            lines.append(f"saved, in core-seconds: {', '.join(saved)}")
         if self.pays_after is not None:
             lines.append(
                 f"paid for after {self.pays_after} production runs like these, "

@@ -59,12 +59,12 @@ class StoppingForecast(Stored):
     def sentence(self) -> str:
         """Say it to a person."""
         prospect = self.prospect
-        most = f"{prospect.gain:.1%} at most" if prospect.gain >= 0.0005 else "less than 0.1%"
-        gain = f"the next {prospect.trials} {'' if self.stopped else 'trials '}would gain {most}"
-        likely = f"{gain}, with probability {prospect.probability:g}"
+        most = f"at most {prospect.gain:.1%}" if prospect.gain >= 0.0005 else "less than 0.1%"
+        more = f"{prospect.trials} more" if self.stopped else f"{prospect.trials} more trials"
+        likely = f"{more} would make the best {most} better ({prospect.probability:.0%} sure)"
         if not self.stopped:
             return likely
-        return f"stopped after {self.after} trials: {likely} ({self.matters:.1%} would matter)"
+        return f"stopped after {self.after} trials: {likely}; {self.matters:.1%} would matter"
 
 
 def look_ahead(

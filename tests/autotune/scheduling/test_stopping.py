@@ -140,11 +140,11 @@ def test_how_often_a_session_ends_does_not_matter():
 def test_the_words():
     found = StoppingForecast(46, ExpectedGain(20, 0.004), 0.01, stopped=True)
     assert found.sentence() == (
-        "stopped after 46 trials: the next 20 would gain 0.4% at most, with probability 0.9 (1.0% would matter)"
+        "stopped after 46 trials: 20 more would make the best at most 0.4% better (90% sure); 1.0% would matter"
     )
     assert StoppingForecast.from_dict(found.to_dict()) == found
     ended = StoppingForecast(50, ExpectedGain(20, 0.0), 0.01)
-    assert ended.sentence() == "the next 20 trials would gain less than 0.1%, with probability 0.9"
+    assert ended.sentence() == "20 more trials would make the best less than 0.1% better (90% sure)"
 
 
 def test_a_stop_holds_while_nothing_changed():
@@ -165,7 +165,7 @@ def test_a_whole_study_says_why_it_stopped_and_goes_on_when_told(tmp_path):
     assert "tuning ended: more search no longer pays" in display.lines
     assert summary.outlook.stopped
     assert summary.finished == summary.outlook.after < 64
-    assert f"search: stopped after {summary.finished} trials: the next 20 would gain" in summary.text()
+    assert f"search: stopped after {summary.finished} trials: 20 more would make the best" in summary.text()
     assert summary.to_dict()["outlook"]["sentence"] == summary.outlook.sentence()
     again = ListDisplay()
     runs = len(replays.stored(tmp_path).runs())
@@ -174,7 +174,7 @@ def test_a_whole_study_says_why_it_stopped_and_goes_on_when_told(tmp_path):
     assert not any(line.startswith("tuning ended") for line in again.lines)
     more = replays.replayed(tmp_path, budget={"trials": summary.finished + 2}, repeats=NO_CAPS)
     assert more.finished == summary.finished + 2
-    assert "search: the next 20 trials would gain" in more.text()
+    assert "search: 20 more trials would make the best" in more.text()
 
 
 def test_a_stop_in_the_middle_of_the_verdict_is_remembered(tmp_path, monkeypatch):
