@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,12 @@ def _described(part: Job, argv: Sequence[str], environment: Mapping[str, str], l
         "output_limit_bytes": limits[1],
         "launcher_pid": None,
     }
+
+
+def last_folder(folder: Path, parts: Iterable[Path]) -> Path:
+    """Return the folder of the part that ran last, as a part that fails does; the job's own without parts."""
+    started = [part for part in parts if (part / STDOUT).exists()]
+    return started[-1] if started else folder
 
 
 def main() -> int:

@@ -4,10 +4,12 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from autotune.execution.run_folder import output_in
 from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
 from autotune.studyfile import StudyFile
 from launchers import EndReason, Launcher, LaunchError, Usage
+from launchers.sequence import last_folder
 from objectives.base import STEPS_VARIABLE, Context, Output, Plan, Reading, Readings, RunFailure
 from spaces import Configuration
 
@@ -84,10 +86,12 @@ def trial_run(
             # It was stopped here, and what it did until then counts.
             output = replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
         first, last = (seen[0], seen[-1]) if seen else (None, None)
-        return replace(_read(plan, output), steps=len(seen), first_step=first, last_step=last, asked_steps=steps)
+        left = output_in(last_folder(folder, [part.folder for part in job.parts]), output.status)
+        return replace(_read(plan, output, left), steps=len(seen), first_step=first, last_step=last, asked_steps=steps)
 
 
-def _read(plan: Plan, output: Output) -> TrialRun:
+def _read(plan: Plan, output: Output, last: Output) -> TrialRun:
+    """Read a run; `last` is what that part of it left which ran last."""
     failure, metrics, answer = None, {}, None
     try:
         measurement = plan.objective.measure(output)
@@ -109,7 +113,7 @@ def _read(plan: Plan, output: Output) -> TrialRun:
         readings,
         checked,
         failure=failure,
-        tail=() if failure is None else _tail(output),
+        tail=() if failure is None else _tail(last),
     )
 
 

@@ -8,6 +8,7 @@ from autotune.formatting import output_folder, shown
 from autotune.records.study import State, TrialRecord
 from autotune.statistics.standings import Standings
 from launchers import STDERR, STDOUT
+from launchers.sequence import last_folder
 
 _LINES = 12
 _CHARACTERS = 200
@@ -47,9 +48,10 @@ def _why_default_failed(default: TrialRecord) -> str:
     assert default.failure is not None
     assert default.failure.failure is not None
     folder = output_folder(default.job)
-    ends = (
-        [text for name in (STDOUT, STDERR) if (text := _end_of(Path(default.job["folder"]) / name))] if folder else []
-    )
+    ends = []
+    if folder:
+        ran = last_folder(Path(default.job["folder"]), [Path(part["folder"]) for part in default.job.get("parts", ())])
+        ends = [text for name in (STDOUT, STDERR) if (text := _end_of(ran / name))]
     lines = [
         f"the default configuration failed, so there is nothing to compare others with: {shown(default.configuration)}",
         f"{default.failure.failure.value}: {default.message}",

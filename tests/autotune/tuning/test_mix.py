@@ -15,7 +15,7 @@ from autotune.coordination import resources
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.coordination.resources import SessionResources
 from autotune.coordination.session_settings import SessionSettings
-from autotune.errors import StorageError, StudyFileError
+from autotune.errors import NothingWorkedError, StorageError, StudyFileError
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.capping import Cap, HopedInput, limited
 from autotune.execution.core_pool import CorePool
@@ -221,6 +221,12 @@ def test_a_failure_or_a_wrong_answer_of_an_input_is_the_runs_and_named(settings,
     found = next(trial for trial in mended.trials if trial.configuration == {"x": 2})
     assert found.complete
     assert found.runs[0].started in before
+
+
+def test_a_default_that_fails_shows_the_end_of_the_output_of_the_input_that_failed(settings, tmp_path):
+    (tmp_path / "prog.py").write_text(PROGRAM + "\nsys.exit('no room for b' if name == 'b' else 0)\n")
+    with pytest.raises(NothingWorkedError, match=r"(?s)input b: ended with.*the end of its stderr:\n  no room for b"):
+        tuned(settings, tmp_path)
 
 
 @pytest.mark.slow
