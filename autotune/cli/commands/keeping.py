@@ -151,7 +151,7 @@ def clean(
         print_json({"dry_run": dry_run, "studies": studies})
         return
     for one, found in done.items():
-        failures = f"; {_count(found.kept)} of failed runs stay (--failed removes them)" if found.kept else ""
+        failures = f"; kept: {_count(found.kept)} of failed runs (--failed removes those, too)" if found.kept else ""
         would = "would be " if dry_run else ""
         output().print(f"study {one!r}: {_folders(found)} {would}removed{failures}", markup=False)
 
@@ -168,6 +168,7 @@ def _asked(what: str, store: "StudyStore", *, yes: bool) -> "Removable":
         raise typer.BadParameter(msg, param_hint="--yes")
     about = f"{len(store.trials())} trials with {len(store.runs())} runs, and {_folders(found)}"
     if not typer.confirm(f"{what} study {store.name!r}: {about}?", err=True):
+        errors().print("nothing was changed")
         raise typer.Exit(1)
     return found
 

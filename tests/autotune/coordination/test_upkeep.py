@@ -130,7 +130,7 @@ def test_a_study_that_is_reset_keeps_its_name_and_its_study_file(study):
 def test_folders_of_runs_are_removed_and_those_of_failed_runs_only_when_that_is_asked_for(study):
     said = autotune(study, "clean", "mine", "--dry-run").output
     assert "1 folder of runs" in said
-    assert "would be removed; 1 folder of failed runs stay" in said.replace("\n", " ")
+    assert "would be removed; kept: 1 folder of failed runs" in said.replace("\n", " ")
     assert folders(study) == ["00001", "00002"]
     cleaned = json.loads(autotune(study, "clean", "--json").output)["studies"]["mine"]
     assert cleaned["folders"] == cleaned["kept"] == 1
