@@ -104,7 +104,12 @@ class StudyOptions:
     ] = None
     quiet: QuietOption = False
     on_end: OnEndOption = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands of the runs, and run none.")] = False
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the commands of the runs, and run none; with --runs, write their files there."
+        ),
+    ] = False
     as_json: AsJson = False
 
     @property

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from launchers import Launcher
 
 
+# What a dry run shows of a file: who wants all of it gives --runs.
+_SHOWN_LINES = 4
+_SHOWN_CHARACTERS = 100
+
+
 @with_options(StudyOptions)
 def study(options: StudyOptions) -> None:
     """Tune a program. The same command again resumes.
@@ -49,7 +54,7 @@ def _tune(options: StudyOptions, request: StudyRequest, end: SessionEnd) -> None
     machine, starter, facts = machine_and_launcher(cluster, options.cores, stored_name)
     file = studyfile.find(options.name)
     if options.dry_run:
-        _dry_run(chosen, machine, starter)
+        _dry_run(chosen, machine, starter, options.runs)
         return
     check_commands(cluster)
     # Ray and Optuna take a second to import: the errors above are reported before.
@@ -112,7 +117,9 @@ def _deadline(until: float | None, display: "Display") -> "Deadline | None":
     return deadline
 
 
-def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher") -> None:
+def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs: Path | None) -> None:
+    """Print the commands of the first trials; in `runs`, if that is given, they find their files, and can be pasted."""
+    from autotune.execution.run_folder import fresh_folder
     from autotune.formatting import with_derived
     from autotune.planning.prepare import prepare
     from autotune.records.study import REPLAY_NOTICE
@@ -131,14 +138,31 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher") -> No
             output().print(f"# trial {number}: {with_derived(prepared.space, configuration)}", markup=False)
             if prepared.plan.runs != "launched":
                 continue  # nothing would be run
-            folder = Path(scratch) / f"{number}"
-            folder.mkdir()
+            folder = fresh_folder((runs or Path(scratch)) / f"dry-run-{number:05d}")
             job = prepared.plan.objective.job(configuration, Context(folder, steps=chosen.whole_steps))
             if starter.queue is None:
                 cpus = machine.cpus[: job.resources.cores]
                 job = replace(job, resources=replace(job.resources, cpus=cpus))
-            output().print(starter.shown(job).replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
+            shown = starter.shown(job)
+            output().print(shown if runs else shown.replace(os.fspath(folder), "RUN-FOLDER"), markup=False)
+            for line in _files_in(folder):
+                output().print(f"#   {line}", markup=False)
         count = len(known.proposals)
         if count < chosen.budget.most and not known.whole:
             last = f", {chosen.budget.most - 1} at most," if chosen.budget.auto else f" to {chosen.budget.most - 1}"
             output().print(f"# trials {count}{last} depend on what these measure")
+
+
+def _files_in(folder: Path) -> list[str]:
+    """Return the names of the files that a run finds in its folder, with the first lines of text."""
+    lines = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder)
+        try:
+            text = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            lines.append(f"file {name}: {path.stat().st_size} bytes")
+            continue
+        lines.append(f"file {name}: {len(text)} lines")
+        lines += [f"  | {line[:_SHOWN_CHARACTERS]}" for line in text[:_SHOWN_LINES]]
+    return lines
