@@ -131,7 +131,7 @@ def export(
         typer.Option("--format", help="Print it as other tuners exchange it: a cache of Kernel Tuner, or T4 results."),
     ] = None,
 ) -> None:
-    """Print every measurement of a study as CSV or JSON, or in a format of other tuners.
+    """Print every measurement of a study as CSV or JSON.
 
     Each run is a row, with its parameters, metrics, time, failure or bound. With --format kernel-tuner it is a cache
     file for Kernel Tuner's simulation mode, with --format t4 results of the schema T4: a configuration is there once.
