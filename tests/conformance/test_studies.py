@@ -43,7 +43,7 @@ def test_a_shipped_study_of_a_command_has_no_mistake(name):
 
 
 def test_the_worked_examples_ship():
-    assert set(COMMANDS) >= {"stream", "flags", "hpl", "pgbench", "gromacs", "lammps"}
+    assert set(COMMANDS) >= {"stream", "flags", "hpl", "pgbench", "gromacs", "lammps", "cp2k", "nwchem", "fftw"}
 
 
 def test_a_replay_ships():

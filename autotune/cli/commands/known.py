@@ -1,4 +1,4 @@
-"""`autotune known`: what is known to work here, for each program and machine."""
+"""`autotune known` and `studies`: what is known to work here, by program and machine, and by study that ships."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +9,7 @@ from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
 from autotune.cli.tables import Column, fitted
 from autotune.errors import CannotRunHereError
 from autotune.formatting import shown
-from autotune.storage.address import storage_url
+from autotune.storage.address import sqlite_path, storage_url
 
 if TYPE_CHECKING:
     from autotune.results.known import KnownConfiguration
@@ -26,6 +26,7 @@ _COLUMNS = (
     Column("study", 6),
     Column("configuration"),
 )
+_SHIPPED_COLUMNS = (Column("study"), Column("over the default here"), Column("runs", 1), Column("what it is after"))
 
 
 def known(
@@ -78,3 +79,49 @@ def _row(known: "KnownConfiguration") -> list[str]:
         known.study,
         shown(known.configuration),
     ]
+
+
+def studies(
+    storage: Storage = DEFAULT_STORAGE,
+    table: Annotated[bool, typer.Option("--table", help="As a table in Markdown.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the studies that ship, with their speed-ups here.
+
+    The speed-up is that of the study of this name in the storage, with the interval of its verdict.
+    """
+    from autotune import studyfile
+
+    here = _measured(storage)
+    rows = [
+        {
+            "study": name,
+            "over_the_default": here[name].sentence if name in here else "not tuned here",
+            "runs": here[name].runs if name in here else 0,
+            "description": str(studyfile.read(path).get("description", "")),
+        }
+        for name, path in studyfile.catalogue().items()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    texts = [[str(value) for value in row.values()] for row in rows]
+    console = output()
+    if table:
+        heads = [column.title for column in _SHIPPED_COLUMNS]
+        for line in (heads, ["---"] * len(heads), *texts):
+            console.print(f"| {' | '.join(line)} |", markup=False, soft_wrap=True)
+        return
+    console.print(fitted(_SHIPPED_COLUMNS, texts, console))
+    console.print("autotune study NAME tunes one; autotune check NAME says what it needs", markup=False)
+
+
+def _measured(storage: str) -> "dict[str, KnownConfiguration]":
+    from autotune.results.known import known_configurations
+    from autotune.storage.stored_study import stored_studies
+
+    url = storage_url(storage)
+    path = sqlite_path(url)
+    if path is not None and not path.exists():
+        return {}  # what ships is listed before anything was tuned, too
+    return {known.study: known for known in known_configurations(stored_studies(url))}

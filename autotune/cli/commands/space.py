@@ -12,7 +12,6 @@ from autotune.cli.study_request import choose
 from autotune.cli.where import CoresOption, restrict
 from autotune.errors import StudyFileError
 from autotune.formatting import with_derived, written
-from spaces.parameters.errors import did_you_mean
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -105,6 +104,8 @@ def read_configuration(built: "Space", text: str) -> "Configuration":
     Raises:
         StudyFileError: a part is not `name=value`, or names no parameter.
     """
+    from spaces.parameters.errors import did_you_mean
+
     domains = {parameter.name: parameter.values for parameter in built.parameters}
     configuration: dict[str, int | float | str | bool] = {}
     for part in text.replace(",", " ").split():

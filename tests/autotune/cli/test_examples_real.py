@@ -22,6 +22,17 @@ GROMACS = pytest.mark.skipif(shutil.which("gmx") is None, reason="no gmx: apt-ge
 LAMMPS = pytest.mark.skipif(
     shutil.which("lmp") is None or detect() is None, reason="no lmp or no mpirun: apt-get install lammps openmpi-bin"
 )
+CP2K = pytest.mark.skipif(
+    shutil.which("cp2k.psmp") is None or detect() is None,
+    reason="no cp2k or no mpirun: apt-get install cp2k openmpi-bin",
+)
+NWCHEM = pytest.mark.skipif(
+    shutil.which("nwchem") is None or detect() is None,
+    reason="no nwchem or no mpirun: apt-get install nwchem openmpi-bin",
+)
+FFTW = pytest.mark.skipif(
+    shutil.which("gcc") is None or not Path("/usr/include/fftw3.h").is_file(), reason="apt-get install gcc libfftw3-dev"
+)
 POSTGRES = pytest.mark.skipif(
     not (shutil.which("postgres") or list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))),
     reason="no PostgreSQL server: apt-get install postgresql",
@@ -41,6 +52,9 @@ SHORT = (
         pytest.param("pgbench", "tps", marks=POSTGRES),
         pytest.param("gromacs", "ns_per_day", marks=GROMACS),
         pytest.param("lammps", "loop_s", marks=LAMMPS),
+        pytest.param("cp2k", "cp2k_s", marks=CP2K),
+        pytest.param("nwchem", "elapsed_s", marks=NWCHEM),
+        pytest.param("fftw", "speed", marks=FFTW),
     ],
 )
 def test_the_default_of_an_example_runs_and_is_read(tmp_path, name, metric):
