@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from objectives.digest import file_digest
@@ -34,7 +35,9 @@ def made_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Pa
             made.mkdir()
             _make(made, name, commands, sources)
             # Two studies may begin at once: the first to be done is the one that counts.
-            if not (folder / name).is_file():
+            with suppress(OSError):
+                made.rename(folder)
+            if not (folder / name).is_file():  # what is there is half a folder
                 shutil.rmtree(folder, ignore_errors=True)
                 made.rename(folder)
     return folder / name

@@ -109,7 +109,7 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         "#!/bin/bash",
         *head,
         *(f"# {line}" for remark in (*script.remarks, shown(script.configuration)) for line in remark.splitlines()),
-        *_setup(script.site, job["setup"]),
+        *_setup(script.site, job.get("setup", ())),
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',
@@ -143,7 +143,7 @@ def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]
     environment = own | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
     command = mpi_argv(mpi, job_from_description(job))
     return [
-        *(_copy(name, original) for name, original in job["copies"]),
+        *(_copy(name, original) for name, original in job.get("copies", ())),
         *(line for name, value in sorted(environment.items()) for line in _exported(name, value, folder)),
         *(" ".join(_quoted(word, folder) for word in step) for step in job["prepare"]),
         " ".join(_quoted(word, folder) for word in command),
@@ -195,10 +195,9 @@ def _is_own(path: str) -> bool:
 
 def _quoted(word: str, folder: str) -> str:
     """Quote a word for the shell; the folder of the measured run becomes the folder of the new one."""
-    before, separator, after = word.partition(folder)
-    if not separator:
+    if folder not in word:
         return shlex.quote(word)
-    return f'{shlex.quote(before) if before else ""}"$run"{shlex.quote(after) if after else ""}'
+    return '"$run"'.join(shlex.quote(text) if text else "" for text in word.split(folder))
 
 
 def _hours(seconds: int) -> str:

@@ -24,8 +24,8 @@ class MixSpace:
     notes: tuple[str, ...] = ()
 
 
-def conjunction(inputs: Sequence[Named]) -> MixSpace:
-    """Return the space in which each configuration suits every input.
+def conjunction(inputs: Sequence[Named], noun: str = "input") -> MixSpace:
+    """Return the space in which each configuration suits every input; `noun` is what messages call one.
 
     Parameters of one name have the values that all inputs have. A fact in which the inputs differ has the input's name
     at its end, `kpoints_small`, also in the constraints, which are those of all inputs.
@@ -35,13 +35,13 @@ def conjunction(inputs: Sequence[Named]) -> MixSpace:
     """
     renamed = [_with_facts_renamed(name, plan, _differing(inputs)) for name, plan in inputs]
     parameters = _parameters([(name, plan) for (name, _), plan in zip(inputs, renamed, strict=True)])
-    constraints = _constraints([(name, plan) for (name, _), plan in zip(inputs, renamed, strict=True)])
+    constraints = _constraints([(name, plan) for (name, _), plan in zip(inputs, renamed, strict=True)], noun)
     facts: dict[str, Value] = {}
     for plan in renamed:
         facts |= plan.facts
     wanted = {parameter.name: parameter.default for parameter in parameters}
     parameters = _with_valid_default(parameters, constraints, facts)
-    return MixSpace(parameters, constraints, facts, tuple(_notes(inputs, parameters, wanted)))
+    return MixSpace(parameters, constraints, facts, tuple(_notes(inputs, parameters, wanted, noun)))
 
 
 def suffixed(name: str, input_name: str) -> str:
@@ -135,7 +135,7 @@ def _domains(same: Sequence[tuple[str, Parameter]]) -> str:
     return "; ".join(f"{name}: {describe_domain(parameter)}" for name, parameter in same)
 
 
-def _constraints(inputs: Sequence[Named]) -> tuple[Constraint, ...]:
+def _constraints(inputs: Sequence[Named], noun: str) -> tuple[Constraint, ...]:
     """Return the constraints of all inputs; one that is not all inputs' tells whose it is."""
     owners: dict[Constraint, list[str]] = defaultdict(list)
     for name, plan in inputs:
@@ -147,7 +147,7 @@ def _constraints(inputs: Sequence[Named]) -> tuple[Constraint, ...]:
         else replace(
             constraint,
             name=f"{constraint.name} ({', '.join(names)})",
-            reason=f"input {', '.join(names)}: {constraint.reason}",
+            reason=f"{noun} {', '.join(names)}: {constraint.reason}",
         )
         for constraint, names in owners.items()
     )
@@ -171,7 +171,9 @@ def _with_valid_default(
     return parameters
 
 
-def _notes(inputs: Sequence[Named], parameters: Sequence[Parameter], wanted: Mapping[str, Value | None]) -> list[str]:
+def _notes(
+    inputs: Sequence[Named], parameters: Sequence[Parameter], wanted: Mapping[str, Value | None], noun: str
+) -> list[str]:
     """Say where the default of the mix is not that of every input."""
     own = {name: {one.name: one for one in plan.parameters} for name, plan in inputs}
     notes = []
@@ -183,5 +185,5 @@ def _notes(inputs: Sequence[Named], parameters: Sequence[Parameter], wanted: Map
         value = "unset" if parameter.default is None else parameter.default
         suits = parameter.default == wanted[parameter.name]
         why = "the first that suits all" if suits else "as the rules of all want it"
-        notes.append(f"default of {parameter.name}: {value}, {why} (input {said})")
+        notes.append(f"default of {parameter.name}: {value}, {why} ({noun} {said})")
     return notes

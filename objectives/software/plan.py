@@ -1,6 +1,6 @@
 """The plan of a program that comes from several places: the plans with each, joined."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from launchers.software.software import LoadedSoftware
 from objectives.base import Alike, Plan, PlanError
 from objectives.mix.space import conjunction
 from objectives.software.objective import SOFTWARE, SoftwareObjective, Variant
-from spaces import Configuration, SpaceError
+from spaces import Configuration, Constraint, SpaceError
 from spaces.parameters.parameter import Choice
 
 
@@ -28,18 +28,19 @@ def joined(planned: Sequence[PlannedSoftware]) -> Plan:
         PlanError: the program has parameters that differ too much.
     """
     first = planned[0].plan
+    names = tuple(each.name for each in planned)
+    software = Choice(SOFTWARE, names, default=names[0], help="where the programs come from")
+    # The same words over facts that differ are not the same rule.
+    alike = all(each.plan.facts == first.facts for each in planned)
+    common = set[Constraint].intersection(*(set(each.plan.constraints) if alike else set() for each in planned))
     try:
-        space = conjunction([(each.name, each.plan) for each in planned])
+        space = conjunction([(each.name, _guarded(each, software, common)) for each in planned], SOFTWARE)
     except SpaceError as error:
         raise PlanError(error.problems) from error
-    names = tuple(each.name for each in planned)
-    software = Choice(
-        SOFTWARE, names, default=names[0], help="where the programs come from: see [software] in the study file"
-    )
     return replace(
         first,
         objective=SoftwareObjective({each.name: Variant(each.software, each.plan.objective) for each in planned}),
-        parameters=(software, *space.parameters),
+        parameters=space.parameters,
         constraints=space.constraints,
         facts=space.facts,
         identity=_identity(planned),
@@ -48,6 +49,18 @@ def joined(planned: Sequence[PlannedSoftware]) -> Plan:
         unknown=None if first.unknown is None else _unknown(first.unknown),
         alike=_alike({each.name: each.plan.alike for each in planned if each.plan.alike is not None}),
         installation=tuple(name for name in first.installation if name in space.facts),
+    )
+
+
+def _guarded(each: PlannedSoftware, software: Choice, common: Container[Constraint]) -> Plan:
+    """Return a plan whose own rules hold for configurations with its own software only."""
+    return replace(
+        each.plan,
+        parameters=(software, *each.plan.parameters),
+        constraints=tuple(
+            rule if rule in common else replace(rule, rule=f"{SOFTWARE} != {each.name!r} or ({rule.rule})")
+            for rule in each.plan.constraints
+        ),
     )
 
 

@@ -155,14 +155,16 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs:
 
 def _files_in(folder: Path) -> list[str]:
     """Return the names of the files that a run finds in its folder, with the first lines of text."""
+    from objectives.copiedfile import short_text
+
     lines = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)
-        try:
-            text = path.read_text(encoding="utf-8").splitlines()
-        except UnicodeDecodeError:
+        text = short_text(path)
+        if text is None:
             lines.append(f"file {name}: {path.stat().st_size} bytes")
             continue
-        lines.append(f"file {name}: {len(text)} lines")
-        lines += [f"  | {line[:_SHOWN_CHARACTERS]}" for line in text[:_SHOWN_LINES]]
+        text_lines = text.splitlines()
+        lines.append(f"file {name}: {len(text_lines)} lines")
+        lines += [f"  | {line[:_SHOWN_CHARACTERS]}" for line in text_lines[:_SHOWN_LINES]]
     return lines

@@ -6,12 +6,15 @@ from dataclasses import replace
 import pytest
 
 from autotune.batch import winner_script
+from autotune.batch.job_script import JobScript, job_script
 from autotune.batch.script_forms import SHELL, script_forms
 from autotune.batch.site_file import PROJECT, charged, find_cluster
 from autotune.comparison.findings import Ablation
 from autotune.results.summary import Summary
 from autotune.statistics.standings import Standings
+from launchers import Usage
 from launchers.batch_systems.registry import BATCH_SYSTEMS
+from launchers.mpi import script_flavour
 from tests.autotune.results.test_summary import JOB, script, trial, verdict_on
 from tests.support.fakes import SECONDS, definition, small_space, took
 
@@ -105,3 +108,11 @@ def test_a_site_puts_nobody_elses_project_and_no_other_program_into_a_script():
     assert "qe" not in text.replace("autotune-qe", "").replace("study qe", "")
     assert "# module load ..." in text
     assert "-P ab12\n" in written("pbs", charged(find_cluster("gadi").site, "ab12"))
+
+
+def test_a_word_that_names_the_runs_folder_twice_leads_into_the_new_one_twice():
+    folder = JOB["folder"]
+    job = {**JOB, "mpi": None, "argv": ["ch-run", "--bind", f"{folder}:{folder}", "--", "solver"]}
+    text = job_script(SHELL, JobScript("mine", {}, job, Usage(1.0), script_flavour(JOB)))
+    assert folder not in text
+    assert text.endswith('ch-run --bind "$run":"$run" -- solver\n')

@@ -4,6 +4,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,11 @@ from autotune.planning.check import check
 from autotune.planning.prepare import prepare
 from autotune.studyfile.loading import load
 from launchers.local import LocalLauncher
-from objectives.base import Context
+from launchers.software.software import LoadedSoftware
+from objectives.base import Context, Plan
+from objectives.software.plan import PlannedSoftware, joined
+from spaces import Constraint, Space
+from spaces.parameters.parameter import Integer
 
 STUDY = """
 objective = "command"
@@ -152,3 +157,17 @@ def test_an_objective_that_looks_at_its_program_cannot_have_it_in_an_image(here)
     text = 'objective = "qe"\n[options]\ninput = "ceo2"\n[software.image]\ncontainer = "qe.sif"\n'
     with pytest.raises(CannotRunHereError, match="use modules or Spack, or objective = 'command'"):
         prepared(here, text)
+
+
+def test_a_fact_of_one_program_is_named_after_its_software_and_its_rules_bind_nobody_else():
+    size = Integer("size", (1, 2, 3), default=1)
+    small = Plan(None, (size,), (Constraint("few", "size <= limit", "no more"),), {"limit": 1}, {})
+    large = Plan(None, (size,), (Constraint("few", "size <= limit", "no more"),), {"limit": 3}, {})
+    objectives = [replace(plan, objective=SimpleNamespace(metrics=())) for plan in (small, large)]
+    planned = [PlannedSoftware(name, LoadedSoftware(), plan) for name, plan in zip("ab", objectives, strict=True)]
+    plan = joined(planned)
+    space = Space(plan.parameters, plan.constraints, plan.facts)
+    valid = {(c["software"], c["size"]) for c in space.configurations()}
+    assert valid == {("a", 1), ("b", 1), ("b", 2), ("b", 3)}
+    assert dict(plan.facts) == {"limit_a": 1, "limit_b": 3}
+    assert {c.reason for c in plan.constraints} == {"software a: no more", "software b: no more"}
