@@ -1,7 +1,8 @@
 """Upkeep: studies are deleted, renamed and reset, and the folders of their runs removed.
 
 A folder is a run's own if the status that its job left there is that of the run in storage: other studies of the same
-name may keep their runs beside it.
+name may keep their runs beside it. Of a study that came by a merge, or in a copy of the storage, no folder is: the
+storage where it was made may still need them.
 """
 
 import shutil
@@ -16,7 +17,7 @@ from autotune.errors import BusyError, StorageError
 from autotune.execution.run_folder import is_of
 from autotune.records.study import Run
 from autotune.scheduling.checkpoints import Checkpoints
-from autotune.storage.address import lock_path, shown, sqlite_path
+from autotune.storage.address import lock_path, place, shown, sqlite_path
 from autotune.storage.studies import StoredStudies
 from autotune.storage.study_lock import StudyLock, held_by_another
 from autotune.storage.study_store import StudyStore, study_names
@@ -30,6 +31,8 @@ class Removable:
     size_bytes: int = 0
     kept: int = 0
     """How many more there are, of runs that failed."""
+    elsewhere: str = ""
+    """The place of the storage that they belong to, if it is another one."""
 
 
 @contextmanager
@@ -70,6 +73,8 @@ def _locked(path: Path, name: str) -> Iterator[None]:
 
 def removable(store: StudyStore, *, failed: bool) -> Removable:
     """Return the folders of runs that are stored; those of `failed` runs, which may be read again, only if wanted."""
+    if not _is_at_home(store):
+        return Removable(elsewhere=store.home)
     folders, kept, size = [], 0, 0
     for folder, run in _owned(store.runs()):
         if run.outcome.failure is not None and not failed:
@@ -94,12 +99,15 @@ def delete(store: StudyStore, found: Removable) -> None:
     around = {folder.parent for folder in found.folders} | {default_runs(store.url, store.name).absolute()}
     mark = store.mark
     StoredStudies(store.url).remove(store.name)
+    if found.elsewhere:
+        return
     remove(found)
     for runs in around:
         checkpoints = Checkpoints(runs, mark).folder(0).parent
         shutil.rmtree(checkpoints, ignore_errors=True)
-        # What a session makes before its runs is made anew by the next.
-        shutil.rmtree(runs / "plan", ignore_errors=True)
+        if next(_run_folders(runs), None) is None:
+            # What a session makes before its runs: that of another study, if one has runs here.
+            shutil.rmtree(runs / "plan", ignore_errors=True)
         for empty in (checkpoints.parent, runs):
             with suppress(OSError):
                 empty.rmdir()
@@ -125,7 +133,7 @@ def rename(store: StudyStore, new: str) -> Path | None:
         raise StorageError(msg)
     before, after = default_runs(url, old).absolute(), default_runs(url, new).absolute()
     with _locked(lock_path(url, new), new) if sqlite_path(url) is not None else nullcontext():
-        moves = before.is_dir() and not after.exists() and _all_owned(before, store.runs())
+        moves = _is_at_home(store) and before.is_dir() and not after.exists() and _all_owned(before, store.runs())
         if moves:
             before.rename(after)
         try:
@@ -135,6 +143,10 @@ def rename(store: StudyStore, new: str) -> Path | None:
                 after.rename(before)
             raise
     return after if moves else None
+
+
+def _is_at_home(store: StudyStore) -> bool:
+    return store.home == place(store.url)
 
 
 def _owned(runs: Iterable[Run]) -> Iterator[tuple[Path, Run]]:
@@ -147,7 +159,18 @@ def _owned(runs: Iterable[Run]) -> Iterator[tuple[Path, Run]]:
 def _all_owned(around: Path, runs: Iterable[Run]) -> bool:
     """Whether no other study has runs in a folder: each with the status of a job is of one of the `runs`."""
     own = {folder for folder, _ in _owned(runs)}
-    return all(entry in own for entry in around.iterdir() if entry.is_dir() and is_of(entry, None))
+    return all(folder in own for folder in _run_folders(around))
+
+
+def _run_folders(around: Path) -> Iterator[Path]:
+    """Return the folders with the status of a job; where coordinators share a study, each has a folder of its own."""
+    for folder in around.iterdir() if around.is_dir() else ():
+        if folder.is_symlink() or not folder.is_dir():
+            continue
+        if is_of(folder, None):
+            yield folder
+        else:
+            yield from _run_folders(folder)
 
 
 def _size(folder: Path) -> int:

@@ -38,6 +38,15 @@ def shown(url: str) -> str:
     return scheme + separator + _SECRET.sub(r"\1***", hidden)
 
 
+def place(url: str) -> str:
+    """Return where a storage is, whoever opens it from whichever folder: a file's whole path, a server's address."""
+    path = sqlite_path(url)
+    if path is not None:
+        return str(path.resolve())
+    scheme, separator, rest = url.partition("://")
+    return scheme + separator + _SECRET.sub(r"\1***", rest.rpartition("@")[2])
+
+
 def lock_path(url: str, study: str) -> Path:
     """Return the lock file of a study: beside its SQLite file, else in the current folder."""
     path = sqlite_path(url)

@@ -22,6 +22,9 @@ READINGS = "readings"
 MARK = "mark"
 """The attribute of a study that tells it from all others, copies of it excepted."""
 
+HOME = "home"
+"""The attribute of a study that says in which storage it was made; copies of it have that of the original."""
+
 AMENDED = "amended"
 """The attribute of a study that is another one whenever runs of it that had ended were changed."""
 

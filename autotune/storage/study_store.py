@@ -18,13 +18,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
-from autotune.storage.address import shown
+from autotune.storage.address import place, shown
 from autotune.storage.amendment import Amendment, amend
 from autotune.storage.connection import held_alone, storage_errors
 from autotune.storage.leases import LeaseBook
 from autotune.storage.observation import Observation
 from autotune.storage.optuna_storage import connect, log_engine
-from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, MARK, check_same, runs_of_tuning
+from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, HOME, MARK, check_same, runs_of_tuning
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog
 from autotune.storage.trial_table import TrialEnding, TrialTable, trial_table
 from autotune.storage.upgrade import opened
@@ -61,6 +61,7 @@ class StudyStore:
             )
             if DEFINITION not in study.user_attrs:
                 study.set_user_attr(MARK, secrets.token_hex(4))
+                study.set_user_attr(HOME, place(url))
                 study.set_user_attr(DEFINITION, definition.to_dict())
             log = SqlRunLog(log_engine(url, storage), _study_id(storage, study))
             store = cls(url, storage, study, log, holder)
@@ -146,6 +147,12 @@ class StudyStore:
         """Tells this study from others of the same name, whose runs may lie in the same folder."""
         with storage_errors(self._url):
             return str(self._study.user_attrs.get(MARK, "memory"))
+
+    @property
+    def home(self) -> str:
+        """The place of the storage that the study was made in: the folders of its runs are that one's."""
+        with storage_errors(self._url):
+            return str(self._study.user_attrs.get(HOME, "another storage"))
 
     @property
     def definition(self) -> Definition:

@@ -174,6 +174,8 @@ def _asked(what: str, store: "StudyStore", *, yes: bool) -> "Removable":
 
 
 def _folders(found: "Removable") -> str:
+    if found.elsewhere:
+        return f"0 folders of runs (they belong to {found.elsewhere})"
     around = {folder.parent for folder in found.folders}
     where = f" in {_near(next(iter(around)))}" if len(around) == 1 else ""
     return f"{_count(len(found.folders))} of runs{where} ({found.size_bytes / 1e6:.1f} MB)"

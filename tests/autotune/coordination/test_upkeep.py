@@ -1,6 +1,7 @@
 """Studies are deleted, renamed and reset, and the folders of their runs removed."""
 
 import json
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -68,6 +69,41 @@ def test_what_is_not_ours_stays_where_it_is(study):
     assert folders(study) == ["00002", "notes.txt"]
 
 
+@pytest.mark.parametrize("way", ["merged", "copied"])
+def test_folders_of_a_study_that_came_from_another_storage_stay_where_they_are(study, way):
+    runs = study.folder / "autotune-runs" / "mine"
+    checkpoint = Checkpoints(runs, study.store.mark).folder(1)
+    checkpoint.mkdir(parents=True)
+    (runs / "plan").mkdir()
+    before = folders(study)
+    other = study.folder / "other.db"
+    if way == "merged":
+        autotune_merge = ["merge", str(study.folder / "autotune.db"), "--into", str(other)]
+        assert CliRunner().invoke(app, autotune_merge).exit_code == OK
+    else:
+        for file in study.folder.glob("autotune.db*"):
+            shutil.copy(file, other.with_name(file.name.replace("autotune", "other")))
+    for command in (["clean", "mine"], ["rename", "mine", "theirs"], ["delete", "theirs", "--yes"]):
+        ended = CliRunner().invoke(app, [*command, "--storage", str(other)])
+        assert ended.exit_code == OK, ended.exception
+        assert command[0] == "rename" or "0 folders of runs (they belong to" in ended.output
+    assert stored_names(f"sqlite:///{other}") == []
+    assert folders(study) == before
+    assert checkpoint.is_dir()
+    assert study.read(success=["time"]).valid == 1
+
+
+def test_what_was_made_before_the_runs_stays_for_a_study_of_the_same_name(study):
+    runs = study.folder / "autotune-runs" / "mine"
+    (runs / "plan").mkdir()
+    stranger = runs / "host-7-x" / "00001"
+    stranger.mkdir(parents=True)
+    said = json.loads((runs / "00001" / STATUS_FILE).read_text())
+    (stranger / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
+    assert autotune(study, "delete", "mine", "--yes").exit_code == OK
+    assert folders(study) == ["host-7-x", "plan"]
+
+
 def test_in_a_pipe_nothing_is_deleted_or_reset_without_yes(study):
     for command in ("delete", "reset"):
         ended = autotune(study, command, "mine")
@@ -109,13 +145,14 @@ def test_a_name_that_is_taken_or_is_none_is_refused(study):
     assert names(study) == ["mine", "other"]
 
 
-def test_runs_of_a_renamed_study_stay_where_another_storage_has_runs_beside_them(study):
-    stranger = study.folder / "autotune-runs" / "mine" / "00009"
-    stranger.mkdir()
+@pytest.mark.parametrize("place", ["00009", "host-7-x/00009"])
+def test_runs_of_a_renamed_study_stay_where_another_storage_has_runs_beside_them(study, place):
+    stranger = study.folder / "autotune-runs" / "mine" / place
+    stranger.mkdir(parents=True)
     said = json.loads((study.folder / "autotune-runs" / "mine" / "00001" / STATUS_FILE).read_text())
     (stranger / STATUS_FILE).write_text(json.dumps(said | {"elapsed_s": 99.0}))
     autotune(study, "rename", "mine", "yours")
-    assert folders(study, "mine") == ["00001", "00002", "00009"]
+    assert folders(study, "mine") == ["00001", "00002", place.partition("/")[0]]
     study.name = "yours"
     assert study.read(success=["time"]).valid == 1
 
