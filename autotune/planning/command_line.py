@@ -58,10 +58,6 @@ class CommandLineProposal:
     files: tuple[tuple[str, Path], ...]
     program: KnownProgram
 
-    def of_kind(self, kind: str) -> Knob | None:
-        """Return the knob that counts ranks, processes or threads."""
-        return next((knob for knob in self.knobs if knob.kind == kind), None)
-
 
 def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
     """Take a command line apart: `OMP_NUM_THREADS=2 mpirun -np 4 prog -n 100` has threads, ranks, and a number.
