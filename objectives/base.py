@@ -1,10 +1,10 @@
 """The objective seam: what is run, and how its output is read."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -67,6 +67,12 @@ class Answer:
     unit: str = ""
     relative_tolerance: float = 0.0
     parts: tuple["Answer", ...] = ()
+
+    def allowing(self, other: Self) -> Self:
+        """Return this answer with the tolerances of another one."""
+        others = {part.name: part for part in other.parts}
+        parts = tuple(part.allowing(others.get(part.name, part)) for part in self.parts)
+        return replace(self, tolerance=other.tolerance, relative_tolerance=other.relative_tolerance, parts=parts)
 
     def disagreement(self, value: float) -> str | None:
         """Return how another run's value differs by more than is allowed; None if it agrees."""

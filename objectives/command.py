@@ -29,7 +29,7 @@ from objectives.base import (
 )
 from objectives.commandcheck import is_made, mentions, missing_programs, read
 from objectives.commandfacts import facts_of
-from objectives.commandoptions import CommandOptions
+from objectives.commandoptions import AnswerOptions, CommandOptions
 from objectives.commandwarnings import option_warnings
 from objectives.digest import file_digest
 from objectives.ending import check_disk, check_ending
@@ -253,13 +253,21 @@ def _reading_of(options: CommandOptions) -> dict[str, str]:
     answer = options.answer
     reading = {
         "metrics": "; ".join(_read_from(metric.figure, metric.unit) for metric in options.metrics),
-        "answer": "" if answer is None else f"{_read_from(answer.figure, answer.unit)}, within {answer.tolerance!r}",
+        "answer": "" if answer is None else f"{_read_from(answer.figure, answer.unit)}, {_within(answer)}",
         "success": "; ".join(options.success),
         "failure": "; ".join(options.failure),
         "outputs": ", ".join(options.outputs),
         "unused": "; ".join(options.unused),
     }
+    kinds = {metric.name: metric.kind for metric in options.metrics if metric.kind != "other"}
+    if kinds:
+        reading["kinds"] = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
     return {name: how or "none" for name, how in reading.items()}
+
+
+def _within(answer: AnswerOptions) -> str:
+    relative = "" if answer.relative_tolerance is None else f" or {answer.relative_tolerance!r} of it"
+    return f"within {answer.tolerance!r}{relative}"
 
 
 def _files_read(options: CommandOptions) -> tuple[str, ...]:

@@ -20,6 +20,9 @@ from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Met
 
 _STORED_BYTES = 2**20
 
+WRONG_ANSWER = "wrong-answer"
+"""The code of a run whose answer is not that of the reference run."""
+
 PREEMPTED = "preempted"
 """The code of a run whose job had to make way for another one: nothing went wrong."""
 
@@ -195,7 +198,7 @@ def _check_against(answer: Answer, reference: Answer) -> None:
     if disagreement := reference.disagreement(answer.value):
         value = _with_unit(f"{answer.value:.10g}", answer.unit)
         msg = f"{answer.name} is {value}, the reference run's is {reference.value:.10g}: {disagreement}"
-        raise InvalidResult(msg, code="wrong-answer")
+        raise InvalidResult(msg, code=WRONG_ANSWER)
 
 
 def _with_unit(value: str, unit: str) -> str:

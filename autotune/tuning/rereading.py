@@ -19,10 +19,10 @@ from autotune.display.console import Display
 from autotune.errors import StudyFileError
 from autotune.execution.run_folder import kept_output
 from autotune.execution.segments import Segment, continued
-from autotune.execution.task import read_outcome
+from autotune.execution.task import WRONG_ANSWER, read_outcome
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.outcome import Outcome
-from autotune.records.series import SeriesKind
+from autotune.records.series import Series, SeriesKind
 from autotune.records.study import STOPPED, Run, read_otherwise
 from autotune.storage.amendment import Amendment
 from autotune.storage.readable import ABLATION, DEFINITION, OUTLOOK, READINGS, VERDICT, WORKLOADS, check_same
@@ -148,33 +148,49 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
 
 @dataclass
 class _Reader:
-    """Reads runs; `reference` is the answer that they must agree with: that of the `default`, or the first there is."""
+    """Reads runs. Their answers must agree with that of the default; of a sweep without one, with that of its base."""
 
     plan: Plan
     whole: Segment | None
     default: int | None
-    reference: Answer | None = None
+    read: dict[int, Outcome] = field(default_factory=dict)
     # Of programs that work in steps: the newest outcome of each trial, from which the next run went on.
     before: dict[int, Outcome] = field(default_factory=dict)
 
     def all(self, runs: Mapping[int, Run]) -> dict[int, Outcome]:
         """Return the outcomes of the runs that can be read, by key."""
-        read = {}
-        for key in sorted(runs, key=lambda key: (not self._is_default(runs[key]), key)):
-            run = runs[key]
-            outcome = self._outcome(run)
-            if outcome is not None:
-                read[key] = outcome
-                if run.series.is_tuning and outcome.complete:
-                    self.reference = self.reference or outcome.answer
-            if run.steps is not None and run.trial is not None:
-                self.before[run.trial] = outcome or run.outcome
-        return read
+        default = {key: run for key, run in runs.items() if run.series.is_tuning and run.trial == self.default}
+        answer = self._reference(default)
+        bases: dict[Series, Answer | None] = {}
+        for series in {run.series for run in runs.values() if run.series.kind is SeriesKind.SWEEP and not answer}:
+            its = {key: run for key, run in sorted(runs.items()) if run.series == series}
+            # Its base runs first, alone.
+            base = next(iter(its.values())).configuration
+            bases[series] = self._reference({key: run for key, run in its.items() if run.configuration == base})
+        for key, run in sorted(runs.items()):
+            if key not in self.read:
+                self._read(key, run, answer or bases.get(run.series))
+        return self.read
 
-    def _is_default(self, run: Run) -> bool:
-        return run.series.is_tuning and run.trial == self.default
+    def _reference(self, runs: Mapping[int, Run]) -> Answer | None:
+        """Read runs that others are compared with; return their answer, as it was where none can be read."""
+        answer = None
+        for key, run in sorted(runs.items()):
+            outcome = self._read(key, run, answer)
+            if outcome is not None and outcome.complete:
+                answer = answer or outcome.answer
+        kept = (run.outcome.answer for key, run in sorted(runs.items()) if key not in self.read)
+        return answer or next((stored for stored in kept if stored is not None), None)
 
-    def _outcome(self, run: Run) -> Outcome | None:
+    def _read(self, key: int, run: Run, reference: Answer | None) -> Outcome | None:
+        outcome = self._outcome(run, reference)
+        if outcome is not None:
+            self.read[key] = outcome
+        if run.steps is not None and run.trial is not None:
+            self.before[run.trial] = outcome or run.outcome
+        return outcome
+
+    def _outcome(self, run: Run, reference: Answer | None) -> Outcome | None:
         """Return how a run ended as it is read now; None if that cannot be said."""
         old, folder = run.outcome, run.job.get("folder")
         if old.capped or not folder:
@@ -189,14 +205,21 @@ class _Reader:
             if segment is None:
                 return None
             output = _ended_well(output)
-        new = read_outcome(self.plan.objective, output, self.reference, segment)
-        if new.retryable:
+        new = self._judged(output, reference, segment)
+        if new.retryable or (reference is None and new.answer is not None and old.code == WRONG_ANSWER):
             return None
         if segment is not None:
             if STOPPED in old.details and new.complete:
                 new = replace(new, details={**new.details, STOPPED: old.details[STOPPED]})
             new = continued(self.before.get(run.trial) if run.trial is not None else None, new, segment)
         return replace(new, timeline=old.timeline, conditions=old.conditions, usage=old.usage, attempts=old.attempts)
+
+    def _judged(self, output: Output, reference: Answer | None, segment: Segment | None) -> Outcome:
+        new = read_outcome(self.plan.objective, output, None, segment)
+        if new.answer is None or reference is None:
+            return new
+        # The reference may have been read when other tolerances held.
+        return read_outcome(self.plan.objective, output, reference.allowing(new.answer), segment)
 
 
 def _ended_well(output: Output) -> Output:

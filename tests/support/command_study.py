@@ -41,7 +41,7 @@ class CommandStudy:
         about = definition(SPACE, objective="command", metrics=planned.objective.metrics, identity=planned.identity)
         return Prepared(study_file(), planned, SPACE, replace(about, reading=planned.reading))
 
-    def run(self, x, text, series=TUNING, *, round_number=0, exit_code=0, **files):
+    def run(self, x, text, series=TUNING, *, round_number=0, exit_code=0, is_trial=True, **files):
         """Store a run that printed `text`, as it is read now; return its folder."""
         self.made += 1
         folder = self.folder / "autotune-runs" / self.name / f"{self.made:05d}"
@@ -57,7 +57,7 @@ class CommandStudy:
         outcome = read_outcome(self.prepared.plan.objective, Output(text, "", status, folder), None, None)
         clean(folder)
         trial = next((t.number for t in self.store.trials() if t.configuration == {"x": x}), None)
-        if trial is None:
+        if trial is None and is_trial:
             trial = self.store.add_trial({"x": x}, distributions_of(SPACE))
         outcome = replace(outcome, usage=usage)
         job = {"folder": str(folder)}

@@ -65,6 +65,59 @@ def test_the_answers_are_compared_with_that_of_the_default_as_it_is_read_now(stu
     assert study.read(answer={**answer, "tolerance": 0.2}).valid == 1
 
 
+ANSWER = {"pattern": r"energy (\S+)", "tolerance": 0.01}
+
+
+def test_a_wrong_answer_stays_wrong_when_the_output_of_the_default_is_gone(study):
+    study.run(1, "energy -4.5\ntime 4 DONE\n")
+    study.run(2, "energy -4.6\ntime 3 DONE\n")
+    study.run(3, "energy -4.6\ntime 2 DONE\n")
+    assert study.read(answer=ANSWER).invalid == 2
+    (study.folder / "autotune-runs" / "mine" / "00001" / STDOUT).unlink()
+    found = study.read(answer=ANSWER, success=["time"])
+    assert (found.read, found.kept, found.valid) == (2, 1, 0)
+    assert study.values == {0: [4.0], 1: [], 2: []}
+    assert study.read(answer={**ANSWER, "tolerance": 0.2}).valid == 2, "by the tolerance of now"
+
+
+def test_without_an_answer_of_the_default_no_other_takes_its_place(study):
+    study.run(1, "energy -4.5\ntime 4 DONE\n")
+    study.run(2, "energy -4.6\ntime 3 DONE\n")
+    study.run(3, "energy -4.5\ntime 2 DONE\n")
+    study.read(answer=ANSWER)
+    found = study.read(answer=ANSWER, failure=["time 4"])
+    assert (found.valid, found.invalid, found.kept) == (0, 1, 1)
+    assert study.values == {0: [], 1: [], 2: [2.0]}
+    assert study.read(failure=["time 4"]).valid == 1, "without an answer there is none that is wrong"
+
+
+def test_a_sweep_without_a_tuned_default_is_read_by_the_answer_of_its_base(study):
+    sweep = Series.sweep("abc")
+    for number in range(2):
+        study.run(1, "energy -4.5\ntime 4 DONE\n", sweep, round_number=number, is_trial=False)
+        study.run(2, "energy -4.6\ntime 3 DONE\n", sweep, round_number=number, is_trial=False)
+    assert study.read(answer=ANSWER).invalid == 2
+    for name in ("00001", "00003"):
+        (study.folder / "autotune-runs" / "mine" / name / STDOUT).unlink()
+    assert study.read(answer=ANSWER, success=["time"]).valid == 0
+    assert not any(run.outcome.complete for run in study.store.runs() if run.configuration == {"x": 2})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "name"),
+    [
+        ({"answer": ANSWER}, {"answer": {**ANSWER, "relative_tolerance": 0.1}}, "answer"),
+        ({}, {"metrics": [{**TIME, "kind": "time"}]}, "kinds"),
+    ],
+)
+def test_a_relative_tolerance_and_the_kind_of_a_metric_are_ways_of_reading(study, before, now, name):
+    study.run(1, "energy -4.5\ntime 4 DONE\n")
+    study.read(**before)
+    assert study.read(**before) is None
+    assert study.read(**now).changed == (name,)
+    assert study.store.definition.metrics[0].kind == ("time" if name == "kinds" else "other")
+
+
 def test_a_run_keeps_what_was_read_where_its_output_is_not_whole(study):
     gone = study.run(1, "time 4 DONE\nwall 8\n")
     other = study.run(2, "time 3 DONE\nwall 7\n")
