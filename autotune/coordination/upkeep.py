@@ -39,12 +39,13 @@ class Removable:
 def unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
     """Hold a study on which nobody works; `what` is to be done with it.
 
+    On a server nothing can be held: whoever has waited meanwhile calls `check_unused` again.
+
     Raises:
         BusyError: somebody works on it, or jobs of it are in a queue.
         StorageError: there is no such study.
     """
     store = StudyStore.read(url, name)
-    check_alone(store, f"it is {what}")
     path = lock_path(url, name)
     alone = sqlite_path(url) is not None
     holder = held_by_another(path) if alone else None
@@ -52,14 +53,23 @@ def unused(url: str, name: str, what: str) -> Iterator[StudyStore]:
         msg = f"study {name!r} is being worked on by {holder}: it is {what} only when nobody does; stop that first"
         raise BusyError(msg)
     with _locked(path, name) if alone else nullcontext():
-        jobs = sum(lease.job_id is not None for lease in store.leases("").all())
-        if jobs:
-            count = "1 job" if jobs == 1 else f"{jobs} jobs"
-            msg = (
-                f"study {name!r} has {count} in a queue, and is {what} only without: use `autotune cancel {name}` first"
-            )
-            raise BusyError(msg)
+        check_unused(store, what)
         yield store
+
+
+def check_unused(store: StudyStore, what: str) -> None:
+    """Check that no coordinator on a server works on a study, and that no jobs of it are in a queue.
+
+    Raises:
+        BusyError: one does, or there are some.
+    """
+    check_alone(store, f"it is {what}")
+    jobs = sum(lease.job_id is not None for lease in store.leases("").all())
+    if jobs:
+        count = "1 job" if jobs == 1 else f"{jobs} jobs"
+        name = store.name
+        msg = f"study {name!r} has {count} in a queue, and is {what} only without: use `autotune cancel {name}` first"
+        raise BusyError(msg)
 
 
 @contextmanager

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from autotune.coordination.upkeep import unused
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, BusyError, StorageError, StudyFileError
 from autotune.pictures import Chart
 from autotune.results.summary import Summary
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue, CatalogueStudy
-from autotune.service.exclusive import held
 from autotune.service.hub import LIST, News
 from autotune.service.models import NewStudy, RunningRun, StudyBrief, StudyDetail
 from autotune.service.onlooker import Onlooker
@@ -133,7 +133,7 @@ class Studies:
         manager = self._manager_in(look, name)
         if manager is not None:
             manager.release(name)
-        with held(self._reading.shelf.url, name) if name in look.versions else nullcontext():
+        with unused(self._reading.shelf.url, name, "deleted") if name in look.versions else nullcontext():
             if manager is not None:
                 manager.forget(name)
             if name in look.versions:

@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from autotune.cli.app import app
+from autotune.cli.commands import keeping
 from autotune.coordination.upkeep import unused
 from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
@@ -197,6 +199,24 @@ def test_the_service_sees_what_was_read_again_reset_and_deleted_by_others(study,
     again = CommandStudy(study.folder)
     again.run(1, "time 5 DONE\n")
     assert counts() == (1, 1, {})
+
+
+@pytest.mark.parametrize("command", ["delete", "reset"])
+def test_whoever_starts_on_a_server_while_the_user_thinks_keeps_the_study(tmp_path, postgresql, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    study = CommandStudy(tmp_path, url=postgresql)
+    study.run(1, "time 4 DONE\n")
+
+    def answer(*_, **__):
+        study.store.leases("elsewhere:12:abc").take("tuner:elsewhere:12:abc", {})
+        return True
+
+    monkeypatch.setattr(keeping, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr(keeping.typer, "confirm", answer)
+    refused = CliRunner().invoke(app, [command, "mine", "--storage", postgresql]).exception
+    assert "process 12 on elsewhere" in str(refused)
+    assert len(stored_study(postgresql, "mine").runs()) == 1
+    assert folders(study) == ["00001"]
 
 
 def test_on_a_server_a_study_is_read_again_renamed_reset_and_deleted_too(tmp_path, postgresql, monkeypatch):

@@ -4,9 +4,9 @@ import optuna
 import pytest
 
 from autotune.coordination.coordinators import Coordinators, new_coordinator_id
+from autotune.coordination.upkeep import unused
 from autotune.errors import BusyError, StorageError
 from autotune.records.study import Run
-from autotune.service.exclusive import held
 from autotune.storage.address import lock_path
 from autotune.storage.observation import Observation
 from autotune.storage.studies import StoredStudies
@@ -82,10 +82,10 @@ def test_the_study_of_another_program_is_neither_shown_nor_touched(address):
 def test_a_study_that_somebody_works_on_is_not_given(sqlite):
     made(sqlite)
     lock = StudyLock.acquire(lock_path(sqlite, "mine"), "mine")
-    with pytest.raises(BusyError, match="'mine' is being worked on by process"), held(sqlite, "mine"):
+    with pytest.raises(BusyError, match="'mine' is being worked on by process"), unused(sqlite, "mine", "deleted"):
         pass
     lock.release()
-    with held(sqlite, "mine"), pytest.raises(BusyError):
+    with unused(sqlite, "mine", "deleted"), pytest.raises(BusyError):
         StudyLock.acquire(lock_path(sqlite, "mine"), "mine")
     StudyLock.acquire(lock_path(sqlite, "mine"), "mine").release()
 
@@ -95,8 +95,8 @@ def test_where_several_may_work_on_it_nobody_must(postgresql):
     holder = new_coordinator_id()
     coordinators = Coordinators(store.leases(holder), holder, alone=False)
     coordinators.join()
-    with pytest.raises(BusyError, match="'mine' is being worked on by"), held(postgresql, "mine"):
+    with pytest.raises(BusyError, match="'mine' is being worked on by"), unused(postgresql, "mine", "deleted"):
         pass
     coordinators.leave()
-    with held(postgresql, "mine"):
+    with unused(postgresql, "mine", "deleted"):
         pass
