@@ -1,7 +1,8 @@
 """From where on a run of a mix has lost: its other inputs may be as good as was ever seen, and better still.
 
 A bound of the mix bounds each input only together with what the others will show, which nobody knows. They are given
-the benefit of the doubt: the best value of any run so far, made better by `HOPE`.
+the benefit of the doubt: the best value of any run so far, made better by `HOPE`. What little has run says little of
+what is possible, so nothing is stopped before `ENOUGH` configurations have run all inputs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,17 +17,23 @@ from objectives.base import Metric
 HOPE = 1.25
 """How many times better than the best seen an input may be that has not run yet."""
 
+ENOUGH = 5
+"""So many configurations must have run all inputs: the default alone may be far from the best on each of them."""
+
 _DETAILS = "inputs"
 
 
-def mix_cap(metric: Metric, bound: float, inputs: Sequence[MixedInput], outcomes: Iterable[Outcome]) -> Cap | None:
-    """Return the cap of a mix for a bound of its value; None while no run of all inputs is known.
+def mix_cap(
+    metric: Metric, bound: float, inputs: Sequence[MixedInput], runs: Iterable[Sequence[Outcome]]
+) -> Cap | None:
+    """Return the cap of a mix for a bound of its value; None while too few configurations have run all inputs.
 
-    `outcomes` are those of the runs so far.
+    `runs` are the outcomes of each configuration so far.
     """
-    complete = [outcome for outcome in outcomes if outcome.complete]
-    if not complete:
+    ended = [[outcome for outcome in outcomes if outcome.complete] for outcomes in runs]
+    if sum(bool(outcomes) for outcomes in ended) < ENOUGH:
         return None
+    complete = [outcome for outcomes in ended for outcome in outcomes]
     hoped = {one.name: _hoped(one.target, [run.metrics[one.target.name] for run in complete]) for one in inputs}
     capped = []
     for one in inputs:

@@ -182,8 +182,8 @@ class RepeatScheduler:
         if bound == inf:
             return None
         if self.inputs:
-            outcomes = (outcome for other in standings.trials.values() for outcome in other.outcomes)
-            return mix_cap(standings.metric, standings.from_log(bound), self.inputs, outcomes)
+            runs = (other.outcomes for other in standings.trials.values())
+            return mix_cap(standings.metric, standings.from_log(bound), self.inputs, runs)
         return cap(
             standings.metric,
             standings.from_log(bound),

@@ -7,11 +7,17 @@ import pytest
 from autotune.execution.capping import Watch
 from autotune.records.mix import MixedInput
 from autotune.records.outcome import Outcome
-from autotune.scheduling.mix_cap import HOPE, mix_cap
+from autotune.scheduling.mix_cap import ENOUGH, HOPE
+from autotune.scheduling.mix_cap import mix_cap as cap_of_configurations
 from objectives.base import Metric, Progress
 
 MIX = Metric("mix", "s")
 HALVES = tuple(MixedInput(name, 0.5, Metric(f"t[{name}]", "s", kind="time")) for name in "ab")
+
+
+def mix_cap(metric, bound, inputs, outcomes):
+    """Return the cap where as many configurations as it takes have run, none of them better than those `outcomes`."""
+    return cap_of_configurations(metric, bound, inputs, [outcomes, *[[outcomes[0]]] * (ENOUGH - 1)])
 
 
 def ran(a, b, started_s=0.0):
@@ -32,8 +38,10 @@ def test_what_a_job_takes_beside_the_time_that_is_measured_does_not_count():
     assert first.lost_after_s == pytest.approx(20.0**2 / (16.0 / HOPE) + 3.0)
 
 
-def test_without_a_run_of_all_inputs_nothing_is_known():
-    assert mix_cap(MIX, 20.0, HALVES, [Outcome(bound=1.0)]) is None
+def test_before_a_few_configurations_have_run_all_inputs_nothing_is_stopped():
+    known = [[ran(9.0, 16.0), ran(9.1, 16.1)]] * (ENOUGH - 1)
+    assert cap_of_configurations(MIX, 20.0, HALVES, [*known, [Outcome(bound=1.0)]]) is None
+    assert cap_of_configurations(MIX, 20.0, HALVES, [*known, [ran(12.0, 18.0)]]) is not None
 
 
 def test_a_rate_has_no_time_limit_and_is_hoped_to_be_higher():
