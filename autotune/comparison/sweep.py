@@ -1,7 +1,8 @@
 """Sweep: one or two parameters over their values, the others fixed.
 
 All values run in interleaved rounds, so that the machine's drift cancels. Each is compared with the configuration that
-the others are fixed at, in the pairs of the rounds.
+the others are fixed at, in the pairs of the rounds. So other values are another sweep: they are not paired with runs of
+the base that were made without them.
 """
 
 import itertools
@@ -126,7 +127,8 @@ def sweep(  # noqa: PLR0913  by keyword
     """Run every variant in `request.repeats` rounds, those of an earlier call included; `live` draws how far it is."""
     standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
     sides = variants.sides(request.base_name)
-    series = Series.sweep(text_digest(repr((sorted(request.over), sorted(variants.base.items())))))
+    both = (sorted(variants.base.items()), sorted(repr(sorted(side.configuration.items())) for side in sides))
+    series = Series.sweep(text_digest(repr(both)))
 
     def result(table: BlockTable) -> Sweep:
         points = tuple(

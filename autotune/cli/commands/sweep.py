@@ -90,7 +90,8 @@ def sweep(
     """Measure one parameter, or two, over their values.
 
     The other parameters are fixed. All values run in interleaved rounds, so that the machine's drift cancels. The study
-    need not have run before. The same command again resumes; more --repeats or --values add to it.
+    need not have run before. The same command again resumes; more --repeats add rounds. Other --values are another
+    sweep.
     """
     from autotune.comparison.sweep import Request, described
     from autotune.pictures.ablation_bars import lines

@@ -63,6 +63,17 @@ def test_each_value_is_compared_with_the_default_in_rounds_and_stored(store, tmp
     assert store.trials() == []
 
 
+def test_other_values_run_beside_the_base_in_rounds_of_their_own(store, tmp_path):
+    swept(store, tmp_path, PaperExecutor(timed), repeats=6, np=["2"])
+    slower = PaperExecutor(lambda configuration: took(10.0 * timed(configuration).metrics["wall_s"]))
+    result = swept(store, tmp_path, slower, repeats=6, np=["2", "3"])
+    # The machine is ten times slower by now: that is no worth of a value.
+    assert [point.speed_up[0] for point in result.points] == pytest.approx([0.5, 0.75])
+    again = PaperExecutor(timed)
+    assert swept(store, tmp_path, again, repeats=6, np=["3", "2"]).base_value == 60.0
+    assert again.launched == []
+
+
 def test_values_that_break_a_rule_with_the_others_fixed_are_named_with_it(store, tmp_path):
     result = swept(store, tmp_path, PaperExecutor(timed), repeats=1, fixed={"work": "30", "np": "3"}, blas=["fast"])
     assert result.points[0].value == pytest.approx(5.0)
