@@ -99,6 +99,14 @@ class Series:
         return Series(SeriesKind.ASIDE, (self.kind.label, *self.of))
 
     @property
+    def before(self) -> "Series":
+        """The series that its runs were of before they were set aside; itself if they were not."""
+        if self.kind is not SeriesKind.ASIDE:
+            return self
+        label, *of = self.of
+        return Series(next(kind for kind in SeriesKind if kind.label == label), tuple(of))
+
+    @property
     def is_tuning(self) -> bool:
         """Whether its runs are what trials are judged by."""
         return self.kind is SeriesKind.TUNING

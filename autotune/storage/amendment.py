@@ -51,8 +51,15 @@ def amend(engine: sa.Engine, study_id: int, amendment: Amendment) -> None:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         _change_runs(connection, study_id, amendment)
         _reopen(connection, study_id, amendment.reopened)
-        amended = {AMENDED: {"token": secrets.token_hex(4)}}
+        amended = {AMENDED: {"tokens": [*_tokens(connection, study_id), secrets.token_hex(4)]}}
         _set_attributes(connection, study_id, {**amendment.attributes, **amended})
+
+
+def _tokens(connection: sa.Connection, study_id: int) -> list[str]:
+    """Return the tokens of the amendments before: of two copies they say which was amended later."""
+    wanted = sa.select(_ATTRIBUTES.c.value_json)
+    text = connection.scalar(wanted.where(_ATTRIBUTES.c.study_id == study_id, _ATTRIBUTES.c.key == AMENDED))
+    return [] if text is None else list(json.loads(text)["tokens"])
 
 
 def _change_runs(connection: sa.Connection, study_id: int, amendment: Amendment) -> None:

@@ -26,7 +26,7 @@ HOME = "home"
 """The attribute of a study that says in which storage it was made; copies of it have that of the original."""
 
 AMENDED = "amended"
-"""The attribute of a study that is another one whenever runs of it that had ended were changed."""
+"""The attribute of a study with a token for each time that runs of it that had ended were changed."""
 
 HOLDER = "holder"
 """The attribute of a trial that names the coordinator that made it, where coordinators have names."""

@@ -15,13 +15,14 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, MetaData, Table
 
 from autotune.errors import StorageError
+from autotune.records.series import Series
 from autotune.storage.address import shown, sqlite_path
 from autotune.storage.connection import changing, storage_errors, tables_engine
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, planned
 from autotune.storage.optuna_storage import optuna_revisions
-from autotune.storage.readable import DEFINITION, MARK
+from autotune.storage.readable import AMENDED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog
 from autotune.storage.schema import known_version, older_optuna
 from autotune.storage.upgrade import check_idle, opened
@@ -154,14 +155,16 @@ def _contents(connection: Connection) -> list[StudyContents]:
                 definition=json.loads(texts[DEFINITION]),
                 runs=frozenset(_run_id(*row) for row in connection.execute(runs)),
                 attributes=texts,
+                amended=tuple(json.loads(texts.get(AMENDED, "{}")).get("tokens", ())),
                 trials=int(connection.scalar(counted) or 0),
             )
         )
     return found
 
 
-def _run_id(record: Mapping[str, Any], *place: object) -> str:
-    """Return what tells a run from all others in every copy, also after its kept output was read again."""
+def _run_id(record: Mapping[str, Any], trial: int | None, series: str, round_number: int) -> str:
+    """Return what tells a run from all others in every copy, also after it was read again or set aside."""
+    place = (trial, str(Series.parse(series).before), round_number)
     return digest(*place, *(record.get(name) for name in ("started", "configuration", "block", "steps")))
 
 

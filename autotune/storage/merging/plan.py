@@ -16,6 +16,8 @@ from typing import Any
 from autotune.errors import StorageError
 from autotune.records.study import Definition
 
+_CHANGED = "runs were read again or set aside"
+
 
 class Action(StrEnum):
     """What becomes of a study."""
@@ -27,7 +29,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class StudyContents:
-    """A study as far as a merge compares it: `runs` are digests of its runs, `attributes` of what was found."""
+    """A study as far as a merge compares it: `runs` are digests of its runs, `attributes` of what was found.
+
+    `amended` has a token for each time that runs which had ended were changed: read again, or set aside.
+    """
 
     name: str
     mark: str
@@ -35,6 +40,11 @@ class StudyContents:
     runs: frozenset[str]
     attributes: Mapping[str, str]
     trials: int
+    amended: tuple[str, ...] = ()
+
+    def older_than(self, other: "StudyContents") -> bool:
+        """Whether runs were changed in the other copy, and not in this one, since the two were the same."""
+        return len(self.amended) < len(other.amended) and other.amended[: len(self.amended)] == self.amended
 
 
 @dataclass(frozen=True)
@@ -88,16 +98,23 @@ def planned(there: Sequence[StudyContents], others: Iterable[StudyContents], sou
 
 def _update(known: StudyContents, other: StudyContents, source: str) -> PlannedStudy:
     news, own = other.runs - known.runs, known.runs - other.runs
-    found_more = other.attributes.keys() > known.attributes.keys()
-    if news and own:
+    is_older, is_newer = known.older_than(other), other.older_than(known)
+    parted = known.amended != other.amended and not (is_older or is_newer)
+    if parted or ((news or is_older) and (own or is_newer)):
+        only = f"{len(own)} runs are only in the target, {len(news)} only in {source} (there {other.name!r})"
+        places = {"the target": is_newer or parted, source: is_older or parted}
+        changed = " and ".join(place for place, is_changed in places.items() if is_changed)
         msg = (
-            f"study {known.name!r} went on in two copies: {len(own)} runs are only in the target, {len(news)} only in "
-            f"{source} (there {other.name!r}); trials of the same number differ, so they cannot be one study; nothing "
-            "was written. Merge the copies into different files, and go on with one of them"
+            f"study {known.name!r} went on in two copies: {only}{f', and in {changed} {_CHANGED}' if changed else ''}; "
+            "trials of the same number differ, so they cannot be one study; nothing was written. Merge the copies into "
+            "different files, and go on with one of them"
         )
         raise StorageError(msg)
-    if news or (not own and (found_more or other.trials > known.trials)):
-        return PlannedStudy(other.name, known.name, Action.UPDATE, other.trials, len(news))
+    found_more = other.attributes.keys() > known.attributes.keys() or other.trials > known.trials
+    if news or is_older or (found_more and not (own or is_newer)):
+        return PlannedStudy(
+            other.name, known.name, Action.UPDATE, other.trials, len(news), _CHANGED if is_older else ""
+        )
     return PlannedStudy(other.name, known.name, Action.NOTHING, known.trials, 0)
 
 

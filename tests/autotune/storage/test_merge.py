@@ -7,15 +7,20 @@ from typer.testing import CliRunner
 
 from autotune.cli.app import app
 from autotune.errors import BusyError, StorageError
+from autotune.records.study import Run
+from autotune.storage.amendment import Amendment
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.merging.merge import merge
 from autotune.storage.merging.plan import Action
+from autotune.storage.observation import Observation
 from autotune.storage.readable import VERDICT
 from autotune.storage.stored_study import stored_studies, stored_study
 from autotune.storage.study_store import StudyStore
+from autotune.tuning.retry import retry
+from objectives.base import FailureKind
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.support import storages
-from tests.support.fakes import definition, small_space, took
+from tests.support.fakes import definition, failed, small_space, took
 from tests.support.stored import add_trial
 
 SPACE = small_space()
@@ -105,6 +110,60 @@ def test_copies_that_both_went_on_are_refused_and_the_target_is_as_it_was(ada, b
     with pytest.raises(StorageError, match="study 'paper' went on in two copies: 1 runs are only in the target"):
         merged([bob, url_of(tmp_path, "copy.db")], address)
     assert [(study.name, study.trials()) for study in stored_studies(address)] == before
+
+
+def test_a_default_that_failed_and_was_set_aside_is_merged_again(tmp_path, address):
+    url = url_of(tmp_path, "ada.db")
+    store = StudyStore.create(url, "paper", definition(SPACE))
+    add_trial(store, SPACE, CONFIGURATIONS[0], failed(FailureKind.APPLICATION_ERROR), worth=Observation())
+    merged([url], address)
+    retry(store, everything=False)
+    assert merged([url], address, dry_run=True) == merged([url], address) == [[("paper", "paper", Action.UPDATE)]]
+    store.add_runs([Run(CONFIGURATIONS[0], 0, outcome=took(2.0), started="later")])
+    assert merged([url], address) == [[("paper", "paper", Action.UPDATE)]]
+    assert stored_study(address, "paper").runs() == stored_study(url, "paper").runs()
+    assert merged([url], address) == [[("paper", "paper", Action.NOTHING)]]
+
+
+def amended(url, seconds):
+    """Change the first run of a study, and take its verdict away, as reading it again does."""
+    store = StudyStore.read(url, "paper", read_only=False)
+    key = min(store.keyed_runs())
+    store.amend(Amendment(outcomes={key: took(seconds)}, attributes={VERDICT: None}))
+
+
+def test_runs_that_were_read_again_replace_those_of_an_older_copy(ada, address, tmp_path):
+    StudyStore.read(ada, "paper", read_only=False).set_attribute(VERDICT, {"any": 1.5})
+    older = url_of(tmp_path, "older.db")
+    merged([ada], older)
+    merged([ada], address)
+    for seconds in (8.0, 9.0):
+        amended(ada, seconds)
+    done = []
+    merge([ada], address, done.append)
+    (part,) = done
+    assert part.studies[0].sentence().endswith("0 new runs, 2 trials; runs were read again or set aside")
+    assert stored_study(address, "paper").runs()[0].outcome == took(9.0)
+    assert stored_study(address, "paper").attribute(VERDICT) is None
+    assert merged([older, ada], address) == [[("paper", "paper", Action.NOTHING)]] * 2
+    assert stored_study(address, "paper").runs()[0].outcome == took(9.0)
+
+
+def test_copies_that_were_both_changed_are_refused(ada, address, tmp_path):
+    merged([ada], address)
+    amended(ada, 8.0)
+    amended(address, 9.0)
+    with pytest.raises(StorageError, match=r"and in the target and sqlite\S+ada.db runs were read again or set aside"):
+        merged([ada], address)
+    assert stored_study(address, "paper").runs()[0].outcome == took(9.0)
+
+
+def test_a_copy_that_went_on_and_one_that_was_changed_are_refused(ada, address):
+    merged([ada], address)
+    amended(address, 9.0)
+    grown(StudyStore.create(ada, "paper", definition(SPACE)), 1)
+    with pytest.raises(StorageError, match=r"1 only in .* and in the target runs were read again or set aside"):
+        merged([ada], address)
 
 
 def test_a_storage_that_cannot_be_read_leaves_no_target(ada, tmp_path):
