@@ -3,6 +3,7 @@ from collections import Counter
 import pytest
 
 from autotune.comparison.confirm import confirm
+from autotune.errors import NothingWorkedError
 from autotune.execution.segments import CURVE, Segment, SegmentWatch, continued
 from autotune.records.outcome import Outcome
 from autotune.records.study import ENDED, State
@@ -231,8 +232,16 @@ def test_what_was_best_before_is_held_against_a_floor_too():
     assert not ahead(Progress(3, {"score": 0.1}))
 
 
-def test_a_default_that_fails_does_not_end_a_study_whose_other_trials_work(tmp_path):
+def test_a_default_that_fails_before_any_other_has_worked_ends_the_study_at_once(tmp_path):
     executor = TrainingExecutor(fails=lambda configuration, step: configuration["batch"] == 64)
+    store, _, runner = training_session(tmp_path, executor, training_study(30), model=False)
+    with pytest.raises(NothingWorkedError, match="the default configuration failed"):
+        runner.tune()
+    assert len(store.runs()) == 1
+
+
+def test_a_default_that_fails_later_does_not_end_a_study_whose_other_trials_work(tmp_path):
+    executor = TrainingExecutor(fails=lambda configuration, step: configuration["batch"] == 64 and step > 3)
     store, _, runner = training_session(tmp_path, executor, training_study(30), model=False)
     runner.tune()
     assert any(trial.complete for trial in store.trials())
