@@ -1,13 +1,13 @@
 """Rereading: the kept outputs of runs that have ended are read once more, in the way that the study file says now.
 
 Runs are not made again for what can be seen in their outputs. All that changes of a study is stored in one transaction;
-reading twice gives the same. A run whose output is gone, or that was stopped early, keeps what was read. Only among
-runs that are compared with each other, two ways of reading never stand side by side: there such a run is set aside, and
-made again.
+reading twice gives the same. A run whose output is gone, or that was stopped early, keeps what was read, unless it was
+another metric that was read: then it is set aside, and made again. So it is in a comparison of which other runs have
+changed: two ways of reading never stand side by side there.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,7 +66,7 @@ class Rereading:
         if self.kept:
             parts.append(f"{_runs(self.kept)} as before, since the output is gone or the run was stopped early")
         if self.aside:
-            parts.append(f"{_runs(self.aside)} of comparisons to be made again, since the output is gone")
+            parts.append(f"{_runs(self.aside)} to be made again, since an output is gone or a run was stopped early")
         return why + "; ".join(parts)
 
 
@@ -106,21 +106,20 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
     runs = {key: run for key, run in store.keyed_runs().items() if run.series.kind not in _NOT_READ}
     read = reader.all(runs)
     other = {key: outcome for key, outcome in read.items() if _text(outcome) != _text(runs[key].outcome)}
-    series = {runs[key].series for key in other if runs[key].series.is_comparison}
-    aside = [key for key, run in runs.items() if key not in read and run.series in series]
+    aside = _aside(runs, read.keys(), other.keys(), changed)
     found = Rereading(
         changed,
         len(read),
         len(other),
         sum(outcome.complete and not runs[key].outcome.complete for key, outcome in other.items()),
         sum(runs[key].outcome.complete and not outcome.complete for key, outcome in other.items()),
-        len(runs) - len(read) - len(aside),
+        len(runs.keys() - read.keys() - aside),
         len(aside),
     )
     if not (changed or other):
         return found
     definition = replace(stored, reading=now.reading, metrics=now.metrics, options=now.options, study=now.study)
-    affected = {runs[key].trial for key in other if runs[key].series.is_tuning}
+    affected = {runs[key].trial for key in (*other, *aside) if runs[key].series.is_tuning}
     before = (store.attribute(READINGS) or {}).get("readings", [])
     entry = {
         "at": datetime.now(UTC).isoformat(),
@@ -130,7 +129,7 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
         "invalid": found.invalid,
         "kept": found.kept,
     }
-    conclusions = dict.fromkeys(_CONCLUSIONS) if other else {}
+    conclusions = dict.fromkeys(_CONCLUSIONS) if other or aside else {}
     store.amend(
         Amendment(
             outcomes=other,
@@ -225,6 +224,23 @@ class _Reader:
 def _ended_well(output: Output) -> Output:
     """Return the output of a run that was stopped at its step, as one that ended by itself."""
     return replace(output, status=replace(output.status, reason=EndReason.EXITED, exit_code=0))
+
+
+def _aside(
+    runs: Mapping[int, Run], read: Collection[int], other: Collection[int], changed: Collection[str]
+) -> frozenset[int]:
+    """Return which runs are to be made again, since they cannot be compared with those that are read otherwise now."""
+    # Those of an input of several have its name behind them.
+    is_another_metric = any(name.partition("[")[0] == "metrics" for name in changed)
+    series = {runs[key].series for key in other if runs[key].series.is_comparison}
+    aside = {
+        key
+        for key, run in runs.items()
+        if key not in read and (run.series in series or (is_another_metric and run.outcome.failure is None))
+    }
+    # A trial begins anew: its runs are named by their number, and those of a program in steps go on from one another.
+    anew = {runs[key].trial for key in aside if runs[key].series.is_tuning}
+    return frozenset(aside | {key for key, run in runs.items() if run.series.is_tuning and run.trial in anew})
 
 
 def _default(store: StudyStore) -> int | None:

@@ -29,9 +29,13 @@ def retry(store: StudyStore, *, everything: bool) -> None:
 
 def announced(trials: Iterable[TrialRecord], runs: Iterable[Run], busy: Collection[int]) -> list[str]:
     """Say which trials run again, of all that have no run and none in flight, at the start of a session."""
-    failed = {run.trial for run in runs if run.series.kind is SeriesKind.ASIDE}
+    why = {
+        run.trial: "could not be read again" if run.outcome.failure is None else "failed"
+        for run in runs
+        if run.series.kind is SeriesKind.ASIDE
+    }
     return [
-        f"trial {trial.number}: {'failed' if trial.number in failed else 'was interrupted'}, runs again"
+        f"trial {trial.number}: {why.get(trial.number, 'was interrupted')}, runs again"
         for trial in trials
         if not trial.settled and not trial.runs and trial.number not in busy
     ]

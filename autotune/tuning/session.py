@@ -250,7 +250,7 @@ def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> I
         rereading = reread(store, prepared)
         if rereading is not None:
             display.line(rereading.sentence())
-        read_again = rereading is not None and not rereading.kept
+        read_again = rereading is not None and not rereading.kept and not rereading.aside
         if external is not None:
             external.recall(store.runs(), _standings(store, study))
         with store.mirrored() if replay else nullcontext(store) as used:

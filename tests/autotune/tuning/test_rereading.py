@@ -16,6 +16,7 @@ from autotune.storage.readable import READINGS, VERDICT
 from autotune.studyfile import parse
 from autotune.tuning.anew import begin_anew
 from autotune.tuning.rereading import reread, reread_study
+from autotune.tuning.retry import announced
 from launchers import STDOUT
 from launchers.local import local_launcher
 from launchers.supervisor import STATUS_FILE
@@ -118,7 +119,7 @@ def test_a_relative_tolerance_and_the_kind_of_a_metric_are_ways_of_reading(study
     assert study.store.definition.metrics[0].kind == ("time" if name == "kinds" else "other")
 
 
-def test_a_run_keeps_what_was_read_where_its_output_is_not_whole(study):
+def test_a_run_whose_output_is_not_whole_is_made_again_only_for_another_metric(study):
     gone = study.run(1, "time 4 DONE\nwall 8\n")
     other = study.run(2, "time 3 DONE\nwall 7\n")
     study.run(3, "time 2 DONE\nwall 6\n" + "." * (5 * 2**20))
@@ -128,18 +129,26 @@ def test_a_run_keeps_what_was_read_where_its_output_is_not_whole(study):
     # The folder of another run, or of another study of that name.
     status = json.loads((other / STATUS_FILE).read_text())
     (other / STATUS_FILE).write_text(json.dumps(status | {"elapsed_s": 99.0}))
-    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
-    assert (found.read, found.kept) == (1, 3)
+    found = study.read(success=["time"])
+    assert (found.read, found.kept, found.aside) == (1, 3, 0)
     assert "3 runs as before, since the output is gone" in found.sentence()
-    assert study.values == {0: [4.0], 1: [3.0], 2: [2.0], 3: [5.0]}
+    assert study.values == {0: [4.0], 1: [3.0], 2: [2.0], 3: [1.0]}
+    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
+    assert (found.read, found.kept, found.aside) == (1, 0, 3)
+    assert "3 runs to be made again, since an output is gone" in found.sentence()
+    assert study.values == {0: [], 1: [], 2: [], 3: [5.0]}
+    trials = study.store.trials()
+    assert not any(trial.settled for trial in trials)
+    assert announced(trials, study.store.runs(), ())[0] == "trial 0: could not be read again, runs again"
 
 
 def test_a_large_file_that_was_not_kept_cannot_be_read_again_and_one_that_does_not_matter_may_be_gone(study):
     study.run(1, "time 4 DONE\n", log="wall 8\n" + "." * (5 * 2**20))
     study.run(2, "time 3 DONE\n", log="wall 7\n")
     found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)", "file": "log"}])
-    assert (found.read, found.kept) == (1, 1)
-    assert study.values == {0: [4.0], 1: [7.0]}
+    assert (found.read, found.aside) == (1, 1)
+    assert study.values == {0: [], 1: [7.0]}
+    study.run(1, "time 4 DONE\n", log="." * (5 * 2**20))
     assert study.read(success=["time"]).read == 2
 
 
@@ -154,21 +163,41 @@ def test_two_ways_of_reading_never_stand_in_one_comparison(study):
     (folder / STDOUT).unlink()
     (study.run(2, "time 3 DONE\nwall 7\n", select) / STDOUT).unlink()
     found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
-    assert (found.read, found.aside, found.kept) == (7, 1, 1)
+    assert (found.read, found.aside, found.kept) == (7, 2, 0)
     runs = study.store.runs()
     assert [run.outcome.metrics["time"] for run in runs if run.series == verdict] == [8.0, 7.0] * 2 + [8.0]
-    assert [run.series for run in runs if run.outcome.metrics["time"] == 3.0] == [verdict.aside, select]
+    assert [run.series for run in runs if run.outcome.metrics["time"] == 3.0] == [verdict.aside, select.aside]
     assert study.store.attribute(VERDICT) is None, "it is made again of the runs that were read again"
 
 
-def test_a_capped_run_keeps_its_bound(study):
+def test_a_capped_run_keeps_its_bound_unless_that_is_of_another_metric(study):
     study.run(1, "time 4 DONE\nwall 8\n")
     number = study.store.add_trial({"x": 2}, distributions_of(SPACE))
     capped = Outcome(bound=5.0, code="capped", message="had lost")
     study.store.add_runs([Run({"x": 2}, number, outcome=capped, job={"folder": str(study.folder)})])
-    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
+    found = study.read(success=["time"])
     assert (found.read, found.kept) == (1, 1)
     assert study.store.trials()[1].outcomes == [capped]
+    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
+    assert (found.read, found.aside) == (1, 1)
+    assert study.store.trials()[1].outcomes == []
+    assert not study.store.trials()[1].settled
+
+
+def test_a_failed_run_whose_output_is_gone_stays_failed_whatever_is_read(study):
+    study.run(1, "time 4 DONE\nwall 8\n")
+    (study.run(2, "no\n", exit_code=1) / STDOUT).unlink()
+    found = study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}])
+    assert (found.read, found.kept, found.aside) == (1, 1, 0)
+    assert study.store.trials()[1].failure is not None
+
+
+def test_a_trial_of_which_a_run_cannot_be_read_begins_anew(study):
+    study.run(1, "time 4 DONE\nwall 8\n")
+    (study.run(2, "time 3 DONE\nwall 7\n") / STDOUT).unlink()
+    study.run(2, "time 3 DONE\nwall 7\n")
+    assert study.read(metrics=[{**TIME, "pattern": r"wall (\S+)"}]).aside == 2
+    assert study.values == {0: [8.0], 1: []}
 
 
 def test_a_failure_of_the_program_itself_is_read_again_and_stays_one(study):
