@@ -240,13 +240,6 @@ def test_a_default_that_fails_before_any_other_has_worked_ends_the_study_at_once
     assert len(store.runs()) == 1
 
 
-def test_a_default_that_fails_later_does_not_end_a_study_whose_other_trials_work(tmp_path):
-    executor = TrainingExecutor(fails=lambda configuration, step: configuration["batch"] == 64 and step > 3)
-    store, _, runner = training_session(tmp_path, executor, training_study(30), model=False)
-    runner.tune()
-    assert any(trial.complete for trial in store.trials())
-
-
 def test_nothing_stays_open_when_the_space_is_exhausted(tmp_path):
     store, _, runner = training_session(tmp_path, TrainingExecutor(), training_study(60, rule="asha"), model=False)
     assert runner.tune() is Ending.EXHAUSTED
