@@ -197,7 +197,12 @@ def sweep_study(  # noqa: PLR0913, PLR0917  what it is about, where, and how it 
     Raises:
         AutotuneError: the study is busy or cannot run here, or the space has no such parameters or values.
     """
-    with _opened(study, settings, display) as opened:
+
+    def check(prepared: Prepared) -> None:
+        # A mistyped name neither waits for cores nor leaves a study behind.
+        Variants.of(prepared.space, request, prepared.space.default())
+
+    with _opened(study, settings, display, check) as opened:
         store, space = opened.store, opened.prepared.space
         variants = Variants.of(space, request, at(summarise(store), space))
         with _runs(opened) as manager:
@@ -218,7 +223,12 @@ def stored_study(url: str, name: str) -> StudyFile:
 
 
 @contextmanager
-def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> Iterator[_Opened]:
+def _opened(
+    study: StudyFile,
+    requested: SessionSettings,
+    display: Display,
+    check: Callable[[Prepared], None] = lambda _: None,
+) -> Iterator[_Opened]:
     runs, external = registry.runs(study.objective), requested.external
     replay = runs == "recorded"
     if (runs == "told") is (external is None):
@@ -234,6 +244,7 @@ def _opened(study: StudyFile, requested: SessionSettings, display: Display) -> I
         if runs == "launched":
             begin_anew(settings.url, settings.name, prepared.definition, display.line)
         check_continues(settings.url, settings.name, prepared.definition)
+        check(prepared)
         cores.claim()
         if not settings.shared:
             # Only now: a study of the same name in another storage, which has the cores, may have its runs there.

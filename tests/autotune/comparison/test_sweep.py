@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 from typer import BadParameter
+from typer.testing import CliRunner
 
+from autotune.cli.app import app
 from autotune.cli.commands.sweep import _fixed, _swept, _trial
 from autotune.comparison.sweep import Request, Variants, described, sweep
 from autotune.errors import StudyFileError
@@ -142,3 +144,14 @@ def test_options_of_a_sweep():
             wrong()
     with pytest.raises(BadParameter, match="neither default, nor best"):
         _trial("bset")
+
+
+@pytest.mark.parametrize("words", [("--over", "secs"), ("--over", "seconds", "--values", "nine")])
+def test_a_mistyped_sweep_leaves_no_study_behind(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    study = 'objective = "command"\n[options]\nargv = ["sleep", "{seconds}"]\n'
+    parameter = '[space.parameters.seconds]\ntype = "integer"\nvalues = [1, 2]\ndefault = 1\n'
+    (tmp_path / "mine.toml").write_text(study + parameter)
+    ended = CliRunner().invoke(app, ["sweep", "./mine.toml", *words])
+    assert isinstance(ended.exception, StudyFileError), ended.output
+    assert not (tmp_path / "autotune.db").exists()
