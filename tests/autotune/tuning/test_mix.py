@@ -24,6 +24,7 @@ from autotune.execution.task import Task, Watched, describe_job
 from autotune.machines.this_machine import this_machine
 from autotune.records.series import TUNING
 from autotune.records.study import Purpose, State
+from autotune.scheduling import mix_cap
 from autotune.storage.study_store import StudyStore
 from autotune.tuning.session import run_study
 from launchers import Job, MpiStart, Resources
@@ -129,8 +130,9 @@ def executors(monkeypatch):
 
 
 @pytest.fixture
-def settings(tmp_path, executors):
+def settings(tmp_path, executors, monkeypatch):
     del executors
+    monkeypatch.setattr(mix_cap, "ENOUGH", 1)  # four configurations are all there are
     (tmp_path / "prog.py").write_text(PROGRAM)
     (tmp_path / "mine.toml").write_text(STUDY.format(python=sys.executable, folder=tmp_path))
     # No lock of a core that a real study might want.
