@@ -1,5 +1,6 @@
 """How a job of a scheduler ended, by what its own status file and the scheduler say together."""
 
+import re
 import signal
 from contextlib import suppress
 from dataclasses import replace
@@ -8,6 +9,9 @@ from pathlib import Path
 from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG, Seen
 from launchers.job import EndReason, JobState, JobStatus
 from launchers.node import CLAIM_FILE
+
+_ERROR = re.compile(r"\b(error|unable|not found)\b", re.IGNORECASE)
+_LINES, _CHARACTERS = 5, 400
 
 WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.TIMED_OUT})
 """Ends that leave no time to write anything: no status is waited for after them."""
@@ -59,10 +63,16 @@ def forgotten(number: str, folder: Path) -> JobStatus:
 
 
 def _said(log: Path) -> str:
-    """Return the last words in a log."""
+    """Return what a log says of an error, else its last words.
+
+    A module command gives advice after its error, in more lines than a message holds.
+    """
     with suppress(OSError):
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-        return " ".join(" ".join(lines[-5:]).split())[-400:]
+        error = next((k for k, line in enumerate(lines) if _ERROR.search(line)), None)
+        if error is not None:
+            return " ".join(" ".join(lines[error : error + _LINES]).split())[:_CHARACTERS]
+        return " ".join(" ".join(lines[-_LINES:]).split())[-_CHARACTERS:]
     return ""
 
 
