@@ -202,7 +202,7 @@ def test_a_dry_run_with_another_sampler_shows_what_that_would_try(tmp_path):
         (["study", "./mine.toml", "--set", "sampler.options.n=1"], 2, "@ sampler.options"),
         (["study", "./mine.toml", "--cores", "9999"], 2, "usable"),
         (["study", "./mine.toml", "--name", "../x"], 2, "letters, digits"),
-        (["study", "./mine.toml", "--set", 'options.argv=["awk", "{z}"]'], 2, "mention 'z'"),
+        (["study", "./mine.toml", "--set", 'options.argv=["awk", "{z}"]'], 2, "no parameter 'z'"),
         (["study", "./mine.toml", "--cores", "x"], 2, "0-3,8"),
         (["best", "other"], 5, "no study 'other'"),
         (["confirm", "other"], 5, "no study 'other'"),

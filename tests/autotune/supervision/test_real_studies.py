@@ -120,7 +120,7 @@ def test_the_second_of_two_studies_waits_for_the_cores_of_the_first(service):
         service.ticks_until(supervisor, "waiting", "finished", name="second")
         found = supervisor.state("second")
         assert found.state == "waiting"
-        assert "is in use by autotune" in found.message
+        assert "is in use by process" in found.message
         supervisor.stop("first")
         service.ticks_until(supervisor, "finished", "failed", name="second")
         assert supervisor.state("second").state == "finished", supervisor.log("second")

@@ -39,7 +39,7 @@ def test_a_study_starts_with_what_other_machines_predict_and_says_so(folder):
     assert values[:2] == [20, 7]
     shown = autotune(folder, "show", "mine").stdout
     assert "warm start: " in shown
-    assert "the first measured 170.00" in shown
+    assert "the first 170.000x" in shown
     again, values = tried(folder, "--trials", "4")
     assert "tried first" not in again
     assert values[:2] == [20, 7]
