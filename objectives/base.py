@@ -115,6 +115,9 @@ CURVE = "curve"
 LAST_STEP = "last_step"
 """The detail that holds the last step that it told, with the metric or without."""
 
+PARTS = "parts"
+"""The detail of a program that times its own parts: wall-clock seconds by the names that it gives them."""
+
 
 class FailureKind(StrEnum):
     """Why a run gave no measurement. Only an infrastructure error is worth repeating."""

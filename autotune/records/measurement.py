@@ -56,7 +56,8 @@ class Measured(Stored):
     """What is known of a configuration: the median `value` of its `runs`, a `bound` that it is worse than, or neither.
 
     With neither it failed, always: `failure` says how. `default` tells that it is what runs when nobody tunes. `idle`
-    are the parameters that had no effect where it was measured, in the program's own words.
+    are the parameters that had no effect where it was measured, in the program's own words. `parts` are the wall-clock
+    seconds of the program's parts in one of the runs, the one nearest to the value, where the program says them.
     """
 
     setting: Setting
@@ -67,6 +68,7 @@ class Measured(Stored):
     failure: str = ""
     default: bool = False
     idle: tuple[str, ...] = ()
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from launchers import Job, MpiStart, Resources
-from objectives.base import Answer, Context, Measurement, Metric, Output, Progress, ProgressReader
+from objectives.base import PARTS, Answer, Context, Measurement, Metric, Output, Progress, ProgressReader
 from objectives.qe.deck import Deck, Value
 from objectives.qe.failures import failure_of
 from objectives.qe.output import IterationReader, PwOutput, parse
@@ -41,7 +41,6 @@ saves page faults for pw.x's work arrays; or ask for transparent huge pages."""
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "MKL_NUM_THREADS")
 _DIVISIONS = {"npool": "-npool", "nbgrp": "-nbgrp", "ntg": "-ntg"}
 _ELECTRONS = ("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_beta", "mixing_ndim", "startingwfc")
-_ROUTINES = 60  # timers kept with a measurement: all that pw.x prints for an SCF calculation
 
 
 @dataclass(frozen=True)
@@ -152,11 +151,10 @@ def _text(configuration: Configuration, name: str) -> str | None:
 
 
 def _details(parsed: PwOutput) -> dict[str, object]:
-    routines = list(parsed.timers.items())[:_ROUTINES]
     return {
         "version": parsed.version,
         "layout": asdict(parsed.layout),
         "workload": asdict(parsed.workload),
-        "routines": {name: [timer.cpu_s, timer.wall_s, timer.calls] for name, timer in routines},
+        PARTS: parsed.parts,
         "iteration_ends_s": [iteration.elapsed_s for iteration in parsed.iterations],
     }

@@ -6,6 +6,7 @@ Formats: UtilXlib/clocks_handler.f90 (times), PW/src/print_ks_energies.f90 and P
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 _COUNT = r"\d{1,9}"  # more digits than that are no count, whatever a broken file says
@@ -30,6 +31,7 @@ _MEMORY = r"^\s*Estimated {} dynamical RAM{}\s*>\s*([\d.]+)\s*(kB|MB|GB)"
 _UNIT_BYTES = {"kB": 1024, "MB": 1024**2, "GB": 1024**3}
 
 MAIN_TIMER = "PWSCF"
+_ROUTINES = 60  # all that pw.x prints for an SCF calculation: a broken output may have any number
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,11 @@ class PwOutput:
     def energy_ry(self) -> float | None:
         """The final energy (marked `!`): the last, where the ions moved."""
         return self.energies_ry[-1] if self.energies_ry else None
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The wall-clock seconds of each routine, and of the whole program."""
+        return {name: timer.wall_s for name, timer in islice(self.timers.items(), _ROUTINES)}
 
     @property
     def total(self) -> Timer | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from autotune.machines.this_machine import FACTS
 from autotune.performance.measurements.machine_names import described, place
+from autotune.performance.measurements.repeats import nearest_parts
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.records.study import Definition, State, TrialRecord
@@ -13,7 +14,7 @@ from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
 from objectives import registry
-from objectives.base import FailureKind
+from objectives.base import PARTS, FailureKind
 from objectives.digest import text_digest
 
 _NAMES = frozenset({"host", "system"})
@@ -122,7 +123,9 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings) -> Mea
     runs = len(trial.runs)
     match trial.state:
         case State.COMPLETE:
-            return Measured(setting, trial.configuration, standings.value(trial), runs=runs)
+            value, name = standings.value(trial), setting.metric.name
+            told = ((outcome.metrics.get(name), outcome.details.get(PARTS, {})) for outcome in trial.outcomes)
+            return Measured(setting, trial.configuration, value, runs=runs, parts=nearest_parts(value, told))
         case State.CAPPED:
             return Measured(setting, trial.configuration, bound=standings.bound(trial), runs=runs)
         case State.FAILED:

@@ -7,7 +7,7 @@ metric.
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import inf, isfinite
 
 from autotune.errors import ImportFileError
 from autotune.performance.measurements.found import ImportedMeasurements, Place, counted
@@ -121,7 +121,7 @@ class _Reading:
         for key, samples in self._samples.items():
             setting, configuration = self._of[key]
             said = aggregate(samples, setting.metric)
-            measurements.append(Measured(setting, configuration, said.value, said.bound, said.runs, said.failure))
+            measurements.append(said.measured(setting, configuration))
         return measurements
 
     def _samples_of(self, row: Row) -> list[tuple[MetricSection, RepeatedMeasurement]]:
@@ -130,11 +130,12 @@ class _Reading:
         if why.lower() not in _NO_FAILURE:
             sections = {metric.name: metric for metric in self.mapping.metrics}
             return [(metric, RepeatedMeasurement(runs=runs, failure=why)) for metric in sections.values()]
+        parts = {name: time for name, column in self.mapping.parts.items() if (time := _time(row, column)) is not None}
         samples = []
         for metric in self.mapping.metrics:
             value, bound = _figure(row, metric, metric.cell), _figure(row, metric, metric.bound)
             if value is not None:
-                samples.append((metric, RepeatedMeasurement(value, runs=runs)))
+                samples.append((metric, RepeatedMeasurement(value, runs=runs, parts=parts)))
             elif bound is not None:
                 samples.append((metric, RepeatedMeasurement(bound=bound, runs=runs)))
         return samples
@@ -181,6 +182,15 @@ def _figure(row: Row, metric: MetricSection, column: str | None) -> float | None
     if number <= 0 and metric.kind != "other":
         raise _RowError(Problem(f"a {metric.kind} is more than 0, got {cell!r}", column))
     return metric.factor * number
+
+
+def _time(row: Row, column: str) -> float | None:
+    """Return the seconds of a part of the program; zero is what its clock shows of a short one."""
+    cell = row[column]
+    number = None if cell is None else _number(cell, float)
+    if cell is not None and (number is None or not 0 <= number < inf):
+        raise _RowError(Problem(f"{cell!r} is no number of seconds", column))
+    return number
 
 
 def _count(row: Row, column: str | None, otherwise: int) -> int:

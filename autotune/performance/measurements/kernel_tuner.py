@@ -8,7 +8,7 @@ from typing import Any
 from autotune.errors import ImportFileError
 from autotune.performance.measurements.found import ImportedMeasurements, Place
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
-from autotune.records.measurement import Facts, Measured, Setting
+from autotune.records.measurement import Facts, Setting
 from autotune.tomlfiles.reading import wrong
 from objectives.base import Metric, PlanError
 from objectives.replay.options import ReplayOptions
@@ -49,13 +49,11 @@ def read_tuned(text: str, path: str, given: Mapping[str, str | None], place: Pla
         workload_facts=_sizes(document),
         source=given.get("source") or path,
     )
-    measured = []
-    for key, recording in table.recordings.items():
-        said = _together(recording, table.metric)
-        measured.append(
-            Measured(setting, table.configuration(key), said.value, said.bound, said.runs, said.failure),
-        )
-    return ImportedMeasurements("Kernel Tuner cache" if "cache" in document else "T4 results", tuple(measured))
+    measured = tuple(
+        _together(recording, table.metric).measured(setting, table.configuration(key))
+        for key, recording in table.recordings.items()
+    )
+    return ImportedMeasurements("Kernel Tuner cache" if "cache" in document else "T4 results", measured)
 
 
 def _together(recording: Recording, metric: Metric) -> RepeatedMeasurement:

@@ -23,7 +23,7 @@ def _scalar(given: object) -> object:
 
 
 def _named(given: object) -> object:
-    """Accept a list of columns for parameters of the same names."""
+    """Accept a list of columns for what has the same names."""
     is_list = isinstance(given, list) and all(isinstance(name, str) for name in given)
     return dict(zip(given, given, strict=True)) if isinstance(given, list) and is_list else given
 
@@ -97,6 +97,7 @@ class MappingFile(_Section):
         nodes: how many of its nodes were used, or `nodes_column`.
         failure: the column with the words of a run that failed.
         runs: the column with the number of runs that a row stands for.
+        parts: a part of the program, as it calls it = the column with its wall-clock seconds in one run.
         csv: the table, a path from the mapping's folder; or the `rows` themselves.
     """
 
@@ -111,6 +112,7 @@ class MappingFile(_Section):
     nodes_column: _Text | None = None
     failure: _Text | None = None
     runs: _Text | None = None
+    parts: Annotated[dict[str, str], BeforeValidator(_named)] = Field(default_factory=dict)
     csv: _Text | None = None
     rows: list[dict[str, Scalar]] = Field(default_factory=list)
 
@@ -139,6 +141,7 @@ class MappingFile(_Section):
         """Return every column that the mapping names, by its path; columns of metrics may have empty cells."""
         named = {name: getattr(self, name) for name in ("machine_column", "nodes_column", "failure", "runs")}
         named |= {f"parameters.{name}": column for name, column in self.parameters.items()}
+        named |= {f"parts.{name}": column for name, column in self.parts.items()}
         named |= {f"workload.columns.{index}": column for index, column in enumerate(self.workload.columns)}
         named |= {f"workload.fact_columns.{name}": column for name, column in self.workload.fact_columns.items()}
         for index, metric in enumerate(self.metrics):

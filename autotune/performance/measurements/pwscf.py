@@ -15,7 +15,7 @@ from pathlib import Path
 
 from autotune.performance.measurements.found import ImportedMeasurements, Place, counted
 from autotune.performance.measurements.repeats import RepeatedMeasurement, aggregate
-from autotune.records.measurement import Measured, Setting
+from autotune.records.measurement import Setting
 from launchers import EndReason, JobState, JobStatus
 from objectives.base import FailureKind, Metric, Output
 from objectives.qe.failures import failure_of
@@ -117,7 +117,8 @@ def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, RepeatedMeasuremen
     if failure is None:
         if total is None or total.wall_s <= 0:
             return "its time is too short for pw.x's clock"
-        return {WALL.name: RepeatedMeasurement(total.wall_s), CPU.name: RepeatedMeasurement(total.cpu_s)}
+        times = {WALL.name: total.wall_s, CPU.name: total.cpu_s}
+        return {name: RepeatedMeasurement(time_s, parts=parsed.parts) for name, time_s in times.items()}
     if failure.kind is FailureKind.TIMED_OUT and total is not None:
         return {WALL.name: RepeatedMeasurement(bound=total.wall_s), CPU.name: RepeatedMeasurement(bound=total.cpu_s)}
     if failure.code == "qe.incomplete":
@@ -194,7 +195,7 @@ class _Gathering:
             workload, nodes, configuration = about[key]
             setting = self._setting(WALL if key[0] == WALL.name else CPU, workload, nodes)
             said = aggregate(repeats, setting.metric)
-            measured.append(Measured(setting, configuration, said.value, said.bound, said.runs, said.failure))
+            measured.append(said.measured(setting, configuration))
         return ImportedMeasurements("outputs of pw.x", tuple(measured), counted(self.left_out))
 
     def _workload(self, run: _Run) -> str | None:

@@ -1,32 +1,43 @@
 """Repeats of one configuration as one measurement: their median, or a bound of it."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 
+from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
+from spaces import Configuration
 
 
 @dataclass(frozen=True)
 class RepeatedMeasurement:
-    """A value, a bound that the value was not better than, or, with neither, a failure; it stands for `runs` runs."""
+    """A value, a bound that the value was not better than, or, with neither, a failure; it stands for `runs` runs.
+
+    `parts` are the wall-clock seconds of the program's parts in one run.
+    """
 
     value: float | None = None
     bound: float | None = None
     runs: int = 1
     failure: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
         """Whether there is neither a value nor a bound."""
         return self.value is None and self.bound is None
 
+    def measured(self, setting: Setting, configuration: Configuration) -> Measured:
+        """Return what it says of a configuration in a setting."""
+        return Measured(setting, configuration, self.value, self.bound, self.runs, self.failure, parts=self.parts)
+
 
 def aggregate(samples: Sequence[RepeatedMeasurement], metric: Metric) -> RepeatedMeasurement:
     """Return the samples of one configuration as one: a failure if half of the runs failed, or more.
 
-    Otherwise it is the median of the values. A bound stands for any value from there on: if the median depends on
-    that value, only a bound of the median is known.
+    Otherwise it is the median of the values, with the parts of the run that is nearest to it. A bound stands for any
+    value from there on: if the median depends on that value, only a bound of the median is known.
 
     Raises:
         ValueError: there is no sample.
@@ -44,7 +55,15 @@ def aggregate(samples: Sequence[RepeatedMeasurement], metric: Metric) -> Repeate
     most = weighted_median((_cost(sample, metric, lambda _: math.inf), sample.runs) for sample in known)
     # A cost is its own inverse: the sign is changed or not.
     value = metric.cost(least)
-    return RepeatedMeasurement(value, runs=runs) if least == most else RepeatedMeasurement(bound=value, runs=runs)
+    if least != most:
+        return RepeatedMeasurement(bound=value, runs=runs)
+    return RepeatedMeasurement(value, runs=runs, parts=nearest_parts(value, ((one.value, one.parts) for one in known)))
+
+
+def nearest_parts(value: float, runs: Iterable[tuple[float | None, Mapping[str, float]]]) -> Mapping[str, float]:
+    """Return the parts of the run, of those that told them, whose own value is nearest to `value`."""
+    told = [(abs(own - value), parts) for own, parts in runs if own is not None and parts]
+    return min(told, key=itemgetter(0))[1] if told else {}
 
 
 def weighted_median(weighted: Iterable[tuple[float, int]]) -> float:

@@ -13,7 +13,7 @@ from autotune.records.study import Run, TrialRecord
 from autotune.statistics.standings import Standings
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore
-from objectives.base import FailureKind, Metric
+from objectives.base import PARTS, FailureKind, Metric
 from objectives.registry import REPLAY
 from tests.support.fakes import SECONDS, capped, definition, failed, small_space, took
 from tests.support.stored import add_trial
@@ -63,6 +63,13 @@ def test_every_kind_of_trial():
     assert found[2].failed
     assert found[2].failure == "out of memory: it was too large"
     assert (found[4].value, found[4].runs) == (pytest.approx(5.0), 1)
+
+
+def test_the_parts_of_a_run_come_with_the_value_of_its_trial():
+    runs = [replace(took(seconds), details={PARTS: {"fft": seconds / 2}}) for seconds in (3.0, 2.0, 9.0)]
+    known, silent = study_measurements("x", definition(SPACE), [record(0, *runs, took(2.9)), record(1, took(4.0))])
+    assert known.parts == {"fft": 1.5}
+    assert silent.parts == {}
 
 
 def test_what_had_no_effect_in_a_study_is_known_of_its_measurements():

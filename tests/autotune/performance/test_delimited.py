@@ -54,6 +54,17 @@ def test_rows_of_a_csv_file_with_repeats_failures_and_what_says_nothing():
     assert setting.machine_facts["cores_per_node"] == 4
 
 
+def test_a_table_may_hold_the_times_of_a_programs_parts():
+    text = "ranks,pools,seconds,fft,other part\n4,2,3.5,1.5,0\n4,1,3.0,,0.25\n8,2,2.0,,\n"
+    found = read(text, parts={"fftw": "fft", "calbec": "other part"})
+    assert [one.parts for one in found.measured] == [{"fftw": 1.5, "calbec": 0.0}, {"calbec": 0.25}, {}]
+    with pytest.raises(ImportFileError, match="no column 'fft'"):
+        read("ranks,pools,seconds\n4,2,3.5\n", parts=["fft"])
+    for cell in ("-1", "inf", "long"):
+        with pytest.raises(ImportFileError, match=r"line 2: '?\S+'? is no number of seconds"):
+            read(f"ranks,pools,seconds,fft\n4,2,3.5,{cell}\n", parts=["fft"])
+
+
 def test_machine_workload_nodes_and_runs_may_be_columns():
     text = "ranks,pools,seconds,host,case,cutoff,nodes,runs\n4,1,3,a,x,50,1,5\n96,1,2,a,x,50,2,1\n4,1,9,b,y,30,1,1\n"
     changes = {

@@ -65,6 +65,13 @@ def test_what_one_output_tells():
     assert one.setting.source == "old runs"
 
 
+def test_the_routines_of_a_run_come_with_its_times():
+    (one, other) = of("converged-np4-nbgrp2-ntg2").measured
+    assert one.parts == other.parts
+    assert one.parts["PWSCF"] == one.value
+    assert 0 < one.parts["h_psi:calbec"] < one.parts["h_psi"] < one.parts["electrons"] < one.value
+
+
 def test_the_parameters_are_those_of_a_study():
     facts = QeFacts(cores=16, cores_per_node=16, kpoints=8, scalapack=True, threads_by_default=True)
     known = {parameter.name for parameter in parameters(facts)}

@@ -65,6 +65,19 @@ def test_half_of_the_runs_failed():
     assert (found.value, found.runs) == (1.0, 2)
 
 
+def test_the_parts_are_those_of_the_run_nearest_to_the_median_that_told_them():
+    runs = [
+        RepeatedMeasurement(1.0, parts={"fft": 0.5}),
+        RepeatedMeasurement(2.0),
+        RepeatedMeasurement(2.5, parts={"fft": 1.5}),
+        RepeatedMeasurement(9.0, parts={"fft": 8.0}),
+    ]
+    assert aggregate(runs, TIME).parts == {"fft": 1.5}
+    assert aggregate([RepeatedMeasurement(2.0)], TIME).parts == {}
+    capped = [RepeatedMeasurement(bound=2.0), RepeatedMeasurement(9.0, parts={"fft": 8.0})]
+    assert aggregate(capped, TIME).parts == {}
+
+
 def test_nothing_cannot_be_aggregated():
     with pytest.raises(ValueError, match="no sample"):
         aggregate([], TIME)
