@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from objectives.ending import check_disk, check_ending
 from objectives.figure import Figure, number_of, text_of
 from objectives.fileoptions import RunFile
 from objectives.mentions.count import counted, expressions
+from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in, names_in
 from objectives.mentions.words import as_text, filled_words, program_of
 from spaces import Configuration
@@ -57,6 +58,7 @@ class CommandObjective:
 
     options: CommandOptions
     files: tuple[RunFile, ...] = ()
+    nodes: Nodes = field(default_factory=Nodes)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -76,6 +78,8 @@ class CommandObjective:
         environment = {name: filled_in(value, configuration) for name, value in options.environment.items()}
         threads = counted(options.threads, configuration)
         ranks = None if options.ranks is None else counted(options.ranks, configuration)
+        cores = threads * (ranks or 1)
+        nodes = self.nodes.needed(cores) if options.nodes is None else counted(options.nodes, configuration)
         for file in self.files:
             file.write(context.folder, configuration)
         return Job(
@@ -86,7 +90,7 @@ class CommandObjective:
                 **{name: value for name, value in environment.items() if value is not None},
             },
             mpi=None if ranks is None else MpiStart(ranks),
-            resources=Resources(cores=threads * (ranks or 1), cpus=context.cpus),
+            resources=Resources(cores=cores, nodes=nodes, cpus=context.cpus),
             time_limit_s=context.time_limit_s,
             prepare=tuple(filled_words(step, configuration) for step in options.prepare),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
@@ -180,14 +184,16 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     del run_job, folder
     is_elsewhere = bool(machine.get("described"))
     checked, files, errors = read(options)
-    if checked is not None and not is_elsewhere:
-        errors += missing_programs(checked)
+    nodes = Nodes.of(machine)
+    if checked is not None:
+        errors += nodes.missing(checked.nodes)
+        errors += [] if is_elsewhere else missing_programs(checked)
     if errors or checked is None:
         raise PlanError(errors)
-    return planned(checked, files, is_elsewhere=is_elsewhere)
+    return planned(checked, files, nodes, is_elsewhere=is_elsewhere)
 
 
-def planned(options: CommandOptions, files: tuple[RunFile, ...], *, is_elsewhere: bool = False) -> Plan:
+def planned(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes, *, is_elsewhere: bool = False) -> Plan:
     """Return the plan of options in which nothing is wrong; `files` are those that they tell of.
 
     A program that `is_elsewhere`, on another machine or inside an image, is not looked for here.
@@ -197,11 +203,11 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...], *, is_elsewhere
     if "/" in program and found is not None:
         # Each run has a folder of its own, from where a relative path leads nowhere.
         options = options.model_copy(update={"argv": [str(Path(found).absolute()), *options.argv[1:]]})
-    objective = CommandObjective(options, files)
+    objective = CommandObjective(options, files, nodes)
     return Plan(
         objective=objective,
         parameters=(),
-        constraints=(),
+        constraints=nodes.rule(options.nodes),
         facts=facts_of(options.facts, ask=not is_elsewhere),
         installation=tuple(options.facts),
         mentioned=mentions(options, files),
@@ -238,7 +244,7 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     identity["environment"] = (
         ", ".join(f"{name}={text}" for name, text in sorted(options.environment.items())) or "none"
     )
-    identity |= expressions(ranks=options.ranks, threads=options.threads)
+    identity |= expressions(ranks=options.ranks, threads=options.threads, nodes=options.nodes)
     if files:
         identity["files"] = ", ".join(f"{file.name} sha256:{file.digest}" for file in files)
     if options.prepare:

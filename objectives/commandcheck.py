@@ -48,7 +48,7 @@ def mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Menti
     paths = {file.name: f"options.files.{i}" for i, file in enumerate(options.files)}
     for file in files:
         found += file.mentioned(paths.get(file.name, "options.files"))
-    found += counts(ranks=options.ranks, threads=options.threads)
+    found += counts(ranks=options.ranks, threads=options.threads, nodes=options.nodes)
     first: dict[tuple[str, bool], Mention] = {}
     for mention in found:
         first.setdefault((mention.key, mention.count), mention)

@@ -67,9 +67,9 @@ class CommandOptions(_Section):
 
     `argv` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{{` a brace. An
     argument, a group of arguments (a list in the list) or a variable that mentions a parameter without a value is left
-    out. A flag is written 1 or 0. `{= 2 * np}`
-    becomes the value of an expression. `ranks` and `threads` are numbers, names of parameters or expressions; a run has
-    the product of both in cores, and with `ranks` the MPI start command starts the program. `files` are
+    out. A flag is written 1 or 0. `{= 2 * np}` becomes the value of an expression. `ranks`, `threads` and `nodes` are
+    numbers, names of parameters or expressions; a run has the product of the first two in cores, on as few nodes as
+    have them if `nodes` says nothing else, and with `ranks` the MPI start command starts the program. `files` are
     written into the run's folder, then the commands of `prepare` run there, and then the measured one. `success` and
     `failure` are looked for in what it prints, and in the files `outputs` that it writes. `unused` finds names of
     parameters or variables that the program says to have had no effect. `input` is the name of the one of `files` that
@@ -82,6 +82,7 @@ class CommandOptions(_Section):
     prepare: list[CommandLine] = Field(default_factory=list)
     ranks: Count | None = None
     threads: Count = 1
+    nodes: Count | None = None
     success: list[str] = Field(default_factory=list)
     failure: list[str] = Field(default_factory=list)
     outputs: list[str] = Field(default_factory=list)

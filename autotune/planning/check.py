@@ -29,6 +29,7 @@ from objectives import registry
 from objectives.base import STEPS_VARIABLE, Context, Metric, Plan, PlanError
 from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
+from objectives.mentions.nodes import Nodes
 from objectives.mentions.words import dangling
 from spaces import Configuration, Space
 from spaces.mention import Mention
@@ -195,18 +196,19 @@ class _Examination:
                 mentioned = mentions(checked, files)
             facts = dict.fromkeys(checked.facts, False)
             return Plan(CommandObjective(checked, files), (), (), facts, {}, mentioned=mentioned)
-        options, wanted = checked, files
+        options, wanted, nodes = checked, files, Nodes.of(self.machine.facts)
 
         def plan(_: Mapping[str, Any], __: Path, /, *, is_elsewhere: bool = False) -> Plan:
-            if missing := [] if is_elsewhere else missing_programs(options):
+            missing = nodes.missing(options.nodes) + ([] if is_elsewhere else missing_programs(options))
+            if missing:
                 raise PlanError(missing)
-            return planned(options, wanted, is_elsewhere=is_elsewhere)
+            return planned(options, wanted, nodes, is_elsewhere=is_elsewhere)
 
         try:
             return plan_with_software(study, study.options, Path(), plan)
         except PlanError as error:
             self._missing(error.problems)
-            return planned(checked, files)
+            return planned(checked, files, nodes)
 
     def _plan(self, study: StudyFile) -> Plan | None:
         with tempfile.TemporaryDirectory() as scratch:

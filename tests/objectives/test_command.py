@@ -66,6 +66,30 @@ def test_golden_command_minimal(tmp_path):
     assert found.objective.measure(output()).metrics == {"elapsed_s": 2.5}
 
 
+@pytest.mark.parametrize(
+    ("given", "nodes"),
+    [({}, 2), ({"nodes": 4}, 4), ({"nodes": "ceil(np / spread)"}, 3), ({"nodes": "nodes_used"}, 4)],
+    ids=["as its cores need", "a number", "an expression", "a name"],
+)
+def test_a_run_has_the_nodes_that_its_study_file_asks_for(given, nodes, tmp_path):
+    cluster = {"nodes": 4, "cores_per_node": 8}
+    made = plan({**FULL, "threads": 1, **given}, machine=cluster, run_job=lambda job: None, folder=tmp_path)
+    values = {"np": 12, "= ceil(np / spread)": 3, "nodes_used": 4}
+    resources = made.objective.job(values, Context(tmp_path)).resources
+    assert (resources.cores, resources.nodes) == (12, nodes)
+
+
+def test_more_nodes_than_there_are_are_refused_before_a_run(tmp_path):
+    cluster = {"nodes": 4, "cores_per_node": 8}
+    made = plan({**FULL, "nodes": "np // 2"}, machine=cluster, run_job=lambda job: None, folder=tmp_path)
+    assert [rule.rule for rule in made.constraints] == ["(np // 2) <= 4"]
+    assert "= np // 2" in {mention.key for mention in made.mentioned}
+    with pytest.raises(PlanError) as error:
+        plan({**FULL, "nodes": 5}, machine=cluster, run_job=lambda job: None, folder=tmp_path)
+    assert [problem.path for problem in error.value.problems] == ["options.nodes"]
+    assert "each run asks for 5 nodes; there are 4" in str(error.value)
+
+
 def test_the_last_match_of_a_figure_counts():
     measurement = objective().measure(output(GOOD))
     assert measurement.metrics == {"solve_s": 1.5, "rate": 7.0}
