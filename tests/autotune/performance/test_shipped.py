@@ -26,7 +26,7 @@ COUNTS = {
     "gadi-dgxa100-ucx": 3,
     "gadi-dna": 10,
     "gadi-gpuvolta-ucx": 20,
-    "gadi-qe": 11,
+    "gadi-qe": 41,
     "summit-data-science": 37,
     "summit-deep-learning": 11,
 }
@@ -91,12 +91,26 @@ def test_settings_have_one_metric_and_one_set_of_facts_each():
         ("gadi", "module", "cpu_s", (40, 20, 4), 112.794),
         ("gadi", "module", "wall_s", (40, 20, 4), 118.50),
         ("gadi, 25 nodes", "module", "wall_s", (1200, 20, 16), 12.14),
-        ("gadi, 25 nodes", "module", "cpu_s", (1200, 20, 16), 9.74),
+        ("gadi, 25 nodes", "module", "cpu_s", (1200, 20, 16), 9.996),
+        ("gadi, 30 nodes", "module", "cpu_s", (1440, 20, 9), 11.885),
+        ("gadi, 20 nodes", "module", "iterations", (960, 20, None), 24),
     ],
 )
 def test_quantum_espresso_on_gadi(place, build, metric, chosen, published):
     np, npool, ndiag = chosen
-    assert value("qe", place, build, metric, np=np, npool=npool, ndiag=ndiag, threads=1) == published
+    grid = {} if ndiag is None else {"ndiag": ndiag}
+    assert value("qe", place, build, metric, np=np, npool=npool, threads=1, **grid) == published
+
+
+def test_the_problem_on_gadi_and_the_routines_of_two_runs_are_known():
+    known = [one for one in shipped() if one.setting.program == "qe"]
+    sizes = {"kpoints": 20, "bands": 115, "atoms": 24, "fft_dense_x": 96, "planes": 72, "pw_version": "7.0"}
+    assert all(sizes.items() <= one.setting.workload_facts.items() for one in known)
+    told = {one.configuration["np"]: one.parts for one in known if one.parts}
+    assert {np: (parts["h_psi"], parts["PWSCF"]) for np, parts in told.items()} == {
+        40: (46.85, 118.5),
+        1200: (1.65, 12.14),
+    }
 
 
 @pytest.mark.parametrize(
