@@ -10,11 +10,14 @@ import numpy as np
 
 from launchers import Job, JobStatus
 from objectives.kind import Runs
+from objectives.shapes.shape import Shape
 from spaces import Configuration, Constraint, Parameter
 from spaces.mention import Mention
 from spaces.parameters.problem import ProblemsError
 
 MetricKind = Literal["time", "rate", "other"]
+
+_TIMES = frozenset({"s", "ms", "us", "ns", "min", "h", "d"})
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,13 @@ class Metric:
     def is_quality(self) -> bool:
         """Whether it tells how good a result is, not how fast it came: it has no unit, and is no rate."""
         return self.kind == "other" and not self.unit
+
+    @property
+    def is_pace(self) -> bool:
+        """Whether it tells how long something takes: a time to be short, or what is done in a time to be much."""
+        if self.direction == "minimize":
+            return self.kind == "time" or self.unit in _TIMES
+        return self.kind == "rate" or any(self.unit.endswith(f"/{unit}") for unit in _TIMES)
 
     def compares_with(self, other: "Metric") -> bool:
         """Whether values of both are of one scale: the same name, unit and direction."""
@@ -283,7 +293,7 @@ class Plan:
     drawn from what was measured before, with simulated times; `space_size` is how many configurations there were to be
     measured, where that is known. `warnings` are remarks on options that are right and yet unwise. `looks` reads
     each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who makes the runs;
-    the registry of objectives knows it.
+    the registry of objectives knows it. `shape` is what a run time is a sum of, for the performance model.
     """
 
     objective: Objective
@@ -305,6 +315,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     looks: Look | None = None
     runs: Runs = "launched"
+    shape: Shape | None = None
 
 
 class PlanError(ProblemsError):

@@ -39,6 +39,8 @@ from objectives.mentions.count import counted, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in, names_in
 from objectives.mentions.words import as_text, filled_words, program_of
+from objectives.shapes.scaling import strong_scaling
+from objectives.shapes.shape import Shape
 from spaces import Configuration
 
 __all__ = ["CommandObjective", "CommandOptions", "plan", "planned"]
@@ -216,7 +218,14 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes, *
         reads=_files_read(options),
         warnings=tuple(option_warnings(options, objective.metrics[0])),
         looks=partial(_look, options),
+        shape=_shape(options) if objective.metrics[0].is_pace else None,
     )
+
+
+def _shape(options: CommandOptions) -> Shape | None:
+    """Return how a run time scales with the ranks and threads that differ between configurations; None if none do."""
+    ranks, threads = (count if isinstance(count, str) else None for count in (options.ranks, options.threads))
+    return None if ranks is None and threads is None else strong_scaling(ranks, threads)
 
 
 def _look(options: CommandOptions, output: Output) -> Readings:

@@ -20,6 +20,7 @@ from autotune.performance.transfer.sources import Source, sources
 from autotune.performance.validity import Validity
 from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
+from objectives.shapes.shape import Shape
 from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
@@ -33,10 +34,11 @@ _REASONS = 5
 
 @dataclass(frozen=True)
 class PerformanceModel:
-    """The measurements of a program, and the `rules` of its space, for the numbers that they compute."""
+    """The measurements of a program, the `rules` of its space, for the numbers that they compute, and its `shape`."""
 
     measured: tuple[Measured, ...]
     rules: tuple[str, ...] = ()
+    shape: Shape | None = None
 
     def best(self, space: Space, setting: Setting, top: int) -> Prediction:
         """Return the `top` configurations that should be best in a setting; none where the model cannot predict.
@@ -77,7 +79,7 @@ class PerformanceModel:
         elsewhere = sources(space, setting, self.measured)
         validity = Validity.of(space, setting, self.measured)
         rows = _candidates(space, elsewhere, validity)
-        times = RunTimes.fitted(self.measured, self.rules, setting)
+        times = RunTimes.fitted(self.measured, self.rules, setting, self.shape)
         known = tuple(dict.fromkeys(source.setting.place for source in elsewhere))
         grounds: tuple[str, ...] = ()
         if elsewhere:

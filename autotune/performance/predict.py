@@ -118,7 +118,7 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
             "or `autotune import` measurements made elsewhere"
         )
         raise CannotRunHereError(msg)
-    return believed(PerformanceModel(tuple(own), asked.rules).best(asked.space, asked.setting, top))
+    return believed(PerformanceModel(tuple(own), asked.rules, asked.plan.shape).best(asked.space, asked.setting, top))
 
 
 def restricted(original: Question, rules: Iterable[str]) -> Question:

@@ -16,6 +16,7 @@ from autotune.statistics.ratio_words import times
 from autotune.statistics.standings import Standings
 from autotune.storage.readable import WARM_START, ReadableStudy
 from objectives.base import Metric
+from objectives.shapes.shape import Shape
 from spaces import Configuration, Space
 
 if TYPE_CHECKING:
@@ -61,16 +62,22 @@ def stored_warm_start(store: ReadableStudy) -> WarmStart | None:
     return None if stored is None else WarmStart.from_dict(stored)
 
 
-def warm_start(
-    store: "StudyStore", space: Space, setting: Setting, known: Sequence[Measured], display: "Display"
+def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
+    store: "StudyStore",
+    space: Space,
+    setting: Setting,
+    known: Sequence[Measured],
+    display: "Display",
+    shape: Shape | None = None,
 ) -> WarmStart:
     """Ask the model once, when a study is new; store its answer with the study, and display it.
 
-    `known` are the program's measurements by other studies and elsewhere.
+    `known` are the program's measurements by other studies and elsewhere, `shape` is that of its run times.
     """
     start = stored_warm_start(store)
     if start is None:
-        start = WarmStart(why="the study had trials before") if store.trials() else _predicted(space, setting, known)
+        has_begun = WarmStart(why="the study had trials before") if store.trials() else None
+        start = has_begun or _predicted(space, setting, known, shape)
         store.set_attribute(WARM_START, start.to_dict())
         for line in _lines(start, setting.metric):
             display.line(line)
@@ -88,13 +95,13 @@ def guide(space: Space, setting: Setting, known: Sequence[Measured]) -> "Fields 
     return Fields(tuple(elsewhere)) if elsewhere else None
 
 
-def _predicted(space: Space, setting: Setting, known: Sequence[Measured]) -> WarmStart:
+def _predicted(space: Space, setting: Setting, known: Sequence[Measured], shape: Shape | None) -> WarmStart:
     if not known:
         return WarmStart(why=f"nothing was measured of {setting.program} before")
     from autotune.performance.model import PerformanceModel  # noqa: PLC0415  XGBoost takes a second to import
 
     rules = tuple(constraint.rule for constraint in space.constraints)
-    return _judged(PerformanceModel(tuple(known), rules).best(space, setting, PROPOSALS))
+    return _judged(PerformanceModel(tuple(known), rules, shape).best(space, setting, PROPOSALS))
 
 
 def _judged(prediction: "Prediction") -> WarmStart:

@@ -210,6 +210,17 @@ class TradeoffSection(_Section):
     metric: str
 
 
+class ModelSection(_Section):
+    """What a run time is a sum of: `terms` are expressions over parameters, facts and derived values, never negative.
+
+    Of a metric that is maximised, its inverse is that sum. The rate of each term follows from measurements; with
+    `seconds` the terms are times already, which measurements correct.
+    """
+
+    terms: list[Expression] = Field(min_length=1)
+    seconds: bool = False
+
+
 class ScalingSection(_Section):
     """What `autotune scaling` varies: the parameter that counts `processes`; `work` grows with it in weak scaling."""
 
@@ -280,6 +291,7 @@ class StudyFile(_Section):
     repeats: RepeatsSection = RepeatsSection()
     verdict: VerdictSection = VerdictSection()
     stopping: StoppingSection | None = None
+    model: ModelSection | None = None
     scaling: ScalingSection | None = None
     tradeoff: TradeoffSection | None = None
     launcher: LauncherSection = LauncherSection()

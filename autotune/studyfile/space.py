@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from autotune.errors import StudyFileError
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
+from autotune.studyfile.shape import mentioned_terms, shape_of, term_errors
 from objectives.base import Plan
 from objectives.computing import ComputingObjective
 from spaces import (
@@ -25,7 +26,8 @@ from spaces.parameters.problem import Problem
 def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[Plan, Space]:
     """Join what the objective brings and what the study file adds; the study file's parameters win by name.
 
-    `machine` are the facts of the machine. The jobs of the plan that is returned get what the space computes for them.
+    `machine` are the facts of the machine. The jobs of the plan that is returned get what the space computes for them,
+    and its shape is that of the study file, if that names terms.
 
     Raises:
         StudyFileError: the space has errors, or no valid configuration.
@@ -45,7 +47,8 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
         errors.extend(error.problems)
     known = {parameter.name for parameter in (*plan.parameters, *parameters)} | set(study.space.parameters)
     known |= {*study.space.derived, *facts}
-    errors.extend(problem for mention in plan.mentioned if (problem := mention.problem(known)) is not None)
+    mentioned = (*plan.mentioned, *mentioned_terms(study))
+    errors.extend(problem for mention in mentioned if (problem := mention.problem(known)) is not None)
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
     if plan.runs == "told" and study.workloads:
@@ -62,7 +65,10 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]
         try:
             space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts, study.space.derived)
-            return _computing(plan, space)
+            ready, space = _computing(plan, space)
+            errors.extend(term_errors(study, space))
+            if not errors:
+                return replace(ready, shape=shape_of(study, plan, space)), space
         except SpaceError as error:
             errors.extend(error.problems)
     msg = f"the space of study {study.name!r} has errors:"

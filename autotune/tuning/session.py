@@ -140,7 +140,7 @@ def _warm_up(opened: _Opened, sampler: Proposer) -> None:
         return
     known = [measurement for measurement in stored if measurement.setting.source != setting.source]
     try:
-        start = warm_start(store, prepared.space, setting, known, display)
+        start = warm_start(store, prepared.space, setting, known, display, prepared.plan.shape)
     except Exception as error:  # noqa: BLE001  whatever a model stumbles over, a study can do without it
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return

@@ -64,6 +64,7 @@ def joined(inputs: Sequence[PlannedInput]) -> Plan:
         installation=tuple(name for name in plans[0].installation if name in space.facts),
         warnings=_said((one.name, one.plan.warnings) for one in inputs),
         looks=partial(_look, tuple(zip(mixed, plans, strict=True))),
+        shape=plans[0].shape if all(plan.shape == plans[0].shape for plan in plans) else None,
     )
 
 

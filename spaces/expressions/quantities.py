@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spaces.expressions.derived import DerivedValues
 from spaces.expressions.evaluate import values_of
+from spaces.expressions.names import names_of
 from spaces.expressions.node import Array, Node, Scope, Symbol
 from spaces.expressions.syntax import clean, parse
 from spaces.parameters.errors import ExpressionError
@@ -25,7 +27,7 @@ def quantities(rules: Iterable[str], columns: Columns) -> dict[str, FloatArray]:
     NaN stands where a column that an expression needs has no value, or where it cannot be computed. A rule that names
     something else than the columns, or compares words with what they never are, says nothing.
     """
-    scope, indexes = _scope(columns)
+    scope, indexes = _scope({name: column for name, column in columns.items() if _has_values(column)})
     places = {symbol.position: name for name, symbol in scope.symbols.items()}
     count = len(next(iter(columns.values()))) if columns else 0
     found: dict[str, FloatArray] = {}
@@ -39,6 +41,31 @@ def quantities(rules: Iterable[str], columns: Columns) -> dict[str, FloatArray]:
             if text in found:
                 continue
             found[text] = values_of(node, {position: indexes[places[position]] for position in node.positions}, count)
+    return found
+
+
+def computed_columns(
+    expressions: Mapping[str, str], derived: Mapping[str, str], columns: Columns
+) -> dict[str, FloatArray]:
+    """Return what `expressions`, by name, compute of `columns`, (n,) each, and of `derived` values.
+
+    NaN stands where an expression has no value. A name that is neither column nor derived value is one without a value:
+    `is_set` tells so. An expression that cannot be read at all, or computes a word, has no value anywhere.
+    """
+    count = len(next(iter(columns.values()))) if columns else 0
+    mentioned = (name for text in (*expressions.values(), *derived.values()) for name in _names(text))
+    unset = {name: np.full(count, np.nan) for name in mentioned if name not in derived}
+    scope, indexes = _scope({**unset, **columns})
+    places = {symbol.position: name for name, symbol in scope.symbols.items()}
+    DerivedValues({name: text for name, text in derived.items() if name not in columns}).define(scope)
+    found: dict[str, FloatArray] = {}
+    for name, text in expressions.items():
+        try:
+            node = parse(text, scope)
+        except ExpressionError:
+            continue
+        if node.is_number:
+            found[name] = values_of(node, {position: indexes[places[position]] for position in node.positions}, count)
     return found
 
 
@@ -66,12 +93,22 @@ def _scope(columns: Columns) -> tuple[Scope, dict[str, Array]]:
             )
             continue
         there = ~np.isnan(column)
-        values = np.unique(column[there])
-        if len(values) == 0:
-            continue
+        # A column without any value is a number that is never known.
+        values = np.unique(column[there]) if there.any() else np.ones(1)
         indexes[name] = np.where(there, np.searchsorted(values, column), -1)
         scope.symbols[name] = _number(values, position)
     return scope, indexes
+
+
+def _has_values(column: Array) -> bool:
+    return column.dtype == object or not bool(np.isnan(column).all())
+
+
+def _names(text: str) -> tuple[str, ...]:
+    try:
+        return names_of(text)
+    except ExpressionError:
+        return ()
 
 
 def _number(values: Array, position: int) -> Symbol:

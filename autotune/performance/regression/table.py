@@ -9,6 +9,7 @@ import numpy.typing as npt
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray, taken
 from objectives import registry
+from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, column_of, quantities
 
 Words = npt.NDArray[np.object_]
@@ -64,10 +65,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads cases of one program: their columns, and the numbers that `rules` of the space and physics give."""
+    """Reads cases of one program: their columns, and the numbers that `rules` of the space and physics give.
+
+    The terms are those of the `shape`, where a study has one, else those of the program.
+    """
 
     program: str
     rules: tuple[str, ...]
+    shape: Shape | None = None
 
     def read(self, cases: DesignMatrix, names: Columns) -> Table:
         """Return the table of cases; `names` are columns of words, which facts of these names hide."""
@@ -75,10 +80,16 @@ class Reader:
         numbers = {name: column for name, column in columns.items() if column.dtype != object}
         words = {name: column for name, column in columns.items() if column.dtype == object}
         numbers |= quantities(self.rules, columns)
-        physics, terms = registry.quantities(self.program), registry.terms(self.program)
+        physics = registry.quantities(self.program)
         if physics is not None:
             numbers |= physics(columns)
-        return Table(numbers, words, terms(columns) if terms is not None else {})
+        return Table(numbers, words, self._terms(columns))
+
+    def _terms(self, columns: Columns) -> Mapping[str, FloatArray]:
+        if self.shape is not None:
+            return self.shape.of(columns)
+        terms = registry.terms(self.program)
+        return {} if terms is None else terms(columns)
 
 
 def repeated(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:

@@ -25,6 +25,7 @@ from autotune.performance.run_times.novelty import INSTALLATION, by_setting, ins
 from autotune.performance.run_times.sample import LeftOut, TrainingSample, left_out
 from autotune.records.measurement import Measured, Setting
 from autotune.search.gaussian_process import above_bound
+from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns
 
 _LEAST = 6
@@ -67,8 +68,10 @@ class RunTimes:
     grounds: str
 
     @classmethod
-    def fitted(cls, measured: Sequence[Measured], rules: Sequence[str], setting: Setting) -> "RunTimes | None":
-        """Fit to the measurements of the setting's program by its metric, for a space with `rules`.
+    def fitted(
+        cls, measured: Sequence[Measured], rules: Sequence[str], setting: Setting, shape: Shape | None = None
+    ) -> "RunTimes | None":
+        """Fit to the measurements of the setting's program by its metric, for a space with `rules` and a `shape`.
 
         None where there are fewer than six values.
         """
@@ -76,7 +79,9 @@ class RunTimes:
         values = [row for row in rows if row.value is not None]
         if len(values) < _LEAST:
             return None
-        return _Fit.of(values, Reader(setting.program, tuple(rules)), setting).model(
+        # A sum of times is no rate.
+        summed = shape if setting.metric.direction == "minimize" else None
+        return _Fit.of(values, Reader(setting.program, tuple(rules), summed), setting).model(
             [row for row in rows if row.value is None]
         )
 

@@ -8,6 +8,7 @@ from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import folds, novelty
 from autotune.records.measurement import Measured, Setting
 from objectives.base import Metric
+from objectives.shapes.scaling import strong_scaling
 
 WALL = Metric("wall_s", "s", "minimize", "time")
 RATE = Metric("bytes_per_s", "B/s", "maximize", "other")
@@ -261,3 +262,17 @@ def test_what_is_new_is_found_the_least_known_first():
         "(('size', 200),)",
         "(('size', 400),)",
     }
+
+
+def test_a_shape_tells_where_more_ranks_stop_to_pay():
+    here = setting("a", 100)
+    counts = [1, 2, 3, 4, 6, 8, 12, 16]
+    time = {count: 100.0 / count + 0.02 * count + 1.0 for count in range(1, 257)}
+    known = [Measured(here, {"np": count}, time[count]) for count in counts]
+    model = RunTimes.fitted(known, (), here, strong_scaling("np", None))
+    far = [64, 128, 256]
+    true = np.log([time[count] for count in far])
+    without = RunTimes.fitted(known, (), here)
+    off = np.abs(model.estimate(cases(here, far)).mean - true).max()
+    assert off < 0.5 * np.abs(without.estimate(cases(here, far)).mean - true).max()
+    assert {"computing", "messages"} & {name for name, _ in model.explain(cases(here, [64]), cases(here, [1]))}

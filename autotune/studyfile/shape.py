@@ -1,0 +1,88 @@
+"""The shape of a study's run times: the terms that its file names, else what its objective knows."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from autotune.studyfile.model import StudyFile
+from objectives import registry
+from objectives.base import Plan
+from objectives.shapes.shape import UNKNOWN_WORK, Shape, Term
+from spaces import Space
+from spaces.expressions.evaluate import can_fail
+from spaces.expressions.quantities import column_of
+from spaces.expressions.syntax import clean
+from spaces.mention import Mention
+from spaces.parameters.errors import ExpressionError
+from spaces.parameters.problem import Problem
+
+_SAMPLED = 200
+_ROUNDING = 1e-6  # bounds of logarithms are no closer
+# Standard deviations of logarithms: of terms that are seconds, of all of them together, and of terms of unknown size.
+_OF_SECONDS, _LEVEL_OF_SECONDS, _OF_TERMS = 0.7, 0.5, 2.0
+
+
+def mentioned_terms(study: StudyFile) -> Iterator[Mention]:
+    """Yield what the terms of a study file mention."""
+    for index, text in enumerate(study.model.terms if study.model is not None else ()):
+        yield Mention(text, f"model.terms.{index}")
+
+
+def term_errors(study: StudyFile, space: Space) -> Iterator[Problem]:
+    """Yield what is wrong with the terms of a study file, all names of which the space knows."""
+    for mention in mentioned_terms(study):
+        wrong = _wrong(mention.text, space)
+        if wrong is not None:
+            yield Problem(wrong, mention.path)
+
+
+def shape_of(study: StudyFile, plan: Plan, space: Space) -> Shape | None:
+    """Return the shape that a study file names, else that of its objective; None where nobody knows one.
+
+    A term of unknown size counts as an equal part of a typical configuration's time, before anything is measured.
+    """
+    if study.model is None:
+        # The objective's own costs say more than that it scales.
+        known = plan.shape if registry.terms(study.objective) is None else None
+        return known and replace(known, derived=dict(space.derived))
+    texts = dict.fromkeys(map(clean, study.model.terms))
+    if study.model.seconds:
+        terms = tuple(Term(text, text, doubt=_OF_SECONDS) for text in texts)
+        return Shape(terms, _LEVEL_OF_SECONDS, dict(space.derived))
+    sizes = _typical_sizes(Shape(tuple(Term(text, text) for text in texts), derived=space.derived), space)
+    terms = tuple(Term(text, text, 1.0 / (len(texts) * sizes.get(text, 1.0)), _OF_TERMS) for text in texts)
+    return Shape(terms, UNKNOWN_WORK, dict(space.derived))
+
+
+def _typical_sizes(shape: Shape, space: Space) -> dict[str, float]:
+    """Return the geometric mean of each term over configurations where it is not 0."""
+    rows = space.sample_indices(np.random.default_rng(0), _SAMPLED)
+    facts = {name: np.repeat(column_of([value]), len(rows)) for name, value in space.facts.items()}
+    columns = shape.of({**facts, **space.columns(rows)})
+    positive = {name: column[column > 0.0] for name, column in columns.items()}
+    return {name: float(np.exp(np.log(column).mean())) for name, column in positive.items() if len(column)}
+
+
+def _wrong(text: str, space: Space) -> str | None:
+    try:
+        node = space.expression(text)
+    except ExpressionError as error:
+        return str(error)
+    if not node.is_number:
+        return f"a term must be a number, {clean(text)} is a word"
+    if can_fail(node):
+        return (
+            f"a term needs a value everywhere, and {clean(text)} may divide by zero or take the logarithm of 0: "
+            "write ... if ... else ..."
+        )
+    if node.low < -_ROUNDING:
+        least = "" if np.isinf(node.low) else f", as low as {node.low:g}"
+        return f"a term is a part of a time, and {clean(text)} could be negative{least}: write max(0, ...)"
+    if not space.values_of({"": node}, space.default()):
+        names = [p.name for p in space.parameters if node.positions & {space.parameters.index(p)}]
+        return (
+            f"a term needs a value everywhere, and {clean(text)} has none in the default configuration, which leaves "
+            f"{', '.join(names)} unset: write (... if is_set({names[0]}) else ...)"
+        )
+    return None

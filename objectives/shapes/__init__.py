@@ -1,0 +1,1 @@
+"""Shapes: what a run time is a sum of, before anything was measured."""

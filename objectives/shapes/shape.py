@@ -1,0 +1,61 @@
+"""Shapes: the terms whose sum a run time is, as expressions over parameters and facts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from spaces.expressions.quantities import Columns, FloatArray, computed_columns
+
+UNKNOWN_WORK = 5.0
+"""The level of a shape that says how a time changes, not how long it is: a factor of 150 up or down."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of a run time: `share` times the value of an expression, at a rate that is not known exactly.
+
+    `doubt` is the standard deviation of the logarithm of that rate. `name` is what explanations call the term.
+    """
+
+    name: str
+    expression: str
+    share: float = 1.0
+    doubt: float = 1.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The terms of a run time. `level` is the standard deviation of the logarithm of all of it together.
+
+    Terms may name what `derived` compute, and `counts`: values that are 1 where a configuration leaves them unset.
+    """
+
+    terms: tuple[Term, ...]
+    level: float = UNKNOWN_WORK
+    derived: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, columns: Columns) -> dict[str, FloatArray]:
+        """Return the terms, (n,) each and not negative, at `columns`, (n,) each; NaN where one is not known.
+
+        A term that is known nowhere is left out.
+        """
+        counts = {
+            name: np.where(np.isnan(column), 1.0, column)
+            for name, column in computed_columns(self.counts, self.derived, columns).items()
+        }
+        texts = {term.name: term.expression for term in self.terms}
+        values = computed_columns(texts, self.derived, {**columns, **counts})
+        shares = {term.name: term.share for term in self.terms}
+        return {name: shares[name] * np.maximum(column, 0.0) for name, column in values.items() if _is_known(column)}
+
+    @property
+    def doubts(self) -> dict[str, float]:
+        """The doubts of the terms, by name."""
+        return {term.name: term.doubt for term in self.terms}
+
+
+def _is_known(column: npt.NDArray[np.float64]) -> bool:
+    return not bool(np.isnan(column).all())

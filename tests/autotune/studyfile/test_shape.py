@@ -1,0 +1,90 @@
+import pytest
+
+from autotune.errors import StudyFileError
+from autotune.studyfile import StudyFile
+from autotune.studyfile.space import joined
+from objectives import command
+from spaces.expressions.quantities import column_of
+
+MACHINE = {"cores": 8, "nodes": 1, "cores_per_node": 8, "sockets": 1, "memory_bytes": 2**34}
+PARAMETERS = {
+    "np": {"type": "integer", "values": [1, 2, 4, 8], "default": 1},
+    "tile": {"type": "integer", "values": [8, 64], "optional": True},
+    "kind": {"type": "choice", "values": ["a", "b"], "default": "a"},
+}
+TOOK = {"name": "took_s", "unit": "s", "pattern": r"(\S+)"}
+
+
+def planned(tmp_path, model=None, metric=TOOK, derived=None, **options):
+    table = {
+        "name": "solver",
+        "objective": "command",
+        "options": {"argv": ["awk", "{np}", "{tile}", "{kind}"], "metrics": [metric], **options},
+        "space": {"parameters": PARAMETERS, "derived": derived or {}},
+    }
+    study = StudyFile.model_validate(table | ({} if model is None else {"model": model}))
+    plan = command.plan(study.options, machine=MACHINE, run_job=lambda job: None, folder=tmp_path)
+    return joined(study, plan, MACHINE)[0]
+
+
+def terms_of(plan, **columns):
+    return plan.shape.of({name: column_of(values) for name, values in columns.items()})
+
+
+def test_a_command_with_ranks_scales(tmp_path):
+    plan = planned(tmp_path, ranks="np")
+    assert terms_of(plan, np=[1, 4])["computing"].tolist() == [1.0, 0.25]
+
+
+def test_what_is_neither_a_time_nor_a_rate_has_no_shape(tmp_path):
+    loss = {"name": "loss", "pattern": r"(\S+)"}
+    assert planned(tmp_path, metric=loss, ranks="np").shape is None
+    rate = {"name": "speed", "unit": "steps/s", "direction": "maximize", "pattern": r"(\S+)"}
+    assert planned(tmp_path, metric=rate, ranks="np").shape is not None
+
+
+def test_without_ranks_and_threads_nothing_is_known(tmp_path):
+    assert planned(tmp_path).shape is None
+    assert planned(tmp_path, ranks=4, threads=2).shape is None
+
+
+def test_the_terms_of_a_study_file_come_before_those_of_the_command(tmp_path):
+    plan = planned(tmp_path, {"terms": ["work / np", "log2(np)", 3]}, derived={"work": "1e9 * cores"}, ranks="np")
+    terms = terms_of(plan, np=[1, 8], cores=[8, 8])
+    assert set(terms) == {"work / np", "log2(np)", "3"}
+    assert terms["work / np"][0] == pytest.approx(8 * terms["work / np"][1])
+
+
+def test_terms_of_any_unit_are_equal_parts_of_a_typical_time(tmp_path):
+    terms = terms_of(planned(tmp_path, {"terms": ["1e9 / np", "1e-9 * np", 7]}), np=[1, 2, 4, 8])
+    sizes = [(column[1] * column[2]) ** 0.5 for column in terms.values()]
+    assert sizes == pytest.approx([1 / 3] * 3)
+
+
+def test_terms_in_seconds_stay_as_they_are(tmp_path):
+    plan = planned(tmp_path, {"terms": ["40 / np", "1e-3 * np"], "seconds": True})
+    assert {name: column.tolist() for name, column in terms_of(plan, np=[4]).items()} == {
+        "40 / np": [10.0],
+        "1e-3 * np": [0.004],
+    }
+    assert plan.shape.level < 1.0
+
+
+def test_all_errors_of_the_terms_at_once_each_with_its_path(tmp_path):
+    wrong = ["2 - np", "1 / (np - 1)", "kind", "64 / tile", "np"]
+    with pytest.raises(StudyFileError) as caught:
+        planned(tmp_path, {"terms": wrong})
+    problems = {problem.path: problem.message for problem in caught.value.problems}
+    assert set(problems) == {f"model.terms.{index}" for index in range(4)}
+    assert "as low as -6: write max(0, ...)" in problems["model.terms.0"]
+    assert "divide by zero" in problems["model.terms.1"]
+    assert "is a word" in problems["model.terms.2"]
+    assert "is_set(tile)" in problems["model.terms.3"]
+
+
+def test_a_name_that_is_not_there_is_told_with_the_other_errors_of_the_file(tmp_path):
+    with pytest.raises(StudyFileError) as caught:
+        planned(tmp_path, {"terms": ["ranks / 2", "np +"]}, ranks="npp")
+    problems = {problem.path: problem.message for problem in caught.value.problems}
+    assert set(problems) == {"options.ranks", "model.terms.0", "model.terms.1"}
+    assert "'ranks'" in problems["model.terms.0"]
