@@ -131,6 +131,14 @@ class Space:
         Raises:
             SpaceError: it is not valid; the message names the constraints that it breaks.
         """
+        configuration = self.unchecked_default()
+        broken = self.violations(configuration)
+        if broken:
+            raise SpaceError([self._default_problem(sentence) for sentence in broken])
+        return configuration
+
+    def unchecked_default(self) -> Configuration:
+        """Return the configuration of the defaults, which may break constraints, as in files of others."""
         configuration: dict[str, Value] = {}
         columns: dict[int, Any] = {}
         for domain in self._ready.domains:
@@ -140,9 +148,6 @@ class Space:
             if exists and value is not None:
                 columns[domain.position] = np.array([index_of(domain.parameter, value)], dtype=np.int32)
                 configuration[domain.parameter.name] = value
-        broken = self.violations(configuration)
-        if broken:
-            raise SpaceError([self._default_problem(sentence) for sentence in broken])
         return configuration
 
     def _default_problem(self, sentence: str) -> Problem:

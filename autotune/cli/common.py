@@ -111,11 +111,18 @@ def write_script(text: str, target: Path | None, mode: int = 0o755) -> None:
         raise typer.BadParameter(msg, param_hint="--output") from error
 
 
-def known_storages(storage: str, also: Sequence[str] = ()) -> list[str]:
-    """Return the addresses of storages to learn from; where nothing was stored yet, the default one is none."""
-    found = [address.storage_url(one) for one in (storage, *also)]
-    path = address.sqlite_path(found[0])
-    return found[1:] if storage == DEFAULT_STORAGE and path is not None and not path.exists() else found
+def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool = False) -> list[str]:
+    """Return the addresses of storages to learn from; where nothing was stored yet, the default one is none.
+
+    So is another one if it `may_be_new`: then a note says that nothing is there.
+    """
+    urls = [address.storage_url(given) for given in (storage, *also)]
+    path = address.sqlite_path(urls[0])
+    if path is None or path.exists() or not (may_be_new or storage == DEFAULT_STORAGE):
+        return urls
+    if storage != DEFAULT_STORAGE:
+        errors().print(f"there is no storage at {path} yet: predicted without it", markup=False)
+    return urls[1:]
 
 
 def drawable(path: Path | None) -> Path | None:

@@ -1,12 +1,15 @@
 """Machines by name: shipped descriptions, the user's own, files, and this machine."""
 
 import importlib.resources
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from autotune.machines.description import MachineDescription, MachineError, load
 from autotune.machines.detect import this_description
 from autotune.machines.identity import config_folder
+from autotune.machines.printed_names import card_called
 from spaces.parameters.errors import did_you_mean
 
 THIS = "this"
@@ -22,6 +25,8 @@ def machine_files() -> dict[str, Path]:
 def find_machine(name_or_path: str) -> MachineDescription:
     """Return a machine by name (`gadi`), by the path of its description (`./mine.toml`), or `this` one.
 
+    An accelerator may have the name that programs print: `NVIDIA A100-PCIE-40GB`.
+
     This machine has the figures that were measured on a machine like it, if there are any.
 
     Raises:
@@ -35,6 +40,8 @@ def find_machine(name_or_path: str) -> MachineDescription:
     path = Path(name_or_path)
     if path.suffix == ".toml" or "/" in name_or_path:
         return load(path)
+    if (card := card_called(name_or_path, _readable(known))) is not None:
+        return card
     names = [*sorted(known), THIS]
     msg = (
         f"no machine is called {name_or_path!r}{did_you_mean(name_or_path, names)}; known: {', '.join(names)}; "
@@ -42,6 +49,12 @@ def find_machine(name_or_path: str) -> MachineDescription:
         f"or goes into {config_folder()}/machines"
     )
     raise MachineError(msg)
+
+
+def _readable(files: Mapping[str, Path]) -> Iterator[MachineDescription]:
+    for path in files.values():
+        with suppress(MachineError):
+            yield load(path)
 
 
 def _files(folder: Traversable) -> dict[str, Path]:

@@ -23,7 +23,8 @@ _ENERGY = re.compile(rf"^(!?)\s*total energy\s*=\s*({_NUMBER})\s*Ry")
 _ACCURACY = re.compile(rf"^\s*estimated scf accuracy\s*<\s*({_NUMBER})\s*Ry")
 _CONVERGED = re.compile(r"^\s*convergence has been achieved in\s*(\d{1,9})\s*iterations")
 _NOT_CONVERGED = re.compile(r"^\s*convergence NOT achieved after\s*(\d{1,9})\s*iterations")
-_VERSION = re.compile(r"^\s*Program PWSCF\s+v\.\s*(\S+)\s+starts", re.MULTILINE)
+# "v.6.1 (svn rev. 13369) starts": the revision may follow.
+_VERSION = re.compile(r"^\s*Program PWSCF\s+v\.\s*(\S+)\s+(?:\([^()\n]*\)\s*)?starts", re.MULTILINE)
 _ELECTRONS = re.compile(rf"number of electrons\s*=\s*({_NUMBER})")
 _CUTOFF = r"^\s*{} cutoff\s*=\s*({})\s*Ry"
 _GRID = r"^\s*{} +grid:\s*\d+ G-vectors\s+FFT dimensions:\s*\(\s*(\d+),\s*(\d+),\s*(\d+)\)"

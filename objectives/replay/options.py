@@ -16,6 +16,7 @@ SECONDS: Mapping[str, float] = {
     "seconds": 1.0,
     "ms": 1e-3,
     "milliseconds": 1e-3,
+    "miliseconds": 1e-3,  # so spelt in published files of the schema T4
     "us": 1e-6,
     "microseconds": 1e-6,
     "ns": 1e-9,

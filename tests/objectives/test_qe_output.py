@@ -198,3 +198,15 @@ def test_relaxation_counts_every_iteration_and_keeps_the_last_energy(np2):
     parsed = parse(text + moved)
     assert len(parsed.iterations) == 2 * len(np2.iterations)
     assert parsed.energy_ry == -400.5
+
+
+@pytest.mark.parametrize(
+    ("banner", "version"),
+    [
+        ("Program PWSCF v.6.1 (svn rev. 13369) starts on  3Mar2017 at 10:11:12", "6.1"),
+        ("Program PWSCF v.5.0.99 (svn rev. 10869) starts on  3Mar2017 at 10:11:12", "5.0.99"),
+        ("Program PWSCF v.6.0 starts on  3Mar2017 at 10:11:12", "6.0"),
+    ],
+)
+def test_the_revision_is_no_part_of_the_version(banner, version):
+    assert parse(f"\n     {banner}\n").version == version

@@ -60,6 +60,7 @@ def predict(
     The model learns from measurements on other machines. Nothing runs on the machine itself.
     """
     from autotune.performance.measurements.dataset import measurements
+    from autotune.performance.measurements.shipped import shipped
     from autotune.performance.predict import predict as predicted
     from autotune.performance.predict import question, restricted, target_of
     from launchers.local import local_launcher
@@ -70,7 +71,9 @@ def predict(
         prepared = restricted(question(chosen, target_machine, local_launcher(), Path(scratch)), where or ())
         for note in prepared.plan.notes:
             errors().print(note, markup=False)
-        prediction = predicted(prepared, measurements(known_storages(storage, also or ())), top)
+        is_shipped = any(row.setting.program == prepared.setting.program for row in shipped())
+        storages = known_storages(storage, also or (), may_be_new=is_shipped)
+        prediction = predicted(prepared, measurements(storages), top)
         if script is not None:
             write_script(_script(prepared, target_machine, prediction, script, Path(scratch)), target)
             return

@@ -137,7 +137,7 @@ def _adapted(space: Space, configurations: Sequence[Configuration]) -> list[Conf
     own = {parameter.name for parameter in space.parameters}
     never_change = {name for name, seen in values.items() if len(seen) == 1 and counts[name] == len(configurations)}
     idle = never_change - own
-    missing = {name: value for name, value in space.default().items() if name not in values}
+    missing = {name: value for name, value in space.unchecked_default().items() if name not in values}
     if not idle and not missing:
         return list(configurations)
     return [

@@ -162,6 +162,14 @@ def test_mistakes(folder, words, error, said):
         run(*words)
 
 
+def test_a_storage_that_is_not_there_yet_is_none_where_the_shipped_figures_answer(folder):
+    (folder / "solver.toml").rename(folder / "data-science.toml")  # the name of a program that was published
+    found = run("predict", "./data-science.toml", "--machine", "gadi", "--storage", "new.db")
+    assert "there is no storage at new.db yet" in found.stderr
+    assert "default" in found.stdout
+    assert not (folder / "new.db").exists()
+
+
 def test_a_mistake_ends_with_a_code_and_no_traceback(folder):
     for words, code in ((["model", "data-scence"], 3), ([*GADI, "--where", "x <"], 2)):
         ended = autotune(folder, *words)

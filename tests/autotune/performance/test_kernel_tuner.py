@@ -103,3 +103,9 @@ def test_a_broken_archive(tmp_path):
     path.write_bytes(gzip.compress(b"{}" * 100)[:20])
     with pytest.raises(ImportFileError, match="no text, nor a compressed one"):
         read_any(path, None, {}, place)
+
+
+def test_a_unit_that_published_files_spell_wrongly(tmp_path):
+    misspelt = json.loads(json.dumps(RESULTS).replace("milliseconds", "miliseconds"))
+    found = read_any(written(tmp_path, misspelt), None, {"machine": "A100"}, place)
+    assert [one.value for one in found.measured if one.value is not None] == [0.003]

@@ -9,7 +9,7 @@ from autotune.performance.transfer.portfolio import portfolio
 from autotune.performance.transfer.sources import FLOOR, sources
 from autotune.records.measurement import Measured
 from objectives.base import Metric
-from spaces import Choice, Integer, Space
+from spaces import Choice, Constraint, Integer, Space
 from tests.support.machines import FACTS, SPACE, TIME, efficiency, measured, setting
 
 pytestmark = pytest.mark.slow
@@ -119,6 +119,14 @@ def test_a_source_may_lack_parameters_and_have_others_that_never_change():
         replace(one, configuration={**one.configuration, "streams": place % 2}) for place, one in enumerate(without)
     ]
     assert sources(SPACE, setting("two"), changing) == []
+
+
+def test_a_published_space_whose_default_breaks_its_own_conditions_is_compared():
+    forbidden = " and ".join(f"{name} == {value!r}" for name, value in SPACE.default().items())
+    published = Space(SPACE.parameters, [Constraint("condition 1", f"not ({forbidden})", "a condition of the T1 file")])
+    known = [one for one in measured("one", ALL) if one.configuration != SPACE.default()]
+    (found,) = sources(published, setting("two"), known)
+    assert len(found.rows) == len(known)
 
 
 def test_bounds_tell_at_most_how_good_a_configuration_is():
