@@ -2,6 +2,7 @@
 
 import keyword
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
@@ -239,9 +240,16 @@ def _default_errors(parameter: Parameter) -> list[str]:
         return []
     wrong = f"{parameter.name}: default {parameter.default!r} is not one of its values: {describe_domain(parameter)}"
     if isinstance(parameter, Float) and is_number(parameter.default):
-        near = sorted(sorted(parameter.values, key=lambda value: abs(value - float(parameter.default or 0)))[:2])
-        wrong += f"; the nearest are {near[0]!r} and {near[1]!r}: write one of them, or move low, high or points"
+        wrong += f"; {_beside(parameter.values, float(parameter.default))}, or move low, high or points"
     return [wrong]
+
+
+def _beside(grid: tuple[float, ...], value: float) -> str:
+    """Return which values of a grid lie on either side of a value that is not one of them, and what to do."""
+    above = bisect_left(grid, value)
+    if 0 < above < len(grid):
+        return f"the nearest are {grid[above - 1]!r} and {grid[above]!r}: write one of them"
+    return f"the nearest is {grid[0 if above == 0 else -1]!r}: write that"
 
 
 def _first_not_int(values: tuple[object, ...]) -> object:

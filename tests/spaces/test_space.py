@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -57,6 +58,20 @@ def test_a_default_off_the_grid_is_told_the_nearest_values():
         SpaceError, match=r"the nearest are 1\.0 and 1\.5: write one of them, or move low, high or points"
     ):
         Float("rate", 0.5, 2.0, points=4, default=1.2)
+
+
+@pytest.mark.parametrize(
+    ("grid", "default", "said"),
+    [
+        ({"low": 1e-6, "high": 1.0, "points": 7, "log": True}, 2e-3, "the nearest are 0.001 and 0.01: write one"),
+        ({"low": 0.1, "high": 1.0, "points": 4}, 2.0, "the nearest is 1.0: write that"),
+        ({"low": 0.1, "high": 1.0, "points": 4}, 0, "the nearest is 0.1: write that"),
+    ],
+    ids=["between, on a logarithmic grid", "above", "below"],
+)
+def test_a_default_beside_the_grid_is_told_the_values_on_either_side(grid, default, said):
+    with pytest.raises(SpaceError, match=re.escape(said)):
+        Float("x", **grid, default=default)
 
 
 def test_every_violation_has_its_sentence():
