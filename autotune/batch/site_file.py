@@ -204,6 +204,18 @@ def find_cluster(name_or_path: str | None, scheduler: str | None = None, *, prog
     return cluster
 
 
+def own_cluster(scheduler: str, *, programs: Collection[str] = ()) -> Cluster | None:
+    """Return the user's own site if it has that batch system, with what the program needs.
+
+    Raises:
+        SiteError: its file has errors.
+    """
+    if not user_file().is_file():
+        return None
+    cluster = find_cluster(None, programs=programs)
+    return cluster if cluster.site.scheduler == scheduler else None
+
+
 def lasting(name_or_path: str) -> str:
     """Return a name of the site that holds in every folder: that of a shipped site, or the full path of a file."""
     path = Path(name_or_path).expanduser()

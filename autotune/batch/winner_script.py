@@ -1,9 +1,11 @@
 """The job script of a study's winner."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from autotune.batch.job_script import JobScript, job_script
-from autotune.batch.site_file import PROJECT
+from autotune.batch.script_forms import SHELL
+from autotune.batch.site_file import PROJECT, charged, find_cluster, own_cluster, program_names
 from autotune.errors import CannotRunHereError, NothingWorkedError
 from autotune.execution.task import job_from_description
 from autotune.records.study import REPLAY_NOTICE
@@ -11,9 +13,7 @@ from autotune.results.summary import Summary, run_to_use
 from autotune.storage.readable import ReadableStudy
 from launchers.mpi import script_flavour
 from launchers.mpi_command import mpi_argv
-
-if TYPE_CHECKING:
-    from launchers.site import Site
+from launchers.site import Site
 
 
 def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[str, list[str]] | None:
@@ -27,6 +27,24 @@ def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[s
     if parts := run.job.get("parts"):
         return {part["name"]: _command(part) for part in parts}
     return _command(dict(run.job)) if run.job.get("argv") else None
+
+
+def site_of(study: Mapping[str, Any], form: str, name: str | None = None, account: str | None = None) -> Site | None:
+    """Return the site that a job script is for: the one called `name`, the study's, or the user's own.
+
+    None: a script in this form is for no site in particular.
+
+    Raises:
+        SiteError: its file has errors, or it has another batch system than the form's.
+    """
+    launcher, programs = study.get("launcher", {}), program_names(study)
+    if name is None and launcher.get("kind") != form:
+        own = None if form == SHELL else own_cluster(form, programs=programs)
+        if own is not None:
+            return charged(own.site, account)
+        return Site(form, account=account, knows_program=False) if account is not None else None
+    scheduler = None if form == SHELL else form
+    return charged(find_cluster(name or launcher.get("site"), scheduler, programs=programs).site, account)
 
 
 def _command(job: dict[str, Any]) -> list[str]:
@@ -44,7 +62,7 @@ def _figures(summary: Summary) -> list[str]:
     return [simplified, f"the winner itself, with them: {sentence}"]
 
 
-def script_of(store: ReadableStudy, summary: Summary, form: str, site: "Site | None" = None) -> str:
+def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | None = None) -> str:
     """Return the script, in one of the `script_forms`, that runs the configuration to use as it was measured.
 
     Raises:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autotune.batch.script_forms import SHELL
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.common import output, print_json, write_script
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
@@ -17,7 +16,6 @@ from autotune.storage.address import storage_url
 if TYPE_CHECKING:
     from autotune.results.summary import Summary
     from autotune.storage.readable import ReadableStudy
-    from launchers.site import Site
 
 # What JSON has of the study beside its best trial.
 _KEPT = ("replay", "speed_up", "verdict", "inputs", "simplified", "simplified_speed_up", "outlook")
@@ -49,14 +47,13 @@ def best(
         msg = f"study {name!r} has no valid measurement yet"
         raise NothingWorkedError(msg)
     if script is not None:
-        from autotune.batch.winner_script import script_of
+        from autotune.batch.winner_script import script_of, site_of
 
-        write_script(script_of(store, summary, script, _site(site, summary, script, account)), target)
+        at = site_of(summary.definition.study, script, site, account)
+        write_script(script_of(store, summary, script, at), target)
     elif as_json:
         found = summary.to_dict()
-        kept = {
-            key: found[key] for key in ("replay", "speed_up", "verdict", "simplified", "simplified_speed_up", "outlook")
-        }
+        kept = {key: found[key] for key in _KEPT}
         print_json(found["best"] | kept | {"to_use": _to_use(store, summary)})
     else:
         output().print(summary.best_text(), markup=False)
@@ -81,16 +78,3 @@ def _to_use(store: "ReadableStudy", summary: "Summary") -> dict[str, Any]:
         "configuration": dict(summary.configuration or {}),
         "command": command_to_use(store, summary),
     }
-
-
-def _site(name: str | None, summary: "Summary", form: str, account: str | None) -> "Site | None":
-    """Return the site of a job script: the one that is asked for, or the one that the study was made for."""
-    from autotune.batch.site_file import charged, find_cluster, program_names
-    from launchers.site import Site
-
-    study = summary.definition.study
-    launcher = study.get("launcher", {})
-    if name is None and launcher.get("kind") != form:
-        return Site(form, account=account, knows_program=False) if account is not None else None
-    scheduler = None if form == SHELL else form
-    return charged(find_cluster(name or launcher.get("site"), scheduler, programs=program_names(study)).site, account)

@@ -8,7 +8,7 @@ import pytest
 from autotune.batch import winner_script
 from autotune.batch.job_script import JobScript, job_script
 from autotune.batch.script_forms import SHELL, script_forms
-from autotune.batch.site_file import PROJECT, charged, find_cluster
+from autotune.batch.site_file import PROJECT, SiteError, charged, find_cluster
 from autotune.comparison.findings import Ablation
 from autotune.results.summary import Summary
 from autotune.statistics.standings import Standings
@@ -116,3 +116,31 @@ def test_a_word_that_names_the_runs_folder_twice_leads_into_the_new_one_twice():
     text = job_script(SHELL, JobScript("mine", {}, job, Usage(1.0), script_flavour(JOB)))
     assert folder not in text
     assert text.endswith('ch-run --bind "$run":"$run" -- solver\n')
+
+
+@pytest.fixture
+def own_site(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    path = tmp_path / "autotune" / "site.toml"
+    path.parent.mkdir()
+    path.write_text('base = "slurm"\naccount = "ab12"\nqueue = "short"\n')
+    return path
+
+
+def test_the_script_of_a_study_made_here_has_the_lines_of_ones_own_site(own_site):
+    at = winner_script.site_of({"objective": "qe", "launcher": {"kind": "local"}}, "slurm")
+    text = written("slurm", at)
+    assert "#SBATCH --account=ab12\n" in text
+    assert "#SBATCH --partition=short\n" in text
+    assert winner_script.site_of({}, "slurm", account="cd34").account == "cd34"
+
+
+@pytest.mark.parametrize("form", ["pbs", SHELL])
+def test_ones_own_site_has_no_say_in_a_script_for_another_batch_system(own_site, form):
+    assert winner_script.site_of({"launcher": {"kind": "local"}}, form) is None
+
+
+def test_mistakes_of_ones_own_site_file_are_told_with_the_script(own_site):
+    own_site.write_text('base = "slurm"\nacount = "ab12"\n')
+    with pytest.raises(SiteError, match="acount"):
+        winner_script.site_of({}, "slurm")
