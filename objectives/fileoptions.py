@@ -13,7 +13,7 @@ from objectives.digest import file_digest
 from objectives.editedfile import EditedFile, LineEdit, edit_errors
 from objectives.inputfile import BRACES, MOST_BYTES, InputFile, name_error
 from objectives.madefile import NotMadeError, made_once
-from spaces.parameters.problem import Problem
+from spaces.parameters.problem import OptionProblem, Problem
 
 RunFile = InputFile | CopiedFile | EditedFile
 """A file that each run gets."""
@@ -161,7 +161,7 @@ def with_own_input(options: Mapping[str, Any], path: str) -> dict[str, Any]:
     """Return the options of a command in which the file that `input` names is a copy of the user's.
 
     Raises:
-        PlanError: the options name no input, or no file of that name.
+        PlanError: the options name no input, or no file of that name; or the user's is not there.
     """
     files = options.get("files")
     named = [
@@ -170,8 +170,11 @@ def with_own_input(options: Mapping[str, Any], path: str) -> dict[str, Any]:
         if isinstance(file, Mapping) and file.get("name") == options.get("input")
     ]
     if not named or not isinstance(files, list):
-        msg = f"--input {path}: this study has no input to replace; `input` in its [options] names one of its files"
-        raise PlanError(msg)
+        msg = "this study has no input to replace; `input` in its [options] names one of its files"
+        raise PlanError(OptionProblem(msg, option=f"--input {path}"))
+    if not Path(path).is_file():
+        msg = "there is no such file" if not Path(path).exists() else "it is not a file"
+        raise PlanError(OptionProblem(msg, option=f"--input {path}"))
     source = str(Path(path).absolute())
     return {**options, "files": [_replaced(file, source) if i in named else file for i, file in enumerate(files)]}
 

@@ -32,6 +32,7 @@ _FILES = ("files.*.template", "files.*.copy", "files.*.made_from.*")
 OBJECTIVES = {
     "qe": ObjectiveKind(
         "objectives.qe.plan:plan",
+        own_input="objectives.qe.options:with_own_input",
         quantities="objectives.qe.quantities:quantities",
         terms="objectives.qe.quantities:terms",
         programs=(
@@ -119,7 +120,7 @@ def with_own_input(name: str, options: Mapping[str, Any], path: str) -> dict[str
     """Return the options of the objective called `name` with an input of the user's in place of the study's.
 
     Raises:
-        PlanError: the study has no input that could be replaced.
+        PlanError: the study has no input that could be replaced, or the user's is not there.
     """
     function = _stored_kind(name).own_input
     if function is None:

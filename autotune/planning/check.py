@@ -16,6 +16,7 @@ from autotune.execution.task import run_job
 from autotune.machines.this_machine import Machine
 from autotune.planning.idle_rules import idle_rules
 from autotune.planning.left_behind import left_behind
+from autotune.planning.typed import blamed, changed_keys, input_keys
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
@@ -81,6 +82,8 @@ def check(
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         report.mistakes.append(Problem(f"not a TOML file: {error}"))
         return report
+    lines, changes = lines_of(text), list(changes)
+    typed = changed_keys(changes)
     table = {"name": path.stem, **with_absolute_paths(table, path.parent)}
     objective, options = table.get("objective"), table.get("options", {})
     # Where these are something else, that is the mistake.
@@ -90,10 +93,12 @@ def check(
         except PlanError as error:
             report.mistakes += error.problems
             return report
-    _Examination(report, machine, launcher, lines_of(text), (path.absolute().parent, Path.cwd())).examine(
-        table, changes
+        typed += input_keys(own_input, options, table["options"])
+    _Examination(report, machine, launcher, lines, (path.absolute().parent, Path.cwd())).examine(table, changes)
+    report.mistakes = sorted(
+        (blamed(problem, typed, lines) for problem in report.mistakes), key=lambda problem: problem.line or 0
     )
-    report.mistakes.sort(key=lambda problem: problem.line or 0)
+    report.missing = [blamed(problem, typed, lines) for problem in report.missing]
     return report
 
 

@@ -3,7 +3,6 @@
 import importlib.resources
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from autotune.studyfile.model import StudyFile
 from autotune.studyfile.paths import with_absolute_paths
 from autotune.tomlfiles import reading as tomlfiles
 from spaces.parameters.errors import did_you_mean
+from spaces.parameters.problem import OptionProblem
 
 
 def catalogue() -> dict[str, Path]:
@@ -98,7 +98,7 @@ def _blamed(error: StudyFileError, keys: Sequence[str]) -> StudyFileError:
     if len(wrong) == len(error.problems):
         return StudyFileError("the command line has errors (--set KEY=VALUE, or the option for the key):", wrong)
     marked = [
-        replace(problem, message=f"{problem.message} (given on the command line)") if problem in wrong else problem
+        OptionProblem(problem.message, problem.path, option="on the command line") if problem in wrong else problem
         for problem in error.problems
     ]
     return StudyFileError(str(error).partition("\n")[0], marked)
@@ -108,14 +108,13 @@ def _apply(table: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     keys = key.strip().split(".")
     if not equals or not all(keys):
-        msg = f"--set {override!r}: expected key=value with a dotted key, for example budget.workers=2"
-        raise StudyFileError(msg)
+        msg = "expected key=value with a dotted key, for example budget.workers=2"
+        raise StudyFileError(OptionProblem(msg, option=f"--set {override!r}"))
     subtable = table
     for part in keys[:-1]:
         inner = subtable.setdefault(part, {})
         if not isinstance(inner, dict):
-            msg = f"--set {override!r}: {part} is not a table"
-            raise StudyFileError(msg)
+            raise StudyFileError(OptionProblem(f"{part} is not a table", option=f"--set {override!r}"))
         subtable = inner
     subtable[keys[-1]] = _toml_value(text.strip())
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.base import PlanError
 from objectives.options import read_options
+from spaces.parameters.problem import OptionProblem
 
 SHIPPED_INPUTS = ("tio2", "ceo2")
 
@@ -67,6 +68,19 @@ def input_text(name: str) -> tuple[str, Path, bytes]:
     except OSError as error:
         msg = f"input {name!r} cannot be read: {error.strerror}"
     raise PlanError(msg)
+
+
+def with_own_input(options: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the options with an input of the user's: a path, or the name of one that ships.
+
+    Raises:
+        PlanError: there is no such file, or it cannot be read.
+    """
+    try:
+        input_text(path)
+    except PlanError as error:
+        raise PlanError(OptionProblem(one.message, option=f"--input {path}") for one in error.problems) from None
+    return {**options, "input": path}
 
 
 def shipped_input(name: str) -> bytes:

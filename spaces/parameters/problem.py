@@ -33,6 +33,17 @@ class ConditionProblem(Problem):
     parameter: str = ""
 
 
+@dataclass(frozen=True)
+class OptionProblem(Problem):
+    """A problem of what was typed on the command line: `option` is how that was written."""
+
+    option: str = ""
+
+    def __str__(self) -> str:
+        """With the option in front: it stands on no line of a file."""
+        return f"{self.option}: {Problem(self.message, self.path)}"
+
+
 class ProblemsError(Exception):
     """One or more problems: `problems` holds all of them at once; `str()` shows them one per line."""
 

@@ -180,7 +180,7 @@ def test_an_own_input_replaces_the_file_that_the_study_names(run, mine, monkeypa
     assert (run / "in.lammps").read_text() == "newton off\nrun 10\n"
     assert (run / "x").read_text() == "x"
     assert planned(**registry.with_own_input("command", {"input": "in.lammps", "files": made}, "in.mine"))
-    assert registry.with_own_input("qe", {"input": "tio2"}, "my.in") == {"input": "my.in"}
+    assert registry.with_own_input("qe", {"input": "tio2"}, "in.mine") == {"input": "in.mine"}
     for options in ({}, {"input": "y", "files": files}, {"files": files}):
         with pytest.raises(PlanError, match=r"--input in\.mine: this study has no input to replace"):
             registry.with_own_input("command", options, "in.mine")

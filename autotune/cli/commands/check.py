@@ -85,9 +85,12 @@ def _quoted(name: str) -> str:
 
 
 def _print(path: Path, report: "CheckReport") -> None:
+    from spaces.parameters.problem import OptionProblem
+
     if report.mistakes:
         plural = "mistake" if len(report.mistakes) == 1 else "mistakes"
-        errors().print(f"{path}: {len(report.mistakes)} {plural}", markup=False)
+        typed = all(isinstance(problem, OptionProblem) for problem in report.mistakes)
+        errors().print(f"{'command line' if typed else path}: {len(report.mistakes)} {plural}", markup=False)
     for problem in report.mistakes:
         errors().print(_indented(str(problem)), markup=False)
     for problem in report.missing:

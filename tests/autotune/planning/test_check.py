@@ -206,17 +206,6 @@ def test_a_study_that_ships_is_checked_by_name():
     assert "right: autotune study replay" in ended.output
 
 
-def test_options_on_the_command_line_are_checked_too(tmp_path):
-    code, found = checked(tmp_path, GOOD, "--set", "budget.trials=0")
-    assert code == 2
-    assert list(mistakes(found)) == ["budget.trials"]
-
-
-def test_an_own_input_is_checked_as_study_takes_it(tmp_path):
-    ended = CliRunner().invoke(app, ["check", "qe", "--input", str(tmp_path / 'my "own".in')])
-    assert f"input '{tmp_path}/my \"own\".in' is not there" in ended.output
-
-
 def test_the_run_of_a_check_waits_for_the_cores_if_it_is_to(tmp_path, monkeypatch):
     monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
     claim = CoreClaim.claim(this_machine().cpus, work="study 'melt'")

@@ -24,6 +24,7 @@ from launchers.local import LocalLauncher
 from objectives.base import Context
 from objectives.command import planned
 from objectives.commandcheck import read
+from objectives.mentions.nodes import Nodes
 from tests.support.warm import autotune
 
 pytestmark = pytest.mark.cores(1)
@@ -253,7 +254,7 @@ def test_the_default_is_what_the_command_does(tmp_path, command, environment, de
     study = studyfile.parse(tomllib.loads(study_text(shlex.split(command), environment)) | {"name": "x"}, "x")
     checked, files, errors = read(study.options)
     assert errors == []
-    found, space = joined(study, planned(checked, files), {**this_machine().facts, "cores": 4})
+    found, space = joined(study, planned(checked, files, Nodes()), {**this_machine().facts, "cores": 4})
     default = space.default()
     assert default == defaults
     assert found.objective.job(default, Context(tmp_path)).resources.cores == cores

@@ -17,6 +17,7 @@ from launchers.local import LocalLauncher
 from objectives.base import Context, InvalidResult, Output, Plan
 from objectives.command import planned
 from objectives.commandcheck import read
+from objectives.mentions.nodes import Nodes
 from spaces import Space
 
 OUTPUTS = Path(__file__).parents[2] / "objectives" / "outputs"
@@ -26,7 +27,7 @@ FACTS = {"cores": 4, "nodes": 1, "cores_per_node": 4, "sockets": 1, "memory_byte
 def ready(study: studyfile.StudyFile, cores: int = 4) -> tuple[Plan, Space]:
     checked, files, errors = read(study.options)
     assert errors == []
-    return joined(study, planned(checked, files), {**FACTS, "cores": cores, "cores_per_node": cores})
+    return joined(study, planned(checked, files, Nodes()), {**FACTS, "cores": cores, "cores_per_node": cores})
 
 
 def shipped(name: str) -> studyfile.StudyFile:
@@ -187,8 +188,7 @@ def test_an_own_input_is_checked_as_it_is_tuned(here):
     assert found.mistakes == []
     assert found.plan is None or found.plan.identity["files"].startswith("in.lammps sha256:")
     (problem,) = check(studyfile.find("lammps"), (), this_machine(), LocalLauncher(), "nowhere").mistakes
-    assert problem.message == f"cannot read {here}/nowhere: No such file or directory"
-    assert problem.path == "options.files.0.copy"
+    assert str(problem) == "--input nowhere: there is no such file"
     (problem,) = check(studyfile.find("hpl"), (), this_machine(), LocalLauncher(), "in.mine").mistakes
     assert "no input to replace" in problem.message
 

@@ -26,7 +26,8 @@ def test_errors_of_both_are_told_apart(tmp_path):
     first, trails, sampler = str(caught.value).splitlines()
     assert "mine.toml" in first
     assert "command line" not in trails
-    assert "(given on the command line) @ sampler.name" in sampler
+    assert sampler.startswith("  on the command line: ")
+    assert "@ sampler.name" in sampler
 
 
 def test_a_configuration_with_an_unknown_name_is_a_mistake_not_an_invalid_one():

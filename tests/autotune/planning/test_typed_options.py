@@ -1,0 +1,78 @@
+"""Mistakes of what is typed beside the name of a study: the option is named, and no line of the study file."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from autotune.cli.app import app
+from autotune.cli.study_request import choose
+from autotune.errors import ExitCode, StudyFileError
+
+FILE = """
+objective = "command"
+
+[options]
+argv = ["true", "{x}"]
+
+[space.parameters.x]
+type = "integer"
+values = [1, 2]
+default = 1
+"""
+
+
+def checked(folder: Path, *words: str) -> tuple[list[dict], str]:
+    """Return the mistakes that `check` finds with these options, and what it prints of them."""
+    path = folder / "mine.toml"
+    path.write_text(FILE)
+    ended = CliRunner().invoke(app, ["check", str(path), *words])
+    assert ended.exit_code == ExitCode.USAGE, ended.output
+    return json.loads(CliRunner().invoke(app, ["check", str(path), "--json", *words]).stdout)["mistakes"], ended.output
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "part"),
+    [
+        ("budget.trials=0", "budget.trials", "must be a whole number from 1 up"),
+        ("options.thread=2", "options.thread", "did you mean 'threads'?"),
+        ("space.parameters.x.default=3", "space.parameters.x", "default 3 is not one of its values"),
+        ("space.parameters.y.values=[1]", "space.parameters.y.type", "required field missing"),
+        ("foo", None, "expected key=value"),
+    ],
+    ids=["section", "options", "parameter", "new table", "no key"],
+)
+def test_a_change_that_is_wrong_is_named(tmp_path, change, path, part):
+    (mistake,), output = checked(tmp_path, "--set", change)
+    assert (mistake["path"], mistake["line"]) == (path, None)
+    assert mistake["option"].startswith("--set ")
+    assert change in mistake["option"]
+    assert output.splitlines()[0] == "command line: 1 mistake"
+    assert f"{mistake['option']}: " in output
+    assert part in output
+
+
+def test_mistakes_of_the_file_and_of_an_option_are_told_apart(tmp_path):
+    mistakes, output = checked(tmp_path, "--set", "budget.trials=0", "--set", "options.threads=0")
+    assert output.splitlines()[0] == "command line: 2 mistakes"
+    assert [mistake["option"] for mistake in mistakes] == ["--set budget.trials=0", "--set options.threads=0"]
+
+
+@pytest.mark.parametrize("study", ["qe", "lammps"])
+def test_an_input_that_is_not_there_is_a_mistake_of_the_command_line_whoever_reads_it(study, tmp_path):
+    path = str(tmp_path / 'my "own".in')
+    ended = CliRunner().invoke(app, ["check", study, "--input", path])
+    first, second, *_ = ended.output.splitlines()
+    assert (ended.exit_code, first) == (ExitCode.USAGE, "command line: 1 mistake")
+    assert second.startswith(f"  --input {path}: ")
+    with pytest.raises(StudyFileError, match="--input") as caught:
+        choose(study, None, path)
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_a_mistake_in_what_an_own_input_becomes_names_it(tmp_path):
+    (tmp_path / "big.in").write_bytes(b"\xff\xfe")
+    ended = CliRunner().invoke(app, ["check", "lammps", "--input", str(tmp_path / "big.in")])
+    assert "command line: 1 mistake" in ended.output
+    assert f"--input {tmp_path}/big.in: " in ended.output
