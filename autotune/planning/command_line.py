@@ -72,7 +72,7 @@ def propose_knobs(words: Sequence[str]) -> CommandLineProposal:
         parts.variable(left.pop(0))
     if len(left) > 1 and (options := _rank_options(Path(left[0]).name)):
         left = parts.starter(left, options)
-    program = known_program(left)
+    program = known_program(left).named_by(left)
     parts.program(left, program)
     parts.fill(program)
     parts.files.update({name: path for name in program.reads if name not in parts.files and (path := _here(name))})
@@ -137,7 +137,8 @@ class _Apart:
 
     def fill(self, known: KnownProgram) -> None:
         """Name the option by which a program fills the cores that is not in the command, where the other one is."""
-        if not known.fills or self._has("ranks") or self._has("threads") == self._has("processes"):
+        is_said = self._has("ranks") or any(knob.where in known.totals for knob in self.knobs)
+        if not known.fills or is_said or self._has("threads") == self._has("processes"):
             return
         kind, options = ("processes", known.processes) if self._has("threads") else ("threads", known.threads)
         self.argv += [options[0], f"{{{self._knob(options[0].lstrip('-'), '', options[0], kind).name}}}"]

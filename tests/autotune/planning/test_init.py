@@ -60,6 +60,7 @@ def test_golden_files(name):
         ("/opt/bin/gmx mdrun -ntomp 2", None, {"ntomp": "threads", "ntmpi": "processes"}),
         ("gmx mdrun -ntmpi 2 -nstlist 20", None, {"ntmpi": "processes", "ntomp": "threads", "nstlist": "knob"}),
         ("gmx mdrun -nsteps 50", None, {"nsteps": ""}),
+        ("gmx mdrun -nt 2", ["gmx", "mdrun", "-nt", "{nt}"], {"nt": "threads"}),
         ("gmx grompp -ntomp 2", None, {"ntomp": ""}),
         ("mpirun -np 2 gmx_mpi mdrun -ntomp 1", None, {"np": "ranks", "ntomp": "threads"}),
         ("mpirun -np 2 lmp -sf omp -pk omp 2 -in x", None, {"np": "ranks", "omp": "threads"}),
@@ -246,6 +247,7 @@ def test_a_known_program_is_tuned_as_its_user_ran_it_and_its_size_stays(tmp_path
         # mdrun fills the cores by the option that is not given.
         ("gmx mdrun -ntmpi 2", {}, {"ntmpi": 2, "ntomp": 2}, 4),
         ("gmx mdrun -ntomp 1", {}, {"ntomp": 1, "ntmpi": 4}, 4),
+        ("gmx mdrun -nt 2", {}, {"nt": 2}, 2),
         ("mpirun -np 2 gmx_mpi mdrun -ntomp 2", {}, {"np": 2, "ntomp": 2}, 4),
         ("mpirun -np 8 prog -t 2", {}, {"np": 4, "threads": 1}, 4),
     ],
@@ -258,6 +260,26 @@ def test_the_default_is_what_the_command_does(tmp_path, command, environment, de
     default = space.default()
     assert default == defaults
     assert found.objective.job(default, Context(tmp_path)).resources.cores == cores
+
+
+@pytest.mark.parametrize(
+    ("command", "read_from", "written"),
+    [
+        ("gmx mdrun", "topol.tpr", "md.log"),
+        ("gmx mdrun -deffnm X -nsteps 50", "X.tpr", "X.log"),
+        ("gmx_mpi mdrun -deffnm X.v2", "X.v2.tpr", "X.v2.log"),
+        ("gmx mdrun -g other -deffnm X", "X.tpr", "other.log"),
+        ("gmx mdrun -s X -g other.log", "X.tpr", "other.log"),
+    ],
+)
+def test_files_are_called_as_the_options_of_the_program_say(tmp_path, monkeypatch, command, read_from, written):
+    monkeypatch.chdir(tmp_path)
+    for name in ("topol.tpr", "X.tpr", "X.v2.tpr"):
+        (tmp_path / name).write_bytes(b"\0")
+    options = tomllib.loads(study_text(shlex.split(command), {}))["options"]
+    assert [file["name"] for file in options["files"]] == [read_from]
+    assert {*options["outputs"], options["metrics"][0]["file"], options["answer"]["file"]} == {written}
+    assert options["progress"]["file"] == written
 
 
 def test_what_is_known_of_a_program_is_right_in_a_study_file():
