@@ -37,6 +37,7 @@ class ObjectiveKind:
         terms: A function that computes what a run time is a sum of, up to rates.
         programs: The programs that it needs.
         own_input: A function that puts a user's input, a path, into the options; else it becomes the option `input`.
+        facts: The option that takes a file with the size of the problem, for predictions without the program.
     """
 
     plan: str
@@ -47,3 +48,4 @@ class ObjectiveKind:
     terms: str | None = None
     programs: tuple[Program, ...] = ()
     own_input: str | None = None
+    facts: str | None = None

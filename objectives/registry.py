@@ -35,6 +35,8 @@ OBJECTIVES = {
         own_input="objectives.qe.options:with_own_input",
         quantities="objectives.qe.quantities:quantities",
         terms="objectives.qe.quantities:terms",
+        facts="facts",
+        paths=("facts",),
         programs=(
             Program(
                 "pw.x",
@@ -129,11 +131,28 @@ def with_own_input(name: str, options: Mapping[str, Any], path: str) -> dict[str
     return replaced
 
 
+def with_facts(name: str, options: Mapping[str, Any], path: str, *, has_input: bool) -> dict[str, Any]:
+    """Return the options of the objective called `name` with the facts of a problem, for a prediction without it.
+
+    Without an input of the user's (`has_input`) they stand alone.
+
+    Raises:
+        PlanError: it cannot be told facts.
+    """
+    option = _stored_kind(name).facts
+    if option is None:
+        able = ", ".join(known for known, kind in OBJECTIVES.items() if kind.facts)
+        msg = f"objective {name!r} takes no facts from a file; it is for: {able}"
+        raise PlanError(msg)
+    return {key: value for key, value in options.items() if has_input or key != "input"} | {option: path}
+
+
 def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
     """Make the objective called `name` ready to be tuned on this machine; it may make a dry run in `folder`.
 
     `machine` holds the machine's facts: `cores`, `nodes`, `cores_per_node`, `sockets`, `memory_bytes`. With `described`
-    they are those of another machine than this one: what only this one could tell is left out of the space.
+    they are those of another machine than this one: what only this one could tell is left out of the space. With
+    `nothing_runs` the plan is for a prediction, and the program may be missing.
 
     Raises:
         PlanError: there is no such objective, its options have errors, or the program cannot be tuned here.

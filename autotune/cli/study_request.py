@@ -71,7 +71,11 @@ def requested(options: StudyOptions) -> StudyRequest:
 
 
 def choose(
-    name: str, changes: list[str] | None, input_file: str | None, overrides: dict[str, Any] | None = None
+    name: str,
+    changes: list[str] | None,
+    input_file: str | None,
+    overrides: dict[str, Any] | None = None,
+    facts_file: str | None = None,
 ) -> "StudyFile":
     """Return the study that the options describe; an own input makes a study of its own name.
 
@@ -87,10 +91,13 @@ def choose(
     if loaded.launcher.site is not None:
         launcher = loaded.launcher.model_copy(update={"site": lasting(loaded.launcher.site)})
         loaded = loaded.model_copy(update={"launcher": launcher})
-    if input_file is None:
-        return loaded
     try:
-        options = registry.with_own_input(loaded.objective, loaded.options, input_file)
+        options = loaded.options
+        if facts_file is not None:
+            options = registry.with_facts(loaded.objective, options, facts_file, has_input=input_file is not None)
+        if input_file is None:
+            return loaded.model_copy(update={"options": options})
+        options = registry.with_own_input(loaded.objective, options, input_file)
     except PlanError as error:
         raise StudyFileError(str(error)) from error
     return loaded.model_copy(update={"options": options, "name": f"{loaded.name}-{_input_name(input_file)}"})

@@ -25,6 +25,7 @@ class QeOptions(BaseModel):
         change_output: also tune which scratch files pw.x leaves (`disk_io`).
         oversubscribe: allow more ranks and threads than cores.
         max_ranks: the greatest number of ranks; as many as there are cores by default.
+        facts: the path of a TOML file with the size of the problem, for a prediction without pw.x.
         energy_tolerance_ry: how far a run's total energy may be from the default's; the input's `conv_thr` by default.
         pseudo_cache: where pseudopotentials that we make ourselves are kept; `~/.cache/autotune/pseudo` by default.
     """
@@ -37,6 +38,7 @@ class QeOptions(BaseModel):
     change_output: bool = False
     oversubscribe: bool = False
     max_ranks: int | None = Field(default=None, ge=1)
+    facts: str | None = None
     energy_tolerance_ry: float | None = Field(default=None, gt=0)
     pseudo_cache: str | None = None
 

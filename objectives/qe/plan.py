@@ -18,12 +18,14 @@ from objectives.linking.linked import linked_libraries
 from objectives.qe import pseudo
 from objectives.qe.check import problems
 from objectives.qe.deck import Deck
+from objectives.qe.described_input import described_input
 from objectives.qe.failures import failure_of
 from objectives.qe.objective import ALLOCATORS, INPUT_NAME, OUTPUT_FOLDER, TRANSPORTS, QeObjective
 from objectives.qe.options import QeOptions, input_text
-from objectives.qe.output import PwOutput, parse
+from objectives.qe.output import PwOutput, Workload, parse
 from spaces import Value
 from spaces import qe as space
+from spaces.parameters.problem import Problem
 
 _DRY_RUN_LIMIT_S = 300.0
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -53,10 +55,17 @@ class _Program:
 def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: RunJob, folder: Path) -> Plan:
     """Find pw.x, check the input, learn the size of the problem from a dry run in `folder`, and suggest the space.
 
+    Where nothing is going to run (`nothing_runs`), a problem may be described by its input, without pw.x, or by facts.
+
     Raises:
         PlanError: pw.x is not there, or the input cannot be tuned; every reason that is known, a line each.
     """
     checked = QeOptions.read(options)
+    if machine.get("nothing_runs") and (checked.facts or shutil.which(checked.program) is None):
+        return _described_plan(checked, machine)
+    if checked.facts is not None:
+        msg = "where pw.x runs it tells how large the problem is; leave the facts out, or predict for --machine NAME"
+        raise PlanError(Problem(msg, "options.facts"))
     folder = folder.resolve()
     errors: list[str] = []
     program = _find_program(checked.program, errors)
@@ -89,6 +98,20 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         reading={"energy_tolerance_ry": repr(tolerance_ry)},
         notes=_notes(checked, program, facts, seen),
         installation=_INSTALLATION,
+    )
+
+
+def _described_plan(checked: QeOptions, machine: Mapping[str, Any]) -> Plan:
+    """Return the plan of an input, or of facts, for another machine; nothing runs, and pw.x may be missing."""
+    given = described_input(checked)
+    facts = _space_facts(checked, machine, None, given.deck, PwOutput(workload=given.size))
+    return Plan(
+        objective=QeObjective(checked.program, given.deck, given.deck.energy_tolerance_ry, facts.cores_per_node),
+        parameters=space.parameters(facts),
+        constraints=space.constraints(facts),
+        facts=dict(space.rule_facts(facts)) | given.size.sizes,
+        identity=given.identity,
+        notes=(_size_note(given.name, given.size), given.note),
     )
 
 
@@ -196,25 +219,25 @@ def _root_may() -> dict[str, str]:
 
 
 def _space_facts(
-    checked: QeOptions, machine: Mapping[str, Any], program: _Program, deck: Deck, seen: PwOutput
+    checked: QeOptions, machine: Mapping[str, Any], program: _Program | None, deck: Deck, seen: PwOutput
 ) -> space.QeFacts:
     cores = int(machine.get("cores", 1))
     grid = seen.workload.smooth_grid
     # Of another machine nobody knows its libraries here; builds for clusters share the subspace problem.
-    elsewhere = bool(machine.get("described"))
-    libraries_here = () if elsewhere else program.blas
+    here = None if machine.get("described") else program
+    libraries_here = here.blas if here else ()
     return space.QeFacts(
         cores=cores,
         cores_per_node=int(machine.get("cores_per_node", cores)),
         kpoints=seen.workload.kpoints or 1,
         max_ranks=checked.max_ranks,
         planes=grid[2] if grid else None,
-        scalapack=elsewhere or program.is_distributed,
+        scalapack=here is None or here.is_distributed,
         blas=tuple(library.name for library in libraries_here),
         threaded_blas=tuple(library.name for library in libraries_here if library.threaded),
-        threads_by_default=elsewhere or seen.openmp or blas.uses_threads(dict(program.libraries)),
-        transports=() if elsewhere else _transports(cores),
-        allocators=() if elsewhere else _allocators(),
+        threads_by_default=here is None or seen.openmp or blas.uses_threads(dict(here.libraries)),
+        transports=_transports(cores) if here else (),
+        allocators=_allocators() if here else (),
         sockets=int(machine.get("sockets", 1)),
         oversubscribe=checked.oversubscribe,
         change_path=checked.change_path,
@@ -254,6 +277,11 @@ def _facts(facts: space.QeFacts, program: _Program, seen: PwOutput) -> dict[str,
     return found | workload.sizes
 
 
+def _size_note(name: str, size: Workload) -> str:
+    grid = " x ".join(map(str, size.dense_grid or ())) or "unknown"
+    return f"{name}: {size.kpoints} k-points, {size.bands} bands, {size.atoms or '?'} atoms, FFT grid {grid}"
+
+
 def _digest_of(files: Mapping[str, Path]) -> str:
     digest = hashlib.sha256()
     for name in sorted(files):
@@ -262,11 +290,9 @@ def _digest_of(files: Mapping[str, Path]) -> str:
 
 
 def _notes(checked: QeOptions, program: _Program, facts: space.QeFacts, seen: PwOutput) -> tuple[str, ...]:
-    size = seen.workload
-    grid = " x ".join(map(str, size.dense_grid or ())) or "unknown"
     notes = [
         f"pw.x {seen.version or '(unknown version)'} at {program.path}",
-        f"input {checked.input}: {size.kpoints} k-points, {size.bands} bands, {size.atoms} atoms, FFT grid {grid}",
+        _size_note(f"input {checked.input}", seen.workload),
     ]
     own = program.system_blas or "the one it was built with"
     if facts.blas:

@@ -21,6 +21,7 @@ SYSTEM_FOLDER = Path("/usr/share/espresso/pseudo")  # compiled into Debian's pw.
 _TIMEOUT_S = 120
 _MAX_LINE = 200  # pw.x 6.7 cannot read lines beyond 1024 characters, not even those that its own ld1.x writes
 _NUMBERS_A_LINE = 4
+_OCCUPIED = re.compile(r"^\d[SPDF]\s+\d+\s+\d+\s+(-?[\d.]+)", re.MULTILINE)
 _FILE_NAME = re.compile(r"file_pseudopw\s*=\s*'([^']+)'")
 
 
@@ -110,6 +111,12 @@ def rewrapped(text: str) -> str:
                 "  " + "  ".join(words[k : k + _NUMBERS_A_LINE]) for k in range(0, len(words), _NUMBERS_A_LINE)
             )
     return "\n".join(lines) + "\n"
+
+
+def recipe_valence(name: str) -> float | None:
+    """Return the valence electrons of a pseudopotential that we have a recipe for; None without one."""
+    recipe = _recipes().get(name)
+    return None if recipe is None else sum(max(0.0, float(occupied)) for occupied in _OCCUPIED.findall(recipe))
 
 
 def _recipes() -> dict[str, str]:

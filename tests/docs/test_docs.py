@@ -182,7 +182,7 @@ def test_the_commands_and_the_mapping_of_the_import_document(tmp_path):
 
 def test_the_document_on_prediction_has_commands_of_both_kinds():
     kinds = [command.split()[0] for command in PREDICTIONS]
-    assert (kinds.count("predict"), kinds.count("model"), len(kinds)) == (4, 2, 6)
+    assert (kinds.count("predict"), kinds.count("model"), len(kinds)) == (6, 2, 8)
 
 
 @pytest.mark.parametrize("command", [command for command in PREDICTIONS if command.startswith("model")])
@@ -197,17 +197,18 @@ def test_a_command_on_the_model(tmp_path, command):
 @pytest.mark.parametrize("command", [command for command in PREDICTIONS if command.startswith("predict")])
 def test_a_command_that_predicts(tmp_path, command):
     words = shlex.split(command)
+    files = dict(re.findall(r"```toml file=(\S+)\n(.*?)```", PREDICTION, re.DOTALL))
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     ended = autotune(tmp_path, words)
     assert ended.returncode == 0, ended.stderr
     if "--json" in words:
         assert json.loads(ended.stdout)["setting"]["program"] == "qe"
-    elif "gadi" in words:
-        # The figures that ship say nothing of this input there.
-        assert "so this is no prediction" in ended.stdout
-        assert "nothing can be proposed for gadi" in ended.stdout
     else:
         assert "predicted, not measured" in ended.stdout
-    assert list(tmp_path.iterdir()) == []
+    if "--facts" in words:
+        assert "np=1200 npool=20" in ended.stdout
+    assert {path.name for path in tmp_path.iterdir()} == files.keys()
 
 
 @pytest.mark.real
@@ -216,8 +217,8 @@ def test_the_python_of_the_document_on_prediction(tmp_path):
     MeasurementStore.create(f"sqlite:///{tmp_path / 'autotune.db'}")
     ended = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert "is not known here: anything from" in ended.stdout
-    assert "nothing was measured" in ended.stdout
+    assert "'npool':" in ended.stdout
+    assert "no measurement with less than 20 kpoints" in ended.stdout
 
 
 def test_the_document_on_prediction_names_options_that_there_are():

@@ -47,6 +47,10 @@ def predict(
     ] = None,
     changes: SetOption = None,
     input_file: InputOption = None,
+    facts_file: Annotated[
+        str | None,
+        typer.Option("--facts", metavar="FILE", help="The size of the problem as TOML, if the program cannot tell it."),
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
     also: AlsoOption = None,
     script: Annotated[
@@ -65,7 +69,7 @@ def predict(
     from autotune.performance.predict import question, restricted, target_of
     from launchers.local import local_launcher
 
-    chosen = choose(name, changes, input_file)
+    chosen = choose(name, changes, input_file, facts_file=facts_file)
     target_machine = target_of(machine, nodes)
     with tempfile.TemporaryDirectory(prefix="autotune-predict-") as scratch:
         prepared = restricted(question(chosen, target_machine, local_launcher(), Path(scratch)), where or ())

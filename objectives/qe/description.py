@@ -1,0 +1,211 @@
+"""The size of a problem, from its input alone, as pw.x would find it out: nothing is run."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from objectives.qe import fft_grid, symmetry
+from objectives.qe.deck import Deck
+from objectives.qe.known_sizes import KnownSizes
+from objectives.qe.lattice import BOHR_ANGSTROM, Lattice, Matrix, UndescribedError, lattice_of
+from objectives.qe.output import Workload, number
+
+_SMEARED = ("smearing", "tetrahedra", "tetrahedra_lin", "tetrahedra_opt")
+_DUAL, _EPS = 4.0, 1e-8
+_HEAD = 2**20  # the header of a pseudopotential is near its beginning; the file may be large
+_VALENCE = (
+    re.compile(r"""\bz_valence\s*=\s*["']\s*([^"'\s]+)"""),
+    re.compile(r"^\s*(\S+)\s+Z valence", re.MULTILINE),
+)
+_COORDINATES = 3
+
+
+def described(deck: Deck, valence: Mapping[str, float], known: KnownSizes) -> Workload:
+    """Return the size of the problem; `valence` are the electrons of an atom, by the name of its pseudopotential.
+
+    What is `known` of the size is not worked out.
+
+    Raises:
+        UndescribedError: the input does not say it, or in a way that only pw.x understands.
+    """
+    electrons = known.electrons if known.electrons is not None else _electrons(deck, valence)
+    wave, density = _cutoffs(deck, known)
+    kpoints, dense, smooth = known.kpoints, known.dense_grid, known.smooth_grid
+    if kpoints is None or dense is None:
+        _refuse_what_only_pwx_knows(deck)
+        lattice = lattice_of(deck)
+        found = _crystal(deck, lattice)
+        kpoints = kpoints or _kpoints(deck, lattice, found)
+        dense = dense or _sides(deck, "nr{}") or fft_grid.grid(lattice, density, found.grid_factors)
+        if smooth is None and density > (_DUAL + _EPS) * wave:
+            smooth = _sides(deck, "nr{}s") or fft_grid.grid(lattice, _DUAL * wave, found.grid_factors)
+    return Workload(
+        kpoints=kpoints,
+        bands=known.bands or _bands(deck, electrons),
+        electrons=round(electrons, 2),
+        atoms=known.atoms or round(deck.get_float("nat", 0)),
+        dense_grid=dense,
+        smooth_grid=smooth or dense,
+        cutoff_ry=round(wave, 4),
+        density_cutoff_ry=round(density, 4),
+    )
+
+
+def valence_electrons(path: Path) -> float:
+    """Return the valence electrons of an atom, as the header of its pseudopotential in UPF says.
+
+    Raises:
+        UndescribedError: the file is of another format.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD).decode("utf-8", errors="replace")
+    for pattern in _VALENCE:
+        if match := pattern.search(head):
+            try:
+                return number(match[1])
+            except ValueError:
+                break
+    msg = f"{path} is no pseudopotential in UPF whose header says its valence electrons (z_valence)"
+    raise UndescribedError(msg)
+
+
+def _refuse_what_only_pwx_knows(deck: Deck) -> None:
+    if _is_set(deck, "noncolin") and any(
+        deck.get(f"starting_magnetization({kind})") for kind in range(1, round(deck.get_float("ntyp", 1)) + 1)
+    ):
+        msg = "noncollinear magnetism: which symmetries it leaves, only pw.x finds out"
+        raise UndescribedError(msg)
+    if deck.get("space_group"):
+        msg = "space_group: the atoms that it makes of those of the input, only pw.x finds out"
+        raise UndescribedError(msg)
+
+
+def _is_set(deck: Deck, name: str) -> bool:
+    return (deck.get(name) or "").lower().lstrip(".").startswith("t")
+
+
+def _species(deck: Deck) -> dict[str, str]:
+    """Return the pseudopotential of each label."""
+    card = deck.card("ATOMIC_SPECIES")
+    words = [line.split() for line in card[1]] if card else []
+    return {line[0]: line[2] for line in words if len(line) > 2}
+
+
+def _rows(deck: Deck) -> tuple[str, list[str], list[list[str]]]:
+    """Return the unit of the positions, and the label and the words of each atom."""
+    card = deck.card("ATOMIC_POSITIONS")
+    count = round(deck.get_float("nat", 0))
+    rows = [line.split() for line in card[1][:count]] if card else []
+    if card is None or count < 1 or len(rows) < count or any(len(row) <= _COORDINATES for row in rows):
+        msg = "the input has no card ATOMIC_POSITIONS with a line for each of its nat atoms"
+        raise UndescribedError(msg)
+    return card[0] or "alat", [row[0] for row in rows], [row[1 : 1 + _COORDINATES] for row in rows]
+
+
+def _atoms(deck: Deck, lattice: Lattice) -> tuple[Matrix, list[str]]:
+    """Return the positions in crystal axes, (n, 3), and the label of each atom."""
+    unit, labels, words = _rows(deck)
+    places = np.array([[_place(word) for word in row] for row in words])
+    lengths = {"alat": 1.0, "bohr": 1 / lattice.alat, "angstrom": 1 / BOHR_ANGSTROM / lattice.alat}
+    if unit == "crystal":
+        return places, labels
+    if unit not in lengths:
+        msg = f"ATOMIC_POSITIONS {unit}: only pw.x knows what that is"
+        raise UndescribedError(msg)
+    return places * lengths[unit] @ np.linalg.inv(lattice.vectors), labels
+
+
+def _place(word: str) -> float:
+    """Return a coordinate; pw.x takes fractions such as `1/3`, too."""
+    above, slash, below = word.partition("/")
+    try:
+        return number(above) / (number(below) if slash else 1.0)
+    except (ValueError, ZeroDivisionError):
+        msg = f"a coordinate {word!r} in ATOMIC_POSITIONS: only pw.x works that out"
+        raise UndescribedError(msg) from None
+
+
+def _electrons(deck: Deck, valence: Mapping[str, float]) -> float:
+    files, (_, labels, _) = _species(deck), _rows(deck)
+    unknown = sorted({label for label in labels if label not in files})
+    if unknown:
+        msg = f"ATOMIC_POSITIONS has atoms of {', '.join(unknown)}, which ATOMIC_SPECIES does not name"
+        raise UndescribedError(msg)
+    return math.fsum(valence[files[label]] for label in labels) - deck.get_float("tot_charge", 0.0)
+
+
+def _crystal(deck: Deck, lattice: Lattice) -> symmetry.Crystal:
+    positions, labels = _atoms(deck, lattice)
+    found = symmetry.crystal(lattice.vectors, positions, np.unique(labels, return_inverse=True)[1])
+    if _is_set(deck, "nosym"):
+        return found.without_symmetry
+    return replace(found, grid_factors=(1, 1, 1)) if _is_set(deck, "use_all_frac") else found
+
+
+def _cutoffs(deck: Deck, known: KnownSizes) -> tuple[float, float]:
+    wave = known.cutoff_ry or deck.get_float("ecutwfc", 0.0)
+    if wave <= 0:
+        msg = "the input has no ecutwfc"
+        raise UndescribedError(msg)
+    return wave, known.density_cutoff_ry or deck.get_float("ecutrho", 0.0) or _DUAL * wave
+
+
+def _sides(deck: Deck, name: str) -> tuple[int, int, int] | None:
+    sides = [round(deck.get_float(name.format(axis), 0)) for axis in (1, 2, 3)]
+    return (sides[0], sides[1], sides[2]) if all(sides) else None
+
+
+def _bands(deck: Deck, electrons: float) -> int:
+    """Return how many bands pw.x computes of so many electrons (PW/src/setup.f90)."""
+    if given := round(deck.get_float("nbnd", 0)):
+        return given
+    difference = deck.get_float("tot_magnetization", -1.0)
+    if difference < 0:
+        difference = 1.0 if round(electrons) % 2 and abs(electrons - round(electrons)) < _EPS else 0.0
+    largest = max(electrons, electrons + difference) / 2
+    bands = max(_nearest(electrons / 2), _nearest(largest))
+    if (deck.get("occupations") or "").lower() in _SMEARED:
+        bands = max(_nearest(1.2 * electrons / 2), _nearest(1.2 * largest), bands + 4)
+    return 2 * bands if _is_set(deck, "noncolin") else bands
+
+
+def _nearest(value: float) -> int:
+    """Round as Fortran does: halves away from zero."""
+    return math.floor(value + 0.5)
+
+
+def _kpoints(deck: Deck, lattice: Lattice, found: symmetry.Crystal) -> int:
+    option, lines = deck.card("K_POINTS") or ("", ())
+    if option == "gamma":
+        return 1
+    sign = not _is_set(deck, "noinv")
+    try:
+        if option == "automatic":
+            sides, shifts = _triple(lines[0].split()[:3]), _triple(lines[0].split()[3:6])
+            points = symmetry.grid_points(sides, shifts, found.of_lattice, sign=sign)
+        else:
+            points = np.array([_triple_of_numbers(line) for line in lines[1 : 1 + int(lines[0].split()[0])]])
+    except (ValueError, IndexError):
+        msg = f"the card K_POINTS {option} cannot be read"
+        raise UndescribedError(msg) from None
+    if option not in {"automatic", "crystal", "tpiba", ""}:
+        msg = f"K_POINTS {option}: only pw.x knows which points those are"
+        raise UndescribedError(msg)
+    if option in {"tpiba", ""}:
+        points = points @ lattice.vectors.T
+    return symmetry.count(points, found, sign=sign)
+
+
+def _triple(words: list[str]) -> tuple[int, int, int]:
+    x, y, z = (int(word) for word in words)
+    return x, y, z
+
+
+def _triple_of_numbers(line: str) -> tuple[float, float, float]:
+    x, y, z = (number(word) for word in line.split()[:3])
+    return x, y, z

@@ -1,0 +1,96 @@
+"""What a person says of the size of a problem, in a small TOML file: instead of an input, or beside one."""
+
+import tomllib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from objectives.base import PlanError
+from objectives.qe.output import Workload
+from objectives.validation import problems_in
+from spaces.parameters.problem import Problem
+
+_NEEDED = ("kpoints", "bands", "fft_dense_x", "fft_dense_y", "fft_dense_z")
+
+
+class KnownSizes(BaseModel):
+    """Facts of a problem by the names that a study has them; what is not there is not known.
+
+    Args:
+        kpoints: k-points after symmetry.
+        bands: Kohn-Sham states.
+        electrons: valence electrons.
+        atoms: atoms of the cell.
+        cutoff_ry: `ecutwfc`.
+        density_cutoff_ry: `ecutrho`.
+        fft_dense_x: points of the FFT grid of the density; and so on for y and z.
+        fft_smooth_x: points of the FFT grid of the wave functions, where it is another.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    kpoints: int | None = Field(default=None, ge=1)
+    bands: int | None = Field(default=None, ge=1)
+    electrons: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    atoms: int | None = Field(default=None, ge=1)
+    cutoff_ry: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    density_cutoff_ry: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    fft_dense_x: int | None = Field(default=None, ge=1)
+    fft_dense_y: int | None = Field(default=None, ge=1)
+    fft_dense_z: int | None = Field(default=None, ge=1)
+    fft_smooth_x: int | None = Field(default=None, ge=1)
+    fft_smooth_y: int | None = Field(default=None, ge=1)
+    fft_smooth_z: int | None = Field(default=None, ge=1)
+
+    @classmethod
+    def read(cls, path: Path) -> "KnownSizes":
+        """Read a file.
+
+        Raises:
+            PlanError: it is not readable, not TOML, or has errors: all of them, each with its path.
+        """
+        try:
+            return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        except OSError as error:
+            msg = f"the facts {path} cannot be read: {error.strerror}"
+            raise PlanError(Problem(msg, "options.facts")) from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            msg = f"{path} is not a TOML file: {error}"
+            raise PlanError(Problem(msg, "options.facts")) from error
+        except ValidationError as error:
+            raise PlanError(Problem(f"{path}: {one.message}", one.path) for one in problems_in(error, cls)) from None
+
+    @property
+    def dense_grid(self) -> tuple[int, int, int] | None:
+        """The grid of the density, if all of it is known."""
+        return _grid(self.fft_dense_x, self.fft_dense_y, self.fft_dense_z)
+
+    @property
+    def smooth_grid(self) -> tuple[int, int, int] | None:
+        """The grid of the wave functions, if all of it is known."""
+        return _grid(self.fft_smooth_x, self.fft_smooth_y, self.fft_smooth_z)
+
+    def workload(self) -> Workload:
+        """Return the size of a problem of which nothing else is known.
+
+        Raises:
+            PlanError: what bounds the space is missing.
+        """
+        missing = [name for name in _NEEDED if getattr(self, name) is None]
+        if missing:
+            msg = f"the facts do not say {', '.join(missing)}; add them, or give the input, too (--input FILE)"
+            raise PlanError(msg)
+        return Workload(
+            kpoints=self.kpoints,
+            bands=self.bands,
+            electrons=self.electrons,
+            atoms=self.atoms,
+            dense_grid=self.dense_grid,
+            smooth_grid=self.smooth_grid or self.dense_grid,
+            cutoff_ry=self.cutoff_ry,
+            density_cutoff_ry=self.density_cutoff_ry,
+        )
+
+
+def _grid(x: int | None, y: int | None, z: int | None) -> tuple[int, int, int] | None:
+    return (x, y, z) if x and y and z else None

@@ -1,0 +1,166 @@
+"""The lattice of an input of pw.x: its three vectors, from `ibrav` and `celldm`, A, B, C and angles, or a card.
+
+The conventions are those of INPUT_PW, `ibrav`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from objectives.qe.deck import Deck
+from objectives.qe.output import number
+
+Matrix = npt.NDArray[np.float64]
+
+BOHR_ANGSTROM = 0.529177210903
+_CELLDM = 6
+# Which of celldm(4) to celldm(6) the cosines of the angles are; the rest of the lattices has none.
+_COSINES = {
+    **{ibrav: {4: "cosab"} for ibrav in (5, -5, 12, 13)},
+    **{ibrav: {5: "cosac"} for ibrav in (-12, -13)},
+    14: {4: "cosbc", 5: "cosac", 6: "cosab"},
+}
+
+
+class UndescribedError(ValueError):
+    """Something that pw.x would find out cannot be told from the input alone."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """`vectors` are rows, (3, 3), in units of `alat`, which is in bohr."""
+
+    alat: float
+    vectors: Matrix
+
+    @property
+    def reciprocal(self) -> Matrix:
+        """The reciprocal vectors as rows, in units of 2 pi / alat."""
+        return np.asarray(np.linalg.inv(self.vectors).T, dtype=np.float64)
+
+
+def lattice_of(deck: Deck) -> Lattice:
+    """Return the lattice of an input.
+
+    Raises:
+        UndescribedError: it is not there, or there is no such one.
+    """
+    ibrav = round(deck.get_float("ibrav", math.nan)) if deck.get("ibrav") else None
+    if ibrav is None:
+        msg = "the input has no ibrav"
+        raise UndescribedError(msg)
+    celldm = _celldm(deck, ibrav)
+    if ibrav == 0:
+        return _of_card(deck, celldm[0])
+    if celldm[0] <= 0:
+        msg = f"ibrav = {ibrav} needs the length of its first axis: celldm(1) or A"
+        raise UndescribedError(msg)
+    with np.errstate(invalid="ignore"):
+        vectors = np.array(_vectors(ibrav, celldm), dtype=float)
+    if not np.isfinite(vectors).all() or abs(np.linalg.det(vectors)) < 1e-9:
+        msg = f"ibrav = {ibrav} with this celldm has no volume: it needs more of celldm, or of A, B, C and the cosines"
+        raise UndescribedError(msg)
+    return Lattice(celldm[0], vectors)
+
+
+def _celldm(deck: Deck, ibrav: int) -> tuple[float, ...]:
+    """Return celldm(1) to celldm(6), also where the input gives A, B, C and cosines instead."""
+    length = deck.get_float("a", 0.0)
+    if length <= 0:
+        return tuple(deck.get_float(f"celldm({k})", 0.0) for k in range(1, _CELLDM + 1))
+    angles = [deck.get_float(_COSINES.get(ibrav, {}).get(k, ""), 0.0) for k in range(4, _CELLDM + 1)]
+    return (
+        length / BOHR_ANGSTROM,
+        deck.get_float("b", 0.0) / length,
+        deck.get_float("c", 0.0) / length,
+        *angles,
+    )
+
+
+def _of_card(deck: Deck, alat: float) -> Lattice:
+    card = deck.card("CELL_PARAMETERS")
+    rows = [line.split() for line in card[1][:3]] if card else []
+    try:
+        vectors = np.array([[number(word) for word in row[:3]] for row in rows])
+    except ValueError:
+        vectors = np.empty(0)
+    if card is None or vectors.shape != (3, 3) or abs(np.linalg.det(vectors)) == 0:
+        msg = "ibrav = 0 needs the card CELL_PARAMETERS with three vectors"
+        raise UndescribedError(msg)
+    unit = card[0] or ("alat" if alat > 0 else "bohr")
+    if unit == "alat" and alat <= 0:
+        msg = "CELL_PARAMETERS alat needs celldm(1) or A"
+        raise UndescribedError(msg)
+    in_bohr = vectors * {"bohr": 1.0, "angstrom": 1.0 / BOHR_ANGSTROM}.get(unit, alat)
+    length = float(np.linalg.norm(in_bohr[0])) if unit != "alat" else alat
+    return Lattice(length, in_bohr / length)
+
+
+def _vectors(ibrav: int, celldm: tuple[float, ...]) -> list[list[float]]:
+    """Return the vectors in units of alat."""
+    b, c = celldm[1], celldm[2]
+    cubic, hexagonal = {1, 2, 3, -3}, {4}
+    if ibrav in cubic | hexagonal | {6, 7}:
+        return _of_equal_axes(ibrav, c)
+    if ibrav in {5, -5}:
+        return _trigonal(ibrav, celldm[3])
+    if ibrav in {8, 9, -9, 91, 10, 11}:
+        return _orthorhombic(ibrav, b, c)
+    if ibrav in {12, -12, 13, -13}:
+        return _monoclinic(ibrav, b, c, celldm[3] if ibrav > 0 else celldm[4])
+    if ibrav == 14:
+        return _triclinic(b, c, celldm[3:])
+    msg = f"pw.x has no ibrav = {ibrav}"
+    raise UndescribedError(msg)
+
+
+def _of_equal_axes(ibrav: int, c: float) -> list[list[float]]:
+    h = 0.5
+    return {
+        1: [[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]],
+        2: [[-h, 0, h], [0, h, h], [-h, h, 0]],
+        3: [[h, h, h], [-h, h, h], [-h, -h, h]],
+        -3: [[-h, h, h], [h, -h, h], [h, h, -h]],
+        4: [[1.0, 0, 0], [-h, math.sqrt(3) / 2, 0], [0, 0, c]],
+        6: [[1.0, 0, 0], [0, 1.0, 0], [0, 0, c]],
+        7: [[h, -h, c / 2], [h, h, c / 2], [-h, -h, c / 2]],
+    }[ibrav]
+
+
+def _trigonal(ibrav: int, cosine: float) -> list[list[float]]:
+    tx, ty, tz = (np.sqrt(np.float64(x)) for x in ((1 - cosine) / 2, (1 - cosine) / 6, (1 + 2 * cosine) / 3))
+    if ibrav > 0:
+        return [[tx, -ty, tz], [0, 2 * ty, tz], [-tx, -ty, tz]]
+    u, v = (tz - 2 * math.sqrt(2) * ty) / math.sqrt(3), (tz + math.sqrt(2) * ty) / math.sqrt(3)
+    return [[u, v, v], [v, u, v], [v, v, u]]
+
+
+def _orthorhombic(ibrav: int, b: float, c: float) -> list[list[float]]:
+    h = 0.5
+    return {
+        8: [[1.0, 0, 0], [0, b, 0], [0, 0, c]],
+        9: [[h, b / 2, 0], [-h, b / 2, 0], [0, 0, c]],
+        -9: [[h, -b / 2, 0], [h, b / 2, 0], [0, 0, c]],
+        91: [[1.0, 0, 0], [0, b / 2, -c / 2], [0, b / 2, c / 2]],
+        10: [[h, 0, c / 2], [h, b / 2, 0], [0, b / 2, c / 2]],
+        11: [[h, b / 2, c / 2], [-h, b / 2, c / 2], [-h, -b / 2, c / 2]],
+    }[ibrav]
+
+
+def _monoclinic(ibrav: int, b: float, c: float, cosine: float) -> list[list[float]]:
+    sine, h = float(np.sqrt(np.float64(1 - cosine**2))), 0.5
+    return {
+        12: [[1.0, 0, 0], [b * cosine, b * sine, 0], [0, 0, c]],
+        -12: [[1.0, 0, 0], [0, b, 0], [c * cosine, 0, c * sine]],
+        13: [[h, 0, -c / 2], [b * cosine, b * sine, 0], [h, 0, c / 2]],
+        -13: [[h, b / 2, 0], [-h, b / 2, 0], [c * cosine, 0, c * sine]],
+    }[ibrav]
+
+
+def _triclinic(b: float, c: float, cosines: tuple[float, ...]) -> list[list[float]]:
+    bc, ac, ab = cosines
+    sine = float(np.sqrt(np.float64(1 - ab**2)))
+    height = np.sqrt(np.float64(1 + 2 * bc * ac * ab - bc**2 - ac**2 - ab**2))
+    return [[1.0, 0, 0], [b * ab, b * sine, 0], [c * ac, c * (bc - ac * ab) / sine, c * height / sine]]

@@ -1,0 +1,169 @@
+"""The symmetry of a crystal, and its k-points, as pw.x finds them (PW/src/symm_base.f90, kpoint_grid.f90, irrek.f90).
+
+pw.x knows the symmetries of cubic and hexagonal axes only, keeps the fractional translations of halves to sixths, and
+none in a supercell; it reduces a grid by the lattice first, and then adds what the crystal lacks. A crystallographer's
+irreducible wedge may have fewer points; what counts is how many pw.x computes.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations, product
+
+import numpy as np
+import numpy.typing as npt
+
+from objectives.qe.lattice import Matrix
+
+Integers = npt.NDArray[np.int64]
+
+_LATTICE_EPS, _TRANSLATION_EPS, _SAME_PLACE = 1e-6, 1e-5, 1e-5
+_ORDERS = {1, 2, 4, 6, 8, 12, 24}
+_FRACTIONS = {2, 3, 4, 6}
+_SAME_K = 1e-5
+
+
+@dataclass(frozen=True)
+class Crystal:
+    """The symmetries of a lattice, those of its atoms, both (n, 3, 3) in crystal axes, and what its grids must divide.
+
+    `grid_factors` are those that the fractional translations ask of the three sides of a grid.
+    """
+
+    of_lattice: Integers
+    of_crystal: Integers
+    grid_factors: tuple[int, int, int]
+
+    @property
+    def without_symmetry(self) -> "Crystal":
+        """The same with the identity alone."""
+        return Crystal(self.of_lattice[:1], self.of_lattice[:1], (1, 1, 1))
+
+
+def crystal(vectors: Matrix, positions: Matrix, species: Integers) -> Crystal:
+    """Return the symmetries of a crystal: `vectors` as rows, `positions` (n, 3) in crystal axes, `species` (n,)."""
+    lattice = _lattice_symmetries(vectors)
+    translations = not _is_supercell(positions, species)
+    kept: list[Integers] = []
+    factors = [1, 1, 1]
+    for operation in lattice:
+        shift = _translation(operation, positions, species, translations=translations)
+        if shift is not None:
+            kept.append(operation)
+            nonzero = [abs(part) > _TRANSLATION_EPS for part in shift]
+            sides = [round(1 / abs(part)) if is_there else 1 for part, is_there in zip(shift, nonzero, strict=True)]
+            factors = [math.lcm(factor, side) for factor, side in zip(factors, sides, strict=True)]
+    symmetries = np.array(kept)
+    if not _is_group(symmetries):
+        return Crystal(lattice, lattice[:1], (1, 1, 1))
+    return Crystal(lattice, symmetries, (factors[0], factors[1], factors[2]))
+
+
+def grid_points(
+    sides: tuple[int, int, int], shifts: tuple[int, int, int], symmetries: Integers, *, sign: bool
+) -> Matrix:
+    """Return the points of a uniform grid, (n, 3) in crystal axes, one of those that `symmetries` make equal.
+
+    With `sign` a point and its opposite are equal, too.
+    """
+    nk, moved = np.array(sides), np.array(shifts) / 2
+    indices = np.array(list(product(*(range(side) for side in sides))))
+    points = (indices + moved) / nk
+    first = np.arange(len(points))
+    for place, point in enumerate(points):
+        if first[place] != place:
+            continue
+        images = np.einsum("nji,j->ni", symmetries, point)
+        images = np.concatenate([images, -images]) if sign else images
+        steps = (images - np.rint(images)) * nk - moved
+        on_grid = np.abs(steps - np.rint(steps)).max(axis=1) <= _SAME_K
+        there = np.rint(steps[on_grid]).astype(int) % nk
+        equal = np.ravel_multi_index(tuple(there.T), sides)
+        later = equal[(equal > place) & (first[equal] == equal)]
+        first[later] = place
+    chosen: Matrix = points[first == np.arange(len(points))]
+    return chosen
+
+
+def count(points: Matrix, found: Crystal, *, sign: bool) -> int:
+    """Return how many k-points pw.x computes: `points`, each of which stands for its images under the lattice."""
+    return sum(_stars(point, found, sign=sign) for point in points)
+
+
+def _stars(point: Matrix, found: Crystal, *, sign: bool) -> int:
+    """Return how many of a point's images under the lattice the crystal tells apart."""
+    images = np.einsum("nji,j->ni", found.of_lattice, point)
+    representatives: list[Matrix] = []
+    for image in images:
+        own = np.einsum("nji,j->ni", found.of_crystal, image)
+        own = np.concatenate([own, -own]) if sign else own
+        differences = (own - other for other in representatives)
+        if not any((np.abs(d - np.rint(d)).max(axis=1) < _SAME_K).any() for d in differences):
+            representatives.append(image)
+    return len(representatives)
+
+
+def _lattice_symmetries(vectors: Matrix) -> Integers:
+    inverse = np.linalg.inv(vectors.T)
+    found = []
+    for rotation in _rotations():
+        operation = inverse @ rotation @ vectors.T
+        if np.abs(operation - np.rint(operation)).max() <= _LATTICE_EPS:
+            found.append(np.rint(operation).astype(np.int64))
+    proper = np.array(found if len(found) in _ORDERS else found[:1])
+    both = np.concatenate([proper, -proper])
+    return both if _is_group(both) else both[:1]
+
+
+def _rotations() -> Iterator[Matrix]:
+    """Yield the proper rotations of a cube, the identity first, and those of a hexagon around the third axis."""
+    signs = np.array(list(product((1.0, -1.0), repeat=3)))
+    for order in permutations(range(3)):
+        for sign in signs:
+            rotation = np.zeros((3, 3))
+            rotation[range(3), list(order)] = sign
+            if np.linalg.det(rotation) > 0:
+                yield rotation
+    for sixth in (1, -1, 2, -2):
+        cosine, sine = math.cos(sixth * math.pi / 3), math.sin(sixth * math.pi / 3)
+        yield np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+        yield np.array([[cosine, sine, 0.0], [sine, -cosine, 0.0], [0.0, 0.0, -1.0]])
+
+
+def _is_group(operations: Integers) -> bool:
+    known = {operation.tobytes() for operation in operations}
+    return all((one @ other).tobytes() in known for one in operations for other in operations)
+
+
+def _is_supercell(positions: Matrix, species: Integers) -> bool:
+    """Return whether a translation alone maps the atoms onto each other."""
+    shifts = positions[1:][species[1:] == species[0]] - positions[0]
+    return any(_maps(positions, positions, species, shift) for shift in shifts - np.rint(shifts))
+
+
+def _translation(operation: Integers, positions: Matrix, species: Integers, *, translations: bool) -> Matrix | None:
+    """Return the translation with which an operation maps the atoms onto each other; None if there is none."""
+    rotated = positions @ operation.T
+    if _maps(positions, rotated, species, np.zeros(3)):
+        return np.zeros(3)
+    if not translations:
+        return None
+    shifts = rotated[species == species[0]] - positions[0]
+    for shift in shifts - np.rint(shifts):
+        if all(_is_fraction(part) for part in shift) and _maps(positions, rotated, species, shift):
+            found: Matrix = shift
+            return found
+    return None
+
+
+def _is_fraction(part: float) -> bool:
+    if abs(part) <= _TRANSLATION_EPS:
+        return True
+    return abs(1 / part - round(1 / part)) <= _TRANSLATION_EPS and round(1 / abs(part)) in _FRACTIONS
+
+
+def _maps(positions: Matrix, moved: Matrix, species: Integers, shift: Matrix) -> bool:
+    """Return whether every moved atom, less the shift, is where one of its species is."""
+    apart = moved[:, None, :] - positions[None, :, :] - shift
+    together = (np.abs(apart - np.rint(apart)) < _SAME_PLACE).all(axis=2)
+    return bool((together & (species[:, None] == species[None, :])).any(axis=1).all())

@@ -1,0 +1,167 @@
+"""An input of pw.x is described as a dry run of pw.x describes it, without pw.x."""
+
+import pytest
+
+from objectives import registry
+from objectives.base import PlanError
+from objectives.qe import pseudo
+from objectives.qe.deck import Deck
+from objectives.qe.description import described, valence_electrons
+from objectives.qe.known_sizes import KnownSizes
+from objectives.qe.lattice import UndescribedError
+from objectives.qe.plan import plan
+from spaces import Space
+from tests.objectives.described_inputs import INPUTS, VALENCE
+
+MACHINE = {"cores": 48, "nodes": 1, "cores_per_node": 48, "sockets": 2, "described": True, "nothing_runs": True}
+CERIA = (
+    "&control\n/\n&system\n ibrav = 0, nat = 24, ntyp = 2, ecutwfc = 50, ecutrho = 400, occupations = 'smearing'\n"
+    "/\n&electrons\n/\nATOMIC_SPECIES\nCe 140.116 Ce.UPF\nO 15.9994 O.UPF\nATOMIC_POSITIONS crystal\n"
+    + "".join(f"Ce {x} {y} {z}\n" for x in (0, 0.5) for y in (0, 0.5) for z in (0, 0.5))
+    + "".join(
+        f"O {x} {y} {z}\n"
+        for low in (0.375, 0.125)
+        for x in (low, low + 0.5)
+        for y in (low, low + 0.5)
+        for z in (low, low + 0.5)
+    )
+    + "K_POINTS automatic\n4 4 4 1 0 0\nCELL_PARAMETERS angstrom\n7.7321419716 0 0\n"
+    "3.8660705400 6.6962316305 0\n3.8660705400 2.2320770386 6.3132677864\n"
+)
+SIZES = """
+kpoints = 20
+bands = 115
+electrons = 192
+fft_dense_x = 96
+fft_dense_y = 96
+fft_dense_z = 90
+"""
+
+
+@pytest.fixture
+def nowhere(tmp_path, monkeypatch):
+    """A folder on a machine without pw.x and pseudopotentials."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ESPRESSO_PSEUDO", raising=False)
+    monkeypatch.setattr(pseudo, "SYSTEM_FOLDER", tmp_path / "no-such-folder")
+    return tmp_path
+
+
+def not_run(job):
+    raise AssertionError(job)
+
+
+def planned(folder, machine=MACHINE, **options):
+    return plan(options, machine=machine, run_job=not_run, folder=folder / "plan")
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_it_says_what_pwx_says(name):
+    text, (kpoints, bands, dense, smooth) = INPUTS[name]
+    found = described(Deck(text), VALENCE, KnownSizes())
+    assert (found.kpoints, found.bands, found.dense_grid, found.smooth_grid) == (kpoints, bands, dense, smooth)
+
+
+def test_a_large_input_as_its_published_output_says():
+    found = described(Deck(CERIA), {"Ce.UPF": 12.0, "O.UPF": 6.0}, KnownSizes())
+    assert (found.kpoints, found.bands, found.electrons, found.atoms) == (20, 115, 192.0, 24)
+    assert (found.dense_grid, found.smooth_grid) == ((96, 96, 96), (72, 72, 72))
+    assert (found.cutoff_ry, found.density_cutoff_ry) == (50.0, 400.0)
+
+
+def test_an_input_is_planned_where_pwx_is_not(nowhere):
+    (nowhere / "ceria.in").write_text(CERIA)
+    with pytest.raises(PlanError, match=r"ceria.in alone does not say .* pseudopotential Ce.UPF is not there") as told:
+        planned(nowhere, input=str(nowhere / "ceria.in"))
+    assert "electrons = N" in str(told.value)
+    assert "--facts FILE" in str(told.value)
+    (nowhere / "facts.toml").write_text("electrons = 192\n")
+    found = planned(nowhere, input=str(nowhere / "ceria.in"), facts=str(nowhere / "facts.toml"))
+    assert (found.facts["kpoints"], found.facts["planes"], found.facts["fft_dense_x"]) == (20, 72, 96)
+    assert Space(found.parameters, found.constraints, found.facts).default()["np"] == 48
+    assert "input" in found.identity
+    with pytest.raises(PlanError, match=r"pw\.x is not there"):
+        planned(nowhere, MACHINE | {"nothing_runs": False}, input=str(nowhere / "ceria.in"))
+
+
+def test_a_shipped_input_needs_no_pseudopotentials_that_are_made_for_it(nowhere):
+    found = planned(nowhere, input="ceo2")
+    assert (found.facts["kpoints"], found.facts["bands"], found.facts["electrons"]) == (8, 16, 24.0)
+
+
+def test_facts_alone_describe_a_problem(nowhere):
+    (nowhere / "facts.toml").write_text(SIZES)
+    found = planned(
+        nowhere, **registry.with_facts("qe", {"input": "tio2"}, str(nowhere / "facts.toml"), has_input=False)
+    )
+    assert (found.facts["kpoints"], found.facts["planes"], found.facts["bands"]) == (20, 90, 115)
+    assert "atoms" not in found.facts
+    (nowhere / "facts.toml").write_text("kpoints = 20\n")
+    with pytest.raises(PlanError, match=r"do not say bands, fft_dense_x, .*--input FILE"):
+        planned(nowhere, facts=str(nowhere / "facts.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kpoint = 20", r"did you mean 'kpoints'\?.* @ kpoint"),
+        ("kpoints = 0", "greater than or equal to 1, got 0 @ kpoints"),
+        ("kpoints =", "is not a TOML file"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_facts_with_errors(nowhere, text, words):
+    if text is not None:
+        (nowhere / "facts.toml").write_text(text)
+    with pytest.raises(PlanError, match=words):
+        planned(nowhere, facts=str(nowhere / "facts.toml"))
+
+
+def test_facts_are_for_predictions(nowhere):
+    with pytest.raises(PlanError, match="leave the facts out"):
+        planned(nowhere, MACHINE | {"described": False, "nothing_runs": False}, facts="facts.toml")
+    with pytest.raises(PlanError, match="'command' takes no facts from a file; it is for: qe"):
+        registry.with_facts("command", {}, "facts.toml", has_input=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("ibrav = 0, ", ""), "no ibrav"),
+        (("ibrav = 0", "ibrav = 77, celldm(1) = 5"), "no ibrav = 77"),
+        (("ibrav = 0", "ibrav = 4, celldm(1) = 5"), "no volume"),
+        (("ibrav = 0", "ibrav = 1"), r"celldm\(1\) or A"),
+        (("CELL_PARAMETERS angstrom", "CELL_PARAMETERS alat"), "CELL_PARAMETERS alat needs"),
+        (("nat = 24", "nat = 25"), "ATOMIC_POSITIONS with a line for each"),
+        (("ATOMIC_POSITIONS crystal", "ATOMIC_POSITIONS crystal_sg"), "crystal_sg: only pw.x"),
+        (("Ce 0 0 0\n", "Ce 0 0 sqrt(2)\n"), r"'sqrt\(2\)'"),
+        (("Ce 0 0 0\n", "La 0 0 0\n"), "atoms of La"),
+        (("4 4 4 1 0 0", "4 4 4"), "K_POINTS automatic cannot be read"),
+        (("K_POINTS automatic", "K_POINTS tpiba_b"), "K_POINTS tpiba_b"),
+        (("ecutwfc = 50, ", ""), "no ecutwfc"),
+        (("ecutrho", "noncolin = .true., starting_magnetization(1) = 0.5, ecutrho"), "noncollinear magnetism"),
+    ],
+)
+def test_what_the_input_does_not_tell(change, words):
+    assert change[0] in CERIA
+    with pytest.raises(UndescribedError, match=words):
+        described(Deck(CERIA.replace(*change)), {"Ce.UPF": 12.0, "O.UPF": 6.0}, KnownSizes())
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        '<UPF version="2.0.1">\n<PP_HEADER\n z_valence="1.200000000E+001"\n/>',
+        "<PP_HEADER>\n   12.00000000000      Z valence\n",
+    ],
+)
+def test_the_electrons_of_an_atom_are_in_its_pseudopotential(tmp_path, header):
+    (tmp_path / "Ce.UPF").write_text(header)
+    assert valence_electrons(tmp_path / "Ce.UPF") == 12.0
+
+
+def test_another_format_of_pseudopotentials_is_refused(tmp_path):
+    (tmp_path / "H_US.van").write_text("   7  3  2    1    3    0    4\n")
+    with pytest.raises(UndescribedError, match="no pseudopotential in UPF"):
+        valence_electrons(tmp_path / "H_US.van")
