@@ -10,7 +10,11 @@ from dataclasses import dataclass, replace
 from math import exp
 
 import numpy as np
+import numpy.typing as npt
 
+from autotune.performance.installation import with_installation_apart
+from autotune.performance.measured_here import MeasuredHere, gain_of, value_of
+from autotune.performance.recognition import recognised
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval, Prediction, Proposal
@@ -30,6 +34,10 @@ _SAMPLED = 20_000
 # With fewer settings of the same space, efficiencies guide no better than run times.
 _TRANSFERRED = 3
 _REASONS = 5
+# Nine tenths of a normal distribution lie within this number of standard deviations.
+_DEVIATIONS = 1.6449
+
+Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,11 @@ class PerformanceModel:
         Where too little was measured by the setting's metric, another metric of the same unit replaces it, and no gain
         is promised.
         """
+        setting = with_installation_apart(setting)
+        model = replace(self, measured=tuple(recognised(self.measured, setting)))
+        return model._best_or_substitute(space, setting, top)
+
+    def _best_or_substitute(self, space: Space, setting: Setting, top: int) -> Prediction:
         prediction = self._best(space, setting, top)
         for other in self._instead_of(setting.metric) if not prediction.proposals else ():
             substitute = self._best(space, replace(setting, metric=other), top)
@@ -78,24 +91,26 @@ class PerformanceModel:
     def _best(self, space: Space, setting: Setting, top: int) -> Prediction:
         elsewhere = sources(space, setting, self.measured)
         validity = Validity.of(space, setting, self.measured)
-        rows = _candidates(space, elsewhere, validity)
+        here = MeasuredHere.of(space, setting, self.measured)
+        rows = _candidates(space, [here.rows, *(source.rows for source in elsewhere)], validity)
         times = RunTimes.fitted(self.measured, self.rules, setting, self.shape)
         known = tuple(dict.fromkeys(source.setting.place for source in elsewhere))
         grounds: tuple[str, ...] = ()
         if elsewhere:
             machines = "1 machine" if len(known) == 1 else f"{len(known)} machines"
             grounds = (f"the same space was measured on {machines}: {', '.join(known)}",)
+        grounds += (remark,) if (remark := here.remark(here.at(rows[:1])[0])) else ()
         grounds += (times.grounds,) if times is not None else ()
         doubts = (*(times.doubts if times is not None else ()), *self._left_out(setting.metric))
         grounds += (validity.remark,) if validity.remark else ()
-        view = _View(space, setting, rows, times if times is not None and not times.abstains else None, validity)
+        known_times = times if times is not None and not times.abstains else None
+        view = _View(space, setting, rows, known_times, validity, here, _sometimes_unset(self.measured))
         if len(elsewhere) >= _TRANSFERRED or (elsewhere and view.times is None):
             narrowed = replace(view, rows=rows[view.differs_in(_varied(space, elsewhere))])
             result = transfer(space, setting, elsewhere, narrowed.rows, top, validity.chances(narrowed.rows))
             return narrowed.transferred(result, grounds, doubts)
         if view.times is None:
-            why = "too little was measured of it by this metric to say anything"
-            return Prediction(setting, space.default(), None, (), doubts=doubts or (why,), grounds=grounds)
+            return view.listed(top, grounds, doubts)
         return view.timed(view.times, top, grounds, doubts)
 
 
@@ -112,13 +127,18 @@ class Fields:
 
 @dataclass(frozen=True)
 class _View:
-    """The candidates of a setting, the default first, the model of their times, and what is known to work."""
+    """The candidates of a setting, the default first, the model of their times, and what is known to work.
+
+    `optional` parameters were measured both with a value and unset.
+    """
 
     space: Space
     setting: Setting
     rows: Indices
     times: RunTimes | None
     validity: Validity
+    here: MeasuredHere
+    optional: frozenset[str]
 
     def transferred(self, result: Transfer, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the prediction that follows from measurements of the same space on other machines."""
@@ -126,12 +146,8 @@ class _View:
             doubts += ("nothing is expected to be better than the default",)
         indices = np.array(result.proposals, dtype=np.intp)
         doubts += self.validity.doubts(self.rows[indices])
-        proposals = tuple(
-            Proposal(configuration, value, result.speed_up(index))
-            for configuration, value, index in zip(
-                self.space.decode(self.rows[indices]), self._values(indices), result.proposals, strict=True
-            )
-        )
+        gains = [result.speed_up(index) for index in result.proposals]
+        proposals = self._proposals(indices, gains)
         promising = bool(result.proposals) and len(result.gains) > 1 and bool((result.gains > 0.0).all())
         if len(result.gains) > 1:
             won = int((result.gains > 0.0).sum())
@@ -143,43 +159,69 @@ class _View:
             doubts += (
                 "the default was ten times slower than the best somewhere, or failed: the speed-ups are at least so",
             )
-        (default,) = self._values(np.array([0]))
-        return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts)
+        return self._prediction(proposals, grounds, doubts, promising=promising)
 
     def timed(self, times: RunTimes, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the prediction that follows from predicted times alone."""
-        sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
+        is_known = np.array([row is not None for row in self.here.at(self.rows)])
         # All rows but the default are left out already where they failed.
-        comparable = np.flatnonzero(self.differs_in(times.varied))
+        comparable = np.flatnonzero(self.differs_in(times.varied | self.optional) | is_known)
         comparable = comparable[~self.validity.fails(self.rows[comparable])]
         if len(comparable) == 0:
             doubts += ("no configuration is left that differs from the default only in what was varied",)
-            (default,) = self._values(np.array([0]))
-            return Prediction(self.setting, self.space.default(), default, (), grounds=grounds, doubts=doubts)
-        cost = sign * times.estimate(DesignMatrix.candidates(self.space, self.rows[comparable], self.setting)).mean
-        cost -= np.log(self.validity.chances(self.rows[comparable]))
-        indices = comparable[np.argsort(cost, kind="stable")[:top]]
-        default_case = DesignMatrix.candidates(self.space, self.rows[:1], self.setting)
-        ratio = times.ratio(DesignMatrix.candidates(self.space, self.rows[indices], self.setting), default_case)
+            return self._prediction((), grounds, doubts)
+        costs = self._costs(times, comparable) - np.log(self.validity.chances(self.rows[comparable]))
+        indices = comparable[np.argsort(costs, kind="stable")[:top]]
+        sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
+        default_case, cases = self._cases(np.array([0])), self._cases(indices)
+        ratio = times.ratio(cases, default_case)
         gains = [
             Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide))
             for middle, wide in zip(ratio.mean.tolist(), ratio.half.tolist(), strict=True)
         ]
-        proposals = tuple(
-            Proposal(configuration, value, None if index == 0 else gain)
-            for configuration, value, gain, index in zip(
-                self.space.decode(self.rows[indices]), self._values(indices), gains, indices.tolist(), strict=True
-            )
-        )
-        doubts += times.doubts_of(DesignMatrix.candidates(self.space, self.rows[indices], self.setting))
-        doubts += self.validity.doubts(self.rows[indices])
+        proposals = self._proposals(indices, gains)
+        doubts += times.doubts_of(self._cases(indices[~is_known[indices]])) + self.validity.doubts(self.rows[indices])
         first = proposals[0].speed_up
-        (default,) = self._values(np.array([0]))
         promising = first is not None and first.low > 1.0 and not doubts
-        best = DesignMatrix.candidates(self.space, self.rows[indices[:1]], self.setting)
-        why = times.explain(best, default_case)[:_REASONS]
+        why = times.explain(self._cases(indices[:1]), default_case)[:_REASONS]
         reasons = tuple((name, exp(-sign * part)) for name, part in why)
-        return Prediction(self.setting, self.space.default(), default, proposals, promising, grounds, doubts, reasons)
+        return self._prediction(proposals, grounds, doubts, promising=promising, reasons=reasons)
+
+    def listed(self, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
+        """Return the best of what was measured in the setting, where no model says anything of the rest."""
+        measured = self.here.at(self.rows)
+        costs = {
+            place: self.here.cost(row)
+            for place, row in enumerate(measured)
+            if row is not None and row.value is not None
+        }
+        best = sorted(costs, key=lambda place: costs[place])[:top]
+        if not best:
+            why = "too little was measured of it by this metric to say anything"
+            return self._prediction((), grounds, doubts or (why,))
+        doubts += ("too little was measured to predict others: these are the measured ones",)
+        return self._prediction(self._proposals(np.array(best), [None] * len(best)), grounds, doubts)
+
+    def _costs(self, times: RunTimes, indices: Places) -> FloatArray:
+        """Return the logarithms of the cost of candidates at `indices`, (n,).
+
+        Where something was measured, that counts; other configurations are compared with the best of it, by what is
+        expected of them. Beyond the measured ones a model errs more than it knows: the end of its interval counts.
+        """
+        sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
+        if self.here.best is None:
+            costs = sign * times.estimate(self._cases(indices)).mean
+        else:
+            best = self.here.rows[self.here.best]
+            reference = DesignMatrix.candidates(self.space, best[None, :], self.setting)
+            ratio = times.ratio(self._cases(indices), reference)
+            feared = np.where(self.here.inside(self.rows[indices]), (ratio.half / _DEVIATIONS) ** 2 / 2.0, ratio.half)
+            costs = self.here.cost(self.here.measured[self.here.best]) + sign * ratio.mean + feared
+        for place, measured in enumerate(self.here.at(self.rows[indices])):
+            if measured is not None:
+                known = self.here.cost(measured)
+                costs[place] = known if measured.value is not None else max(known, costs[place])
+        return costs
 
     def differs_in(self, varied: frozenset[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return which rows, (n,), differ from the default only in `varied` parameters."""
@@ -187,10 +229,54 @@ class _View:
         mask: np.ndarray[tuple[int], np.dtype[np.bool_]] = (self.rows[:, others] == self.rows[0, others]).all(axis=1)
         return mask
 
-    def _values(self, indices: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> list[Interval | None]:
+    def _cases(self, indices: Places) -> DesignMatrix:
+        return DesignMatrix.candidates(self.space, self.rows[indices], self.setting)
+
+    def _prediction(
+        self,
+        proposals: tuple[Proposal, ...],
+        grounds: tuple[str, ...],
+        doubts: tuple[str, ...],
+        *,
+        promising: bool = False,
+        reasons: tuple[tuple[str, float], ...] = (),
+    ) -> Prediction:
+        (default,) = self._proposals(np.array([0]), [None])
+        return Prediction(
+            setting=self.setting,
+            default=self.space.default(),
+            default_value=default.value,
+            proposals=proposals,
+            promising=promising,
+            grounds=grounds,
+            doubts=doubts,
+            reasons=reasons,
+            default_runs=default.measured_runs,
+        )
+
+    def _proposals(self, indices: Places, gains: Sequence[Interval | None]) -> tuple[Proposal, ...]:
+        """Return the candidates at `indices`, (n,), with their predicted `gains`; what was measured counts instead."""
+        (default,) = self.here.at(self.rows[:1])
+        proposals = []
+        rows = self.rows[indices]
+        for configuration, predicted, gain, index, measured in zip(
+            self.space.decode(rows), self._values(indices), gains, indices.tolist(), self.here.at(rows), strict=True
+        ):
+            value = value_of(measured)
+            proposals.append(
+                Proposal(
+                    configuration=configuration,
+                    value=predicted if value is None else value,
+                    speed_up=None if index == 0 else gain_of(measured, default) or gain,
+                    measured_runs=measured.runs if measured is not None and value is not None else 0,
+                )
+            )
+        return tuple(proposals)
+
+    def _values(self, indices: Places) -> list[Interval | None]:
         if self.times is None:
             return [None] * len(indices)
-        estimate = self.times.estimate(DesignMatrix.candidates(self.space, self.rows[indices], self.setting))
+        estimate = self.times.estimate(self._cases(indices))
         return [
             Interval(exp(middle), exp(middle - wide), exp(middle + wide))
             for middle, wide in zip(estimate.mean.tolist(), estimate.half.tolist(), strict=True)
@@ -204,13 +290,20 @@ def _varied(space: Space, elsewhere: Sequence[Source]) -> frozenset[str]:
     return frozenset(parameter.name for parameter, varied in zip(space.parameters, several, strict=True) if varied)
 
 
-def _candidates(space: Space, elsewhere: Sequence[Source], validity: Validity) -> Indices:
-    """Return the candidates, (n, p), the default first; no other that failed in the setting."""
+def _sometimes_unset(measured: Sequence[Measured]) -> frozenset[str]:
+    """Return the parameters that have a value in some measurements of a source, and none in others of it."""
+    totals = Counter((row.setting.key, row.setting.source) for row in measured)
+    stated = Counter((row.setting.key, row.setting.source, name) for row in measured for name in row.configuration)
+    return frozenset(name for (key, source, name), count in stated.items() if count < totals[key, source])
+
+
+def _candidates(space: Space, measured: Sequence[Indices], validity: Validity) -> Indices:
+    """Return the candidates, (n, p), the default first, with `measured` ones; no other that failed in the setting."""
     default = space.indices([space.default()])
     if space.listable and space.size.value <= _LISTED:
         rows = space.all_indices()
     else:
         drawn = space.sample_indices(np.random.default_rng(0), _SAMPLED)
-        rows = np.unique(np.concatenate([drawn, *(source.rows for source in elsewhere)]), axis=0)
+        rows = np.unique(np.concatenate([drawn, *measured]), axis=0)
     others: Indices = rows[(rows != default).any(axis=1) & ~validity.fails(rows)]
     return np.ascontiguousarray(np.concatenate([default, others]))

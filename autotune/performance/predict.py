@@ -1,16 +1,17 @@
 """Predicting: from a study file and the description of a machine to the configurations that should be best there."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
-from autotune.formatting import shown
+from autotune.formatting import shown, written
 from autotune.machines.catalogue import THIS, find_machine
 from autotune.machines.detect import quick_facts
 from autotune.machines.this_machine import FACTS, this_machine
+from autotune.performance.installation import stated_installation
 from autotune.performance.measurements.dataset import (
     identity_of,
     machine_of,
@@ -19,6 +20,7 @@ from autotune.performance.measurements.dataset import (
     workload_of,
 )
 from autotune.performance.model import PerformanceModel
+from autotune.performance.recognition import known_installation
 from autotune.performance.regression.prediction import Prediction, believed
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
@@ -35,25 +37,29 @@ from spaces.parameters.problem import Problem
 class Target:
     """The machine that a prediction is about: its name, and the facts of the part that a run may use.
 
-    `here` tells that it is this machine, which autotune knows better than by a description.
+    `here` tells that it is this machine, which autotune knows better than by a description. Of others the user may
+    state how the program is installed there.
     """
 
     machine: str
     facts: Facts
     here: bool = False
+    installation: Facts = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Question:
     """A study made ready for a machine: the space of its configurations, and the setting where it would run.
 
-    A whole run of a program that works in steps makes `whole_steps`.
+    A whole run of a program that works in steps makes `whole_steps`. How the program is installed on a machine that is
+    only `described` follows from what was measured there.
     """
 
     plan: Plan
     space: Space
     setting: Setting
     whole_steps: int | None = None
+    described: bool = False
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -90,7 +96,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
     program = program_of(study.objective, study.name, mixed=bool(study.inputs))
     problem = {name: value for name, value in plan.facts.items() if name not in plan.installation}
     workload, workload_facts = workload_of(program, problem, plan.identity)
-    installed = {name: plan.facts[name] for name in plan.installation} if target.here else {}
+    installed = {name: plan.facts[name] for name in plan.installation} if target.here else target.installation
     machine, machine_facts = with_installation(target.machine, target.facts, installed)
     setting = Setting(
         program=program,
@@ -99,9 +105,10 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         metric=plan.objective.metrics[0],
         machine_facts=machine_facts,
         workload_facts=workload_facts,
-        identity=identity_of(plan.identity),
+        # Elsewhere the program is another file.
+        identity=identity_of(plan.identity) if target.here else "",
     )
-    return Question(*joined(study, plan, facts), setting, study.whole_steps)
+    return Question(*joined(study, plan, facts), setting, study.whole_steps, described=not target.here)
 
 
 def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
@@ -118,7 +125,24 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
             "or `autotune import` measurements made elsewhere"
         )
         raise CannotRunHereError(msg)
-    return believed(PerformanceModel(tuple(own), asked.rules, asked.plan.shape).best(asked.space, asked.setting, top))
+    setting, remarks = _installed(asked, own)
+    prediction = PerformanceModel(tuple(own), asked.rules, asked.plan.shape).best(asked.space, setting, top)
+    return believed(replace(prediction, grounds=(*remarks, *prediction.grounds)))
+
+
+def _installed(asked: Question, known: Sequence[Measured]) -> tuple[Setting, tuple[str, ...]]:
+    """Return the setting with the installation that was measured on a described machine, and a sentence on it."""
+    setting = asked.setting
+    there = known_installation(setting, known) if asked.described else None
+    if there is None:
+        return setting, ()
+    new = {name: value for name, value in there.facts.items() if name not in setting.machine_facts}
+    machine, facts = with_installation(setting.machine, setting.machine_facts, new)
+    share = "all" if there.rows == there.total else f"{there.rows} of {there.total}"
+    words = ", ".join(f"{name} {written(value)}" for name, value in new.items())
+    remark = f"taken as installed on {setting.machine}: {words}, as in {share} of the measurements there"
+    other = "" if there.rows == there.total else "; --installation says another"
+    return replace(setting, machine=machine, machine_facts=facts), (remark + other,)
 
 
 def restricted(original: Question, rules: Iterable[str]) -> Question:
@@ -169,16 +193,21 @@ def _starting_at(parameter: Parameter, value: Value | None) -> Parameter:
     return replace(parameter, **changes)
 
 
-def target_of(machine: str, nodes: int) -> Target:
-    """Return so many nodes of a described machine, or this one.
+def target_of(machine: str, nodes: int, installation: Iterable[str] = ()) -> Target:
+    """Return so many nodes of a described machine, or this one; `installation` states facts of it as NAME=VALUE.
 
     Raises:
         MachineError: there is no such machine, or it has not so many nodes.
+        CannotRunHereError: a fact of the installation is none, or it is stated of this machine.
     """
+    stated = stated_installation(installation)
     if machine == THIS and nodes == 1:
+        if stated:
+            msg = "--installation is for a described machine (--machine NAME): here the program itself tells it"
+            raise CannotRunHereError(msg)
         here = this_machine()
         name, facts = machine_of(here.describe() | {"facts": quick_facts(here)})
         return Target(name, {**facts, **here.facts}, here=True)
     description = find_machine(machine)
     name = machine_of(this_machine().describe())[0] if machine == THIS else description.name
-    return Target(name, description.for_nodes(nodes))
+    return Target(name, description.for_nodes(nodes), installation=stated)

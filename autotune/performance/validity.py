@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.in_space import in_space
 from autotune.records.measurement import Measured, Setting
 from objectives.base import FailureKind
 from spaces import Space
@@ -55,9 +56,16 @@ class Validity:
     @classmethod
     def of(cls, space: Space, setting: Setting, measured: Sequence[Measured]) -> Self:
         """Learn from the measurements of the setting's program."""
-        every, fits = space.fitting([row.configuration for row in measured])
-        known = [row for row, fit in zip(measured, fits, strict=True) if fit]
-        rows = every[fits]
+        by_table: dict[tuple[str, ...], list[Measured]] = defaultdict(list)
+        for row in measured:
+            by_table[*row.setting.key, row.setting.source].append(row)
+        known: list[Measured] = []
+        parts: list[Indices] = []
+        for table in by_table.values():
+            every, fits = space.fitting(in_space(space, [row.configuration for row in table]))
+            known += [row for row, fit in zip(table, fits, strict=True) if fit]
+            parts.append(every[fits])
+        rows = np.concatenate(parts) if parts else space.fitting([])[0]
         here = np.array([_is_there(row.setting, setting) for row in known], dtype=bool)
         worked = np.array([not row.failed for row in known], dtype=bool)
         failed = np.flatnonzero(here & ~worked)

@@ -38,6 +38,15 @@ def predict(
     name: StudyArgument,
     machine: MachineOption = "this",
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of its nodes that a run may use.")] = 1,
+    installation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--installation",
+            metavar="NAME=VALUE",
+            help="How the program is installed on a described machine: compiler=gcc. Repeatable. Default: as in most "
+            "of what was measured there.",
+        ),
+    ] = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Number of configurations to propose.")] = 5,
     where: Annotated[
         list[str] | None,
@@ -70,7 +79,7 @@ def predict(
     from launchers.local import local_launcher
 
     chosen = choose(name, changes, input_file, facts_file=facts_file)
-    target_machine = target_of(machine, nodes)
+    target_machine = target_of(machine, nodes, installation or ())
     with tempfile.TemporaryDirectory(prefix="autotune-predict-") as scratch:
         prepared = restricted(question(chosen, target_machine, local_launcher(), Path(scratch)), where or ())
         for note in prepared.plan.notes:
@@ -100,9 +109,11 @@ def _print(prediction: "Prediction", size: str) -> None:
     value = f"{metric.name} [{metric.unit}]" if metric.unit else metric.name
     table = Table("", "configuration", value.replace("[", r"\["), ratio_title(metric))
     for number, proposal in enumerate(prediction.proposals, start=1):
-        cells = (_cell(proposal.value), _cell(proposal.speed_up))
+        is_measured = bool(proposal.measured_runs and prediction.default_runs)
+        cells = (_cell(proposal.value, proposal.measured_runs), _cell(proposal.speed_up, int(is_measured)))
         table.add_row(str(number), shown(proposal.configuration).replace("[", r"\["), *cells)
-    table.add_row("default", shown(prediction.default).replace("[", r"\["), _cell(prediction.default_value), "")
+    of_default = _cell(prediction.default_value, prediction.default_runs)
+    table.add_row("default", shown(prediction.default).replace("[", r"\["), of_default, "")
     output().print(table)
     if prediction.reasons:
         reasons = ", ".join(f"{name} {factor:.2f}x" for name, factor in prediction.reasons)
@@ -110,14 +121,22 @@ def _print(prediction: "Prediction", size: str) -> None:
     if not prediction.proposals:
         output().print(f"nothing can be proposed for {prediction.setting.machine}", markup=False)
         return
+    measured = sum(1 for proposal in prediction.proposals if proposal.measured_runs)
+    how = "predicted, not measured"
+    if measured:
+        how = f"{measured} of the {len(prediction.proposals)} were measured there, the others are predicted"
+    if measured == len(prediction.proposals):
+        how = "measured there"
     output().print(
-        f"predicted, not measured: {size} valid configurations on {prediction.setting.machine}; intervals are to hold "
+        f"{how}: {size} valid configurations on {prediction.setting.machine}; intervals are to hold "
         "as often as they say, as far as the past tells (autotune model)",
         markup=False,
     )
 
 
-def _cell(interval: "Interval | None") -> str:
+def _cell(interval: "Interval | None", runs: int = 0) -> str:
+    if interval is not None and runs:
+        return f"{interval.value:.4g}, measured{f' in {runs} runs' if runs > 1 else ''}"
     return "not known" if interval is None else str(interval)
 
 
@@ -147,8 +166,10 @@ def _script(question: "Question", target_machine: "Target", prediction: "Predict
         question.plan.objective.job(first.configuration, Context(folder, steps=question.whole_steps)),
         detect() if target_machine.here else None,
     )
+    machine = target_machine.machine
+    how = f"measured on {machine}" if first.measured_runs else f"predicted for {machine}, not measured"
     remarks = [
-        f"predicted for {target_machine.machine}, not measured: {_expected(first, prediction.setting.metric)}",
+        f"{how}: {_expected(first, prediction.setting.metric)}",
         "the time and the memory asked for are guesses; set them, the project and the queue",
     ]
     needs = Usage(elapsed_s=first.value.high if first.value and prediction.setting.metric.kind == "time" else 0.0)

@@ -33,11 +33,15 @@ class Interval:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration to try, with its predicted value and speed-up over the default; None where unknown."""
+    """A configuration to try, with its predicted value and speed-up over the default; None where unknown.
+
+    It was measured in the setting itself if it has `measured_runs`.
+    """
 
     configuration: Configuration
     value: Interval | None = None
     speed_up: Interval | None = None
+    measured_runs: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class Prediction:
     It is `promising` if the first proposal beats the default by more than the model's uncertainty. `grounds` say what
     the model was fitted on, `doubts` in which respect the setting lies outside of that, `reasons` what makes the
     first proposal better than the default: features with the factors of speed that they are worth, the largest first.
+    The default was measured in the setting itself if it has `default_runs`.
     """
 
     setting: Setting
@@ -57,17 +62,23 @@ class Prediction:
     grounds: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     reasons: tuple[tuple[str, float], ...] = ()
+    default_runs: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
         return {
             "setting": self.setting.to_dict(),
-            "default": {"configuration": dict(self.default), "value": _interval(self.default_value)},
+            "default": {
+                "configuration": dict(self.default),
+                "value": _interval(self.default_value),
+                "measured_runs": self.default_runs,
+            },
             "proposals": [
                 {
                     "configuration": dict(proposal.configuration),
                     "value": _interval(proposal.value),
                     "speed_up": _interval(proposal.speed_up),
+                    "measured_runs": proposal.measured_runs,
                 }
                 for proposal in self.proposals
             ],
@@ -91,7 +102,7 @@ def believed(prediction: Prediction) -> Prediction:
     unit = f" {metric.unit}" if metric.unit else ""
     doubt = f"{metric.name} is not known here: anything from {widest.low:.3g} to {widest.high:.3g}{unit} is possible"
     proposals = tuple(
-        Proposal(proposal.configuration, _useful(proposal.value), _useful(proposal.speed_up))
+        replace(proposal, value=_useful(proposal.value), speed_up=_useful(proposal.speed_up))
         for proposal in prediction.proposals
     )
     first = proposals[0] if proposals else None

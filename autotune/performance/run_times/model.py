@@ -87,10 +87,9 @@ class RunTimes:
 
     @property
     def varied(self) -> frozenset[str]:
-        """The parameters that were measured with several values, of which "no value" is one."""
-        return frozenset(
-            name for name, column in self.known.items() if len({str(value) for value in column.tolist()}) > 1
-        )
+        """The parameters that were measured with several values; "unset" is none: a table may not have the column."""
+        stated = {name: {str(value) for value in column.tolist()} for name, column in self.known.items()}
+        return frozenset(name for name, values in stated.items() if len(values - {"None", "nan"}) > 1)
 
     def estimate(self, cases: DesignMatrix) -> Estimate:
         """Return the logarithms of the metric that are expected at cases of the setting, (n,)."""

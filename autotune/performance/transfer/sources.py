@@ -14,8 +14,9 @@ import numpy as np
 import xgboost
 
 from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.in_space import in_space
 from autotune.records.measurement import Measured, Setting
-from spaces import Configuration, Space
+from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
 FLOOR = 0.1
@@ -95,7 +96,7 @@ def sources(space: Space, setting: Setting, measured: Sequence[Measured]) -> lis
 
 
 def _source(space: Space, measured: Sequence[Measured]) -> Source | None:
-    rows, fits = space.fitting(_adapted(space, [measurement.configuration for measurement in measured]))
+    rows, fits = space.fitting(in_space(space, [measurement.configuration for measurement in measured]))
     known = [measurement for measurement, fit in zip(measured, fits, strict=True) if fit]
     metric = measured[0].setting.metric
     costs = [
@@ -121,26 +122,3 @@ def _log_efficiency(measurement: Measured, best: float) -> float:
         most = best - metric.cost(float(np.log(measurement.bound)))
         return max(most, floor) if most < 0.0 else np.nan
     return floor
-
-
-def _adapted(space: Space, configurations: Sequence[Configuration]) -> list[Configuration]:
-    """Return configurations in the terms of `space`.
-
-    A parameter that the space lacks and that never varied is left out; one that was never set has its default.
-    """
-    values: dict[str, set[object]] = defaultdict(set)
-    counts: dict[str, int] = defaultdict(int)
-    for configuration in configurations:
-        for name, value in configuration.items():
-            values[name].add(value)
-            counts[name] += 1
-    own = {parameter.name for parameter in space.parameters}
-    never_change = {name for name, seen in values.items() if len(seen) == 1 and counts[name] == len(configurations)}
-    idle = never_change - own
-    missing = {name: value for name, value in space.unchecked_default().items() if name not in values}
-    if not idle and not missing:
-        return list(configurations)
-    return [
-        {**missing, **{name: value for name, value in configuration.items() if name not in idle}}
-        for configuration in configurations
-    ]

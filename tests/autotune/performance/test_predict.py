@@ -273,6 +273,7 @@ def test_what_is_equal_in_effect_to_a_failure_is_not_proposed(asked):
 
 
 def test_a_failure_of_another_machine_or_program_is_a_doubt(asked):
+    asked = replace(asked, setting=replace(asked.setting, identity="this version"))
     usual = predict(asked, rows(asked, "earth"), 1).proposals[0].configuration
     everything = [row.configuration for row in rows(asked, "earth")]
     for elsewhere in (

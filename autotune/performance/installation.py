@@ -1,0 +1,84 @@
+"""Installations: how a program was built on a machine, wherever those facts stand, and on which hardware.
+
+A study's facts of its installation stand with its machine, those that an output prints with its workload.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from autotune.errors import CannotRunHereError
+from autotune.performance.run_times.novelty import INSTALLATION
+from autotune.records.measurement import Facts, Setting
+from spaces import Value
+from spaces.parameters.errors import did_you_mean
+
+_NO_MODEL = re.compile(r"\((?:r|tm)\)|@.*$|\b(?:cpu|processor|\d+-core)\b", re.IGNORECASE)
+
+
+def installation_of(setting: Setting) -> Facts:
+    """Return the known facts of the program's build."""
+    facts = {**setting.machine_facts, **setting.workload_facts}
+    return {name: value for name, value in facts.items() if name in INSTALLATION}
+
+
+def with_installation_apart(setting: Setting) -> Setting:
+    """Return a setting whose facts of the program's build stand with the machine, not with the workload."""
+    built = {name: value for name, value in setting.workload_facts.items() if name in INSTALLATION}
+    if not built:
+        return setting
+    sizes = {name: value for name, value in setting.workload_facts.items() if name not in built}
+    return replace(setting, machine_facts={**setting.machine_facts, **built}, workload_facts=sizes)
+
+
+def stated_installation(words: Iterable[str]) -> dict[str, Value]:
+    """Return the facts that a user states of an installation, as NAME=VALUE; true and false are no texts.
+
+    Raises:
+        CannotRunHereError: a word is not of that form, or its name is that of no such fact.
+    """
+    facts: dict[str, Value] = {}
+    for word in words:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        if not equals or not text:
+            msg = f"--installation takes NAME=VALUE, got {word!r}"
+            raise CannotRunHereError(msg)
+        if name not in INSTALLATION:
+            known = sorted(INSTALLATION)
+            msg = f"no fact of an installation is called {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}"
+            raise CannotRunHereError(msg)
+        facts[name] = {"true": True, "false": False}.get(text.lower(), text)
+    return facts
+
+
+def agree(one: Facts, other: Facts) -> bool:
+    """Return whether two sets of facts have the same values of all names that both have."""
+    return all(one[name] == other[name] for name in one.keys() & other.keys())
+
+
+def is_same_hardware(one: Setting, other: Setting) -> bool:
+    """Return whether two settings are on the same machine: by name, or by its nodes where a study made up the name."""
+    if _hardware(one) == _hardware(other):
+        return True
+    node = _node(one.machine_facts)
+    is_made_up = any(
+        setting.machine.startswith(f"{setting.machine_facts.get('cpu_model')},") for setting in (one, other)
+    )
+    return is_made_up and node is not None and node == _node(other.machine_facts)
+
+
+def _hardware(setting: Setting) -> str:
+    """Return the name of a machine without the words of an installation that stand behind it."""
+    name = setting.machine
+    words = [value for value in setting.machine_facts.values() if isinstance(value, str) and value]
+    while ends := [word for word in words if name.endswith(f", {word}")]:
+        name = name.removesuffix(f", {ends[0]}")
+    return name
+
+
+def _node(facts: Facts) -> tuple[object, ...] | None:
+    """Return what tells a kind of node from others; None where it is not known."""
+    model, cores = facts.get("cpu_model"), facts.get("cores_per_node")
+    if not isinstance(model, str) or cores is None:
+        return None
+    return (*_NO_MODEL.sub(" ", model).lower().split(), cores, facts.get("sockets"), facts.get("gpu_model"))

@@ -1,0 +1,106 @@
+"""Recognition: what was measured in a setting, whatever it was called where it was measured.
+
+A machine has several names: a study's is that of its processor, an import's what a user called it; a problem is called
+after a digest in a study, after its sizes in an import. Equal facts make them the same.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isclose
+
+from autotune.machines.this_machine import FACTS
+from autotune.performance.installation import agree, installation_of, is_same_hardware, with_installation_apart
+from autotune.performance.run_times.novelty import INSTALLATION
+from autotune.records.measurement import Facts, Measured, Setting
+from spaces import Value
+
+# So many sizes must be equal where one side states more than the other.
+_LEAST_SIZES = 3
+
+
+@dataclass(frozen=True)
+class KnownInstallation:
+    """The installation that most measurements on a machine have: `rows` of `total`."""
+
+    facts: Facts
+    rows: int
+    total: int
+
+
+def recognised(measured: Sequence[Measured], setting: Setting) -> list[Measured]:
+    """Return the measurements; what has the machine or the workload of `setting` has its names, too.
+
+    The facts of an installation all stand with the machine.
+    """
+    renamed: dict[int, Setting] = {}
+    for row in measured:
+        if id(row.setting) not in renamed:
+            renamed[id(row.setting)] = _renamed(row.setting, setting)
+    return [
+        row if renamed[id(row.setting)] is row.setting else replace(row, setting=renamed[id(row.setting)])
+        for row in measured
+    ]
+
+
+def is_same_workload(one: Setting, other: Setting) -> bool:
+    """Return whether two settings have the same problem: by name, or by its sizes as far as they are known."""
+    if one.workload == other.workload:
+        return True
+    sizes, others = _sizes(one), _sizes(other)
+    shared = sizes.keys() & others.keys()
+    if not all(_is_equal(sizes[name], others[name]) for name in shared):
+        return False
+    fewest, most = sorted((len(sizes), len(others)))
+    is_part = len(shared) == fewest >= _LEAST_SIZES and 2 * fewest >= most
+    return is_part or len(shared) == fewest == most > 0
+
+
+def known_installation(setting: Setting, measured: Sequence[Measured]) -> KnownInstallation | None:
+    """Return the installation that most measurements of the setting's program on its machine have.
+
+    Those of its workload go before others. What contradicts the facts that the setting states is left out; None where
+    nothing adds to these.
+    """
+    there = [
+        row.setting
+        for row in measured
+        if row.setting.program == setting.program and is_same_hardware(row.setting, setting)
+    ]
+    there = [other for other in there if is_same_workload(other, setting)] or there
+    counts = Counter(frozenset(installation_of(other).items()) for other in there)
+    own = installation_of(setting)
+    facts: dict[str, Value] = dict(own)
+    rows = 0
+    # What is known less often of the same build completes it.
+    for items, count in counts.most_common():
+        if agree(dict(items), facts):
+            facts = {**dict(sorted(items)), **facts}
+            rows += count
+    return KnownInstallation(facts, rows, len(there)) if facts != own else None
+
+
+def _renamed(known: Setting, setting: Setting) -> Setting:
+    if known.program != setting.program:
+        return known
+    known = with_installation_apart(known)
+    installation = installation_of(setting)
+    if is_same_hardware(known, setting) and agree(installation_of(known), installation):
+        facts = {**known.machine_facts, **installation}
+        if known.nodes == setting.nodes:
+            facts |= setting.machine_facts
+        known = replace(known, machine=setting.machine, machine_facts=facts)
+    if is_same_workload(known, setting):
+        facts = {**setting.workload_facts, **known.workload_facts}
+        known = replace(known, workload=setting.workload, workload_facts=facts)
+    return known
+
+
+def _sizes(setting: Setting) -> Facts:
+    return {name: value for name, value in setting.workload_facts.items() if name not in INSTALLATION | FACTS}
+
+
+def _is_equal(one: Value, other: Value) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return one == other
+    return isclose(one, other, rel_tol=1e-6)
