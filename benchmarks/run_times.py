@@ -1,21 +1,21 @@
 """How well run times are predicted where nothing, or little, has run: `python -m benchmarks.run_times --data FOLDER`.
 
-Runs of pw.x (a folder of the developer's, qe/pwx_silicon.csv.gz) are held out by number of nodes, by build and by
-cut-off, with 0, 10 and 20 of them known after all; a table of Summit (ships with autotune) by random halves. Beside the
-model: the seeds' log-linear model, a random forest and XGBoost, on parameters and facts without anything computed.
+Runs of pw.x on two materials (a folder of the developer's, qe/) are held out by number of nodes, by build, by machine,
+by cut-off and by material, with 0, 1, 3 and 10 of them known after all; a table of Summit (ships with autotune) by
+random halves. Beside the model: Amdahl's law with a communication term, the seeds' log-linear model, a random forest
+and XGBoost, on parameters and facts without anything computed. What a choice loses is by setting: material, build,
+nodes.
 """
 
 import argparse
-import csv
-import gzip
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 
 import numpy as np
+from scipy.optimize import nnls
 from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestRegressor
 
@@ -26,86 +26,25 @@ from autotune.performance.regression.features import Features, FloatArray
 from autotune.performance.regression.linear import LogLinear
 from autotune.performance.regression.table import Table
 from autotune.performance.run_times.model import RunTimes
-from autotune.performance.run_times.novelty import inside, installation, novelty
+from autotune.performance.run_times.novelty import installation
 from autotune.records.measurement import Measured, Setting
-from objectives.base import Metric
-from spaces.parameters.parameter import Value
-
-WALL = Metric("wall_s", "s", "minimize", "time")
-_CORES = {"hlrn": 96, "cluster": 20}
-_BUILDS = {
-    "si_bench_la_parallel_intel": ("intel", "intel", "mkl"),
-    "si_bench_nk_intel_compiler_const_poolsize_hlrn": ("intel", "intel", "mkl"),
-    "si_bench_nk_intel_compiler_const_poolsize": ("intel", "intel", "mkl"),
-    "si_bench_nprocs_intel_compiler": ("intel", "intel", "mkl"),
-    "si_bench_nk_ompi_const_poolsize": ("gcc", "openmpi", "unstated"),
-    "si_bench_nprocs": ("gcc", "openmpi", "unstated"),
-    "si_bench_nprocs_openblas": ("gcc", "openmpi", "openblas"),
-    "si_bench_nprocs_scalapack": ("gcc", "openmpi", "scalapack"),
-}
-_UNSTATED = ("unstated",) * 3
-_WITHIN = 0.05
-_LEAST_LEFT = 5
-
-
-def pwx_runs(path: Path) -> list[Measured]:
-    """Return the runs of pw.x and ph.x on silicon: medians of what ran alike, copies of a file once."""
-    runs: dict[_Run, list[float]] = defaultdict(list)
-    seen = set()
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            copy = (row["path"].rsplit("/", 1)[1], row["wall_s"], row["cpu_s"])
-            if copy in seen:
-                continue
-            seen.add(copy)
-            kind = "ph" if row["path"].startswith("2_") else "scf"
-            machine = "hlrn" if "hlrn" in row["group"] else "cluster"
-            build = _BUILDS.get(row["group"], _UNSTATED)
-            nodes, ranks, pools, diag, kpoints = (int(float(row[name])) for name in _COUNTS)
-            grid = tuple(int(size) for size in row["fft"].split(","))
-            cutoff = float(row["ecut"])
-            key = _Run(kind, machine, build, nodes, kpoints, cutoff, grid, (ranks, pools, diag))
-            runs[key].append(float(row["wall_s"]))
-    return [key.measured(times) for key, times in runs.items()]
-
-
-_COUNTS = ("nodes", "mpi", "npool", "ndiag", "nk")
-
-
-@dataclass(frozen=True)
-class _Run:
-    kind: str
-    machine: str
-    build: tuple[str, str, str]
-    nodes: int
-    kpoints: int
-    cutoff_ry: float
-    grid: tuple[int, ...]
-    chosen: tuple[int, int, int]
-
-    def measured(self, times: list[float]) -> Measured:
-        facts: dict[str, Value] = {"machine": self.machine, "nodes": self.nodes}
-        facts |= {"cores_per_node": _CORES[self.machine]}
-        facts |= dict(zip(("compiler", "mpi", "blas"), self.build, strict=True))
-        work: dict[str, Value] = {"calculation": self.kind, "kpoints": self.kpoints, "cutoff_ry": self.cutoff_ry}
-        work |= dict(zip(("fft_dense_x", "fft_dense_y", "fft_dense_z"), self.grid, strict=True))
-        setting = Setting("qe", self.machine, f"{self.kind} {self.kpoints} {self.cutoff_ry}", WALL, facts, work)
-        configuration = dict(zip(("np", "npool", "ndiag"), self.chosen, strict=True))
-        return Measured(setting, configuration, median(times), runs=len(times))
-
+from benchmarks.pwx_runs import MATERIALS, pwx_runs
 
 By = Callable[[Setting], object]
-BY: Mapping[str, tuple[By, tuple[str, ...]]] = {
-    "nodes": (lambda one: one.machine_facts["nodes"], ("5",)),
-    "installation": (lambda one: (one.machine, installation(one)), ("'compiler', 'unstated'",)),
-    "workload": (lambda one: one.workload_facts["cutoff_ry"], ("70",)),
+SPLITS: Mapping[str, By] = {
+    "build": lambda one: (one.machine, installation(one)),
+    "nodes": lambda one: one.machine_facts["nodes"],
+    "machine": lambda one: one.machine,
+    "cut-off": lambda one: one.workload_facts["cutoff_ry"],
+    "material": lambda one: one.workload.split()[0],
 }
-TITLES = {"nodes": "nodes", "installation": "build", "workload": "cut-off"}
+_KNOWN = (0, 1, 3, 10)
+_LEAST_LEFT = 5
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a model said of rows: logarithms, (n,), and half widths, (n,)."""
+    """What a model said of rows that were held out: logarithms, (n,), and half widths, (n,)."""
 
     rows: list[Measured]
     mean: FloatArray
@@ -120,29 +59,59 @@ class Said:
         found: FloatArray = 100.0 * np.abs(np.exp(self.mean - self.y) - 1.0)
         return found
 
-    def losses(self) -> list[float]:
-        """Return, for each setting with several choices, what the one chosen costs above the best that was measured."""
+    def losses(self) -> list[tuple[float, float]]:
+        """Return, for each setting with several choices, what the first proposal, and a random one, lose."""
         places = defaultdict(list)
         for place, row in enumerate(self.rows):
-            places[row.setting.key, installation(row.setting), row.configuration["np"]].append(place)
-        y = self.y
-        return [
-            float(np.exp(y[min(alike, key=lambda place: self.mean[place])] - y[alike].min()) - 1.0)
-            for alike in places.values()
-            if len(alike) > 1
-        ]
+            places[row.setting.key, installation(row.setting)].append(place)
+        slow = np.exp(self.y)
+        losses = []
+        for alike in places.values():
+            if len(alike) > 1:
+                first = min(alike, key=lambda place: self.mean[place])
+                best = slow[alike].min()
+                losses.append((slow[first] / best - 1.0, slow[alike].mean() / best - 1.0))
+        return losses
 
-    def line(self, name: str) -> str:
-        cover = np.mean(np.abs(self.mean - self.y) <= self.half)
-        losses = np.array(self.losses())
-        texts = [f"{name:26s} n={len(self.rows):4d}  MdAPE {np.median(self.percent):5.1f}%"]
-        texts.append(f"rho {spearmanr(self.mean, self.y)[0]:.3f}")
-        if self.half.any():
-            texts.append(f"cover {100 * cover:5.1f}%  half x{np.exp(np.median(self.half)):.2f}")
-        if len(losses):
-            within = 100 * np.mean(losses <= _WITHIN)
-            texts.append(f"choice within 5 %: {within:.0f}% of {len(losses)}, mean loss {100 * losses.mean():.1f}%")
-        return "  ".join(texts)
+
+@dataclass(frozen=True)
+class Score:
+    """What a model scored on one group that was held out."""
+
+    error: float
+    correlation: float
+    covered: float
+    width: float
+    loss: float
+    random: float
+
+    @classmethod
+    def of(cls, said: Said) -> "Score":
+        losses = said.losses()
+        varies = np.ptp(said.mean) > 0.0 and np.ptp(said.y) > 0.0
+        return cls(
+            float(np.median(said.percent)),
+            float(spearmanr(said.mean, said.y)[0]) if varies else float("nan"),
+            100.0 * float(np.mean(np.abs(said.mean - said.y) <= said.half)) if said.half.any() else float("nan"),
+            float(np.exp(np.median(said.half))),
+            100.0 * float(np.mean([loss for loss, _ in losses])) if losses else float("nan"),
+            100.0 * float(np.mean([loss for _, loss in losses])) if losses else float("nan"),
+        )
+
+
+def line(name: str, scores: Sequence[Score]) -> str:
+    """Return the median over groups of errors and correlations, and the mean of the rest."""
+    columns = {field: np.array([getattr(score, field) for score in scores]) for field in Score.__dataclass_fields__}
+    text = f"{name:18s} error {np.nanmedian(columns['error']):6.1f}%  rho {np.nanmedian(columns['correlation']):5.2f}"
+    if not np.isnan(columns["covered"]).all():
+        text += f"  in intervals {np.nanmean(columns['covered']):4.0f}% (x{np.nanmedian(columns['width']):.2f})"
+    else:
+        text += " " * 27
+    if not np.isnan(columns["loss"]).all():
+        text += (
+            f"  first proposal loses {np.nanmean(columns['loss']):5.1f}% (random {np.nanmean(columns['random']):.0f}%)"
+        )
+    return text
 
 
 Model = Callable[[list[Measured], list[Measured], Setting], tuple[FloatArray, FloatArray]]
@@ -155,6 +124,11 @@ def _ours(train: list[Measured], asked: list[Measured], setting: Setting) -> tup
     return found.mean, found.half
 
 
+def _manual(_: list[Measured], asked: list[Measured], setting: Setting) -> tuple[FloatArray, FloatArray]:
+    """The cost model without any measurement: what it knows in advance."""
+    return _ours([], asked, setting)
+
+
 def _plain(rows: list[Measured]) -> Table:
     columns = {
         **DesignMatrix.measured(rows).named,
@@ -164,6 +138,24 @@ def _plain(rows: list[Measured]) -> Table:
         {name: column for name, column in columns.items() if column.dtype != object},
         {name: column for name, column in columns.items() if column.dtype == object},
     )
+
+
+def _amdahl(train: list[Measured], asked: list[Measured], setting: Setting) -> tuple[FloatArray, FloatArray]:
+    """t = work (a + b / ranks + c log2(ranks)), fitted to the build's own runs if there are three, else to all."""
+    own = [row for row in train if SPLITS["build"](row.setting) == SPLITS["build"](setting)]
+    rows = own if len(own) >= 3 else train
+
+    def design(cases: list[Measured]) -> FloatArray:
+        named = DesignMatrix.measured(cases).named
+        ranks = named["np"].astype(float)
+        work = (
+            named["kpoints"] * named["bands"] * named["fft_dense_x"] * named["fft_dense_y"] * named["fft_dense_z"] / 1e9
+        )
+        return np.column_stack([work, work / ranks, work * np.log2(ranks)])
+
+    times = np.exp(_logs(rows))
+    weights, _ = nnls(design(rows) / times[:, None], np.ones(len(rows)))
+    return np.log(np.maximum(design(asked) @ weights, 1e-9)), np.zeros(len(asked))
 
 
 def _seeds(train: list[Measured], asked: list[Measured], _: Setting) -> tuple[FloatArray, FloatArray]:
@@ -186,63 +178,44 @@ def _boosted(train: list[Measured], asked: list[Measured], _: Setting) -> tuple[
 
 MODELS: Mapping[str, Model] = {
     "autotune": _ours,
+    "manual alone": _manual,
+    "Amdahl": _amdahl,
     "seeds' log-linear": _seeds,
     "random forest": _forest,
     "XGBoost": _boosted,
 }
 
 
-def held_out(rows: list[Measured], respect: str, few: int, model: Model, seed: int = 0) -> Said | None:
-    """Return what a model says of each value of what is held out, `few` rows of it being known after all."""
-    by, skipped = BY[respect]
-    found = []
+def held_out(rows: list[Measured], split: str, known: int, model: Model, seeds: int) -> list[Score]:
+    """Return a model's score for each group that is held out, `known` rows of it being known after all."""
+    by = SPLITS[split]
+    scores = []
     for label in dict.fromkeys(by(row.setting) for row in rows):
-        if any(word in str(label) for word in skipped):
-            continue
         held = [row for row in rows if by(row.setting) == label]
         train = [row for row in rows if by(row.setting) != label]
-        if few and len(held) < few + _LEAST_LEFT:
+        if len(held) < known + _LEAST_LEFT or not train:  # all of TaS2 is of one machine and cut-off
             continue
-        order = np.random.default_rng(seed).permutation(len(held)) if few else np.arange(len(held))
-        train += [held[place] for place in order[:few]]
-        asked = _answered(train, [held[place] for place in sorted(order[few:])])
-        if asked:
-            mean, half = model(train, asked, _asked_setting(train, asked, respect))
-            found.append(Said(asked, mean, half))
-    if not found:
-        return None
+        for seed in range(seeds if known else 1):
+            order = np.random.default_rng(seed).permutation(len(held))
+            seen = train + [held[place] for place in order[:known]]
+            asked = [held[place] for place in sorted(order[known:])]
+            scores.append(Score.of(_said(model, seen, asked)))
+    return scores
+
+
+def _said(model: Model, train: list[Measured], asked: list[Measured]) -> Said:
+    """Return what a model says, asked of each build's commonest workload, and once of its others."""
+    groups = defaultdict(list)
+    for row in asked:
+        build = SPLITS["build"](row.setting)
+        counts = Counter(other.setting.workload for other in asked if SPLITS["build"](other.setting) == build)
+        groups[build, row.setting.workload == counts.most_common(1)[0][0]].append(row)
+    answers = [(own, *model(train, own, own[0].setting)) for own in groups.values()]
     return Said(
-        [row for one in found for row in one.rows],
-        np.concatenate([one.mean for one in found]),
-        np.concatenate([one.half for one in found]),
+        [row for own, _, _ in answers for row in own],
+        np.concatenate([mean for _, mean, _ in answers]),
+        np.concatenate([half for _, _, half in answers]),
     )
-
-
-def _answered(train: list[Measured], held: list[Measured]) -> list[Measured]:
-    """Return what would be answered without doubts: no number far outside, no kind of calculation never seen."""
-    known, asked = _sizes(train), _sizes(held)
-    kinds = {row.setting.workload_facts["calculation"] for row in train}
-    there = inside(known, asked)
-    return [
-        row
-        for row, is_inside in zip(held, there, strict=True)
-        if is_inside and row.setting.workload_facts["calculation"] in kinds
-    ]
-
-
-def _sizes(rows: list[Measured]) -> list[FloatArray]:
-    named = DesignMatrix.measured(rows).named
-    names = ("nodes", "np", "npool", "ndiag", "kpoints", "cutoff_ry")
-    return [*(named[name] for name in names), named["np"] / named["npool"]]
-
-
-def _asked_setting(train: list[Measured], asked: list[Measured], respect: str) -> Setting:
-    """Return the commonest setting that is new in this respect only: one model answers for all that is held out."""
-    settings = [row.setting for row in train]
-    counts = Counter(row.setting.key for row in asked)
-    candidates = {row.setting.key: row.setting for row in asked}
-    ordered = sorted(candidates.values(), key=lambda one: (-counts[one.key], one.key))
-    return next((one for one in ordered if novelty(settings, one).respect == respect), ordered[0])
 
 
 def summit(repeats: int) -> str:
@@ -296,30 +269,38 @@ def _logs(rows: list[Measured]) -> FloatArray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with qe/pwx_silicon.csv.gz")
-    parser.add_argument("--only", choices=(*TITLES, "summit", "speed"), help="one part only")
-    parser.add_argument("--few", type=int, choices=(0, 10, 20), help="so many held-out runs known only")
+    parser.add_argument("--data", type=Path, help="folder with qe/pwx_silicon.csv.gz and qe/pwx_tas2.csv.gz")
+    parser.add_argument("--only", nargs="*", choices=(*SPLITS, "summit", "speed"), help="some parts only")
+    parser.add_argument("--materials", nargs="*", default=[*MATERIALS, "both"], help="silicon, tas2, both")
+    parser.add_argument("--known", nargs="*", type=int, default=list(_KNOWN), help="so many held-out runs known")
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--seeds", type=int, default=3, help="draws of the known ones")
     given = parser.parse_args()
-    if given.only in {None, "summit"}:
+    only = given.only or [*SPLITS, "summit", "speed"]
+    if "summit" in only:
         print("Summit, from Summit-Dev and random halves:\n" + summit(20), flush=True)
-    path = given.data / "qe" / "pwx_silicon.csv.gz" if given.data else None
-    if path is None or not path.exists():
-        print(f"skipped: the runs of pw.x are not there ({path or 'no --data'})")
+    folder = given.data / "qe" if given.data else None
+    if folder is None or not folder.exists():
+        print(f"skipped: the runs of pw.x are not there ({folder or 'no --data'})")
         return
-    rows = pwx_runs(path)
-    for respect, title in TITLES.items():
-        for few in (0, 10, 20) if given.few is None else (given.few,):
-            if given.only not in {None, respect}:
+    runs = {material: pwx_runs(folder, material) for material in MATERIALS}
+    runs["both"] = [row for rows in runs.values() for row in rows]
+    for split in SPLITS:
+        for material in given.materials if split in only else ():
+            if (split == "material") != (material == "both") or (split, material) in {
+                ("machine", "tas2"),
+                ("cut-off", "tas2"),
+            }:
                 continue
-            print(f"pw.x held out by {title}, {few} of them known:", flush=True)
-            for name in given.models:
-                start = time.perf_counter()
-                said = held_out(rows, respect, few, MODELS[name])
-                line = said.line(name) if said is not None else f"{name:26s} nothing to ask"
-                print(f"  {line}  [{time.perf_counter() - start:.0f} s]", flush=True)
-    if given.only in {None, "speed"}:
-        print(speed(rows))
+            for known in given.known:
+                print(f"pw.x on {material}, held out by {split}, {known} of them known:", flush=True)
+                for name in given.models:
+                    start = time.perf_counter()
+                    scores = held_out(runs[material], split, known, MODELS[name], given.seeds)
+                    text = line(name, scores) if scores else f"{name:18s} nothing to ask"
+                    print(f"  {text}  [{len(scores)} groups, {time.perf_counter() - start:.0f} s]", flush=True)
+    if "speed" in only:
+        print(speed(runs["silicon"]))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class ObjectiveKind:
         is_generic: Whether it stands for any program: the study's name then says which one that is.
         paths: The options that are paths relative to the study file, such as `input`; in a list, `files.*.template`.
         quantities: A function that computes what a run time depends on, for performance models.
-        terms: A function that computes what a run time is a sum of, up to rates.
+        costs: A function that computes what a run time is a sum of, before any measurement.
         programs: The programs that it needs.
         own_input: A function that puts a user's input, a path, into the options; else it becomes the option `input`.
         facts: The option that takes a file with the size of the problem, for predictions without the program.
@@ -45,7 +45,7 @@ class ObjectiveKind:
     is_generic: bool = False
     paths: tuple[str, ...] = ()
     quantities: str | None = None
-    terms: str | None = None
+    costs: str | None = None
     programs: tuple[Program, ...] = ()
     own_input: str | None = None
     facts: str | None = None

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from launchers.extensions.entry_points import EntryPointError, describe, loaded, offered
 from objectives.base import Plan, PlanError, RunJob
+from objectives.costs.costs import Costs
 from objectives.kind import ObjectiveKind, Program, Runs
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ OBJECTIVES = {
         "objectives.qe.plan:plan",
         own_input="objectives.qe.options:with_own_input",
         quantities="objectives.qe.quantities:quantities",
-        terms="objectives.qe.quantities:terms",
+        costs="objectives.qe.costs:costs",
         facts="facts",
         paths=("facts",),
         programs=(
@@ -172,9 +173,13 @@ def quantities(name: str) -> Quantities | None:
     return None if where is None else _function(name, where)
 
 
-def terms(name: str) -> Quantities | None:
-    """Return what the run time of the objective called `name` is a sum of, up to rates; None where nobody wrote it."""
-    where = _stored_kind(name).terms
+CostsOf = Callable[[Mapping[str, npt.NDArray[Any]]], Costs | None]
+"""Computes what a run time is a sum of from columns of parameters and facts, (n,) each, by name; None: not enough."""
+
+
+def costs(name: str) -> CostsOf | None:
+    """Return what the run time of the objective called `name` is made of; None where nobody wrote it."""
+    where = _stored_kind(name).costs
     return None if where is None else _function(name, where)
 
 

@@ -44,7 +44,7 @@ def shape_of(study: StudyFile, plan: Plan, space: Space) -> Shape | None:
     """
     if study.model is None:
         # The objective's own costs say more than that it scales.
-        known = plan.shape if registry.terms(study.objective) is None else None
+        known = plan.shape if registry.costs(study.objective) is None else None
         return known and replace(known, derived=dict(space.derived))
     texts = dict.fromkeys(map(clean, study.model.terms))
     if study.model.seconds:

@@ -64,43 +64,6 @@ def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
     return {name: column for name, column in found.items() if not np.isnan(column).all()}
 
 
-def terms(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
-    """Return what the run time of pw.x is made of, (n,) each, not negative: a cost is a sum of them with unknown rates.
-
-    `columns` as for `quantities`. Computing goes by the planes of a rank, transposes of the FFT by messages and by
-    volume between the ranks of a pool, more slowly where they cross nodes; a parallel subspace problem has its own
-    messages; starting and writing go by ranks, nodes and pools. What needs a fact that is nowhere known is left out.
-    """
-    known = _Known(columns)
-    ranks, threads = known("np"), known("threads", 1.0)
-    pools, groups, diag = known("npool", 1.0), known("nbgrp", 1.0), known("ndiag", 1.0)
-    bands = np.ceil((known("bands") if "bands" in columns else np.ones_like(ranks)) / groups)
-    planes = known("fft_dense_z")
-    points = known("fft_dense_x") * known("fft_dense_y") * planes
-    mine = np.ceil(known("kpoints") / pools)
-    in_group = ranks / pools / groups
-    volume = points * bands
-    at = placed(ranks, pools, threads, known("nodes"), known("cores_per_node"))
-    found = {
-        "computing": mine * np.ceil(planes / in_group) * (volume / planes) / threads,
-        "computing, were planes even": mine * volume / in_group / threads,
-        "memory of a node": mine * volume / in_group * at.ranks_of_node,
-        "k-points": mine,
-        "start": np.ones_like(ranks),
-        "messages in a pool": mine * (in_group - 1.0),
-        "pairs across nodes": mine * at.pairs,
-        "volume across nodes": mine * at.share * volume,
-        "messages across nodes": mine * at.share * in_group,
-        "latency of reductions": mine * (in_group > 1.0) * np.log2(np.maximum(in_group, 1.0) + 1.0),
-        "parallel subspace problem": mine * (diag > 1.0),
-        "messages of the subspace problem": mine * (diag - 1.0),
-        "ranks": ranks,
-        "further nodes": at.nodes - 1.0,
-        "pools": pools,
-    }
-    return {name: np.maximum(column, 0.0) for name, column in found.items() if not np.isnan(column).all()}
-
-
 class _Known:
     """The columns that are there, as numbers; a default, or NaN, for others."""
 

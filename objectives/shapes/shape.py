@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from objectives.costs.costs import Costs
+from spaces.expressions.names import names_of
 from spaces.expressions.quantities import Columns, FloatArray, computed_columns
 
 UNKNOWN_WORK = 5.0
@@ -36,6 +38,19 @@ class Shape:
     level: float = UNKNOWN_WORK
     derived: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, str] = field(default_factory=dict)
+
+    def costs(self, columns: Columns) -> Costs:
+        """Return the cost of cases, by their `columns`, (n,) each; a term that is known nowhere counts as nothing."""
+        nothing = np.zeros(len(next(iter(columns.values()), ())))
+        known = self.of(columns)
+        seconds = {term.name: known.get(term.name, nothing) for term in self.terms}
+        return Costs(seconds, self.doubts, self.level, reads=self.reads)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The names that the terms mention, and those that these are computed from."""
+        texts = (*(term.expression for term in self.terms), *self.derived.values(), *self.counts.values())
+        return frozenset(name for text in texts for name in names_of(text))
 
     def of(self, columns: Columns) -> dict[str, FloatArray]:
         """Return the terms, (n,) each and not negative, at `columns`, (n,) each; NaN where one is not known.

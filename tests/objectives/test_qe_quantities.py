@@ -62,18 +62,3 @@ def test_pools_may_lie_across_nodes(ranks, pools, nodes):
 def test_ranks_that_would_leave_a_node_empty_are_spread():
     of = found(np=[8], npool=[1], nodes=[4])
     assert of["nodes of a pool"].tolist() == [4.0]
-
-
-def test_terms_of_a_cost_are_never_negative_and_need_their_facts():
-    columns = {name: column_of([value] * 2) for name, value in FACTS.items()}
-    terms = registry.terms("qe")({**columns, "np": column_of([1, 96]), "npool": column_of([1, 2])})
-    assert len(terms) == 15
-    assert all((column >= 0.0).all() for column in terms.values())
-    assert terms["computing"].tolist() == [10 * 30 * 1600 * 24, 5 * 1 * 1600 * 24]
-    assert terms["further nodes"].tolist() == [0.0, 1.0]
-    without = registry.terms("qe")(
-        {name: column for name, column in columns.items() if name != "cores_per_node"} | {"np": column_of([1, 96])}
-    )
-    assert "volume across nodes" not in without
-    assert "computing" in without
-    assert registry.terms("command") is None

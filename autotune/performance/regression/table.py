@@ -1,7 +1,7 @@
-"""Tables: cases as a model of run times reads them: numbers, words, and the terms of their cost."""
+"""Tables: cases as a model of run times reads them: numbers, words, and their costs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray, taken
 from objectives import registry
+from objectives.costs.costs import Costs
 from objectives.shapes.shape import Shape
 from spaces.expressions.quantities import Columns, column_of, quantities
 
@@ -22,11 +23,18 @@ _ALIKE = 6  # digits
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, (n,) each: `numbers` (NaN: no value), `words` (None: no value), and `terms` of a cost, not negative."""
+    """Columns, (n,) each: `numbers` (NaN: no value) and `words` (None: no value).
+
+    `costs` are what the cases are expected to cost, None where nobody knows. `groups` say of each case by `machine`,
+    `build` and `workload` with which others it shares what is not known. `timers` are seconds that parts of the runs
+    took, NaN where they are not known.
+    """
 
     numbers: Mapping[str, FloatArray]
     words: Mapping[str, Words]
-    terms: Mapping[str, FloatArray] = field(default_factory=dict)
+    costs: Costs | None = None
+    groups: Mapping[str, Words] = field(default_factory=dict)
+    timers: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @property
     def columns(self) -> Columns:
@@ -34,32 +42,39 @@ class Table:
         return {**self.numbers, **self.words}
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
+        return len(next(iter({**self.columns, **self.groups}.values()), ()))
 
     def at(self, places: Places) -> "Table":
         """Return the rows at `places`, (m,)."""
         return Table(
-            dict(taken(self.numbers, places)), dict(taken(self.words, places)), dict(taken(self.terms, places))
+            dict(taken(self.numbers, places)),
+            dict(taken(self.words, places)),
+            self.costs.at(places) if self.costs is not None else None,
+            dict(taken(self.groups, places)),
+            dict(taken(self.timers, places)),
         )
 
     def with_word(self, name: str, column: Words) -> "Table":
         """Return the table with one more column of words, or another in its place."""
-        return Table(self.numbers, {**self.words, name: column}, self.terms)
+        return replace(self, words={**self.words, name: column})
 
     def joined(self, other: "Table") -> "Table":
         """Return the rows of both; of a column that one of them lacks, its rows have no value."""
+        counts = (len(self), len(other))
         return Table(
-            _joined_numbers(self.numbers, other.numbers, (len(self), len(other))),
-            _joined_words(self.words, other.words, (len(self), len(other))),
-            _joined_numbers(self.terms, other.terms, (len(self), len(other))),
+            _joined_numbers(self.numbers, other.numbers, counts),
+            _joined_words(self.words, other.words, counts),
+            self.costs.joined(other.costs) if self.costs is not None and other.costs is not None else None,
+            _joined_words(self.groups, other.groups, counts),
+            _joined_numbers(self.timers, other.timers, counts),
         )
 
     def only(self, names: frozenset[str]) -> "Table":
         """Return the table with only these columns of numbers and words."""
-        return Table(
-            {name: column for name, column in self.numbers.items() if name in names},
-            {name: column for name, column in self.words.items() if name in names},
-            self.terms,
+        return replace(
+            self,
+            numbers={name: column for name, column in self.numbers.items() if name in names},
+            words={name: column for name, column in self.words.items() if name in names},
         )
 
 
@@ -83,13 +98,13 @@ class Reader:
         physics = registry.quantities(self.program)
         if physics is not None:
             numbers |= physics(columns)
-        return Table(numbers, words, self._terms(columns))
+        return Table(numbers, words, self._costs(columns))
 
-    def _terms(self, columns: Columns) -> Mapping[str, FloatArray]:
+    def _costs(self, columns: Columns) -> Costs | None:
         if self.shape is not None:
-            return self.shape.of(columns)
-        terms = registry.terms(self.program)
-        return {} if terms is None else terms(columns)
+            return self.shape.costs(columns)
+        costs = registry.costs(self.program)
+        return None if costs is None else costs(columns)
 
 
 def repeated(texts: Sequence[str], counts: Sequence[int] | int = 1) -> Words:

@@ -1,35 +1,57 @@
 """Blends of members, and their errors: chosen and calibrated by their predictions for hidden rows."""
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from autotune.performance.regression.boosting import ROUNDS
+from autotune.performance.regression.cost_model import DRAWS
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
-from autotune.performance.regression.table import Words
-from autotune.performance.run_times.ensemble_member import Kind
+from autotune.performance.regression.table import Table, Words
+from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
 from autotune.performance.run_times.sample import LeftOut, TrainingSample
 
 _HUBER = 0.2
 _PARTS = 4  # weights are quarters: finer ones would be noise
-_LEAST_OFF = 0.02
+_LEAST_OFF, _USUAL = 0.02, 0.1
+_CLEARLY, _ENOUGH = 0.9, 20
+# Absolute values of a standard normal distribution, at even chances: the scores of a model that is calibrated.
+_NORMAL = 99
+_CALIBRATED = np.array([NormalDist().inv_cdf(0.5 + chance / 200.0) for chance in range(1, _NORMAL + 1)])
 _PRIOR_ROWS, _HIDDEN_PARTS, _DRAWS = 3.0, 5, 20
 
 
 @dataclass(frozen=True)
 class Blend:
-    """Indices of the kinds and of the numbers of trees, (k, 2), that are blended with weights, (k,)."""
+    """Indices of the kinds and of the numbers of trees, (k, 2), that are blended with weights, (k,).
+
+    If the first one `knows_costs` it also says how uncertain it is.
+    """
 
     picks: tuple[tuple[int, int], ...]
     weights: FloatArray
+    knows_costs: bool = False
 
     @property
     def rounds(self) -> tuple[int, ...]:
         """The numbers of trees of the members."""
         return tuple(ROUNDS[rounds] for _, rounds in self.picks)
+
+    @property
+    def share_of_costs(self) -> float:
+        """The weight of the member that says how uncertain it is."""
+        return float(self.weights[0]) if self.knows_costs else 0.0
+
+    def spread(self, said: FloatArray) -> FloatArray:
+        """Return how far the members, (n, k), are apart, (n,): a standard deviation by their weights."""
+        middle = said @ self.weights
+        spread: FloatArray = np.sqrt(((said - middle[:, None]) ** 2) @ self.weights)
+        return spread
 
     def picked(self, said: FloatArray) -> FloatArray:
         """Return the members' predictions, (n, k), of (n, kinds, rounds); the mean of the others where one has none."""
@@ -39,7 +61,7 @@ class Blend:
 
 @dataclass(frozen=True)
 class Width:
-    """The width of intervals: `factor` times (usual error + spread of the members), all of logarithms.
+    """The width of intervals: `factor` times the root of (usual error^2 + spread^2), all of logarithms.
 
     Split conformal, normalised (Lei et al., JASA 113, 2018).
     """
@@ -48,16 +70,51 @@ class Width:
     factor: float
 
     @classmethod
-    def of(cls, off: FloatArray, apart: FloatArray) -> "Width":
-        """Calibrate by the absolute errors, (n,), of hidden rows, and the spreads, (n,), of the members there."""
-        usual = max(_LEAST_OFF, float(np.median(off)))
-        ranked = np.sort(off / (usual + apart))
-        index = int(np.ceil(CONFIDENCE * (len(ranked) + 1))) - 1
-        return cls(usual, float(ranked[min(index, len(ranked) - 1)]))
+    def of(cls, off: FloatArray, apart: FloatArray, labels: Words) -> "Width":
+        """Calibrate by the absolute errors, (n,), of hidden rows, the spreads, (n,), there, and their labels, (n,).
+
+        Rows of one label are no independent witnesses: each label counts alike. One more is as the spreads say, so that
+        few labels hardly change what a model says of its uncertainty.
+        """
+        usual = min(_USUAL, max(_LEAST_OFF, float(np.median(off)))) if len(off) else _USUAL
+        scores = off / np.hypot(usual, apart)
+        sizes = Counter(labels.tolist())
+        weights = np.array([1.0 / sizes[label] for label in labels.tolist()])
+        return cls(
+            usual,
+            _quantile(np.append(scores, _CALIBRATED), np.append(weights, np.full(_NORMAL, 1.0 / _NORMAL))),
+        )
 
     def half(self, apart: FloatArray) -> FloatArray:
-        """Return half widths, (m,), for the spreads, (m,), of the members."""
-        return self.factor * (self.usual + apart)
+        """Return half widths, (m,), for the spreads, (m,), of the predictions."""
+        return self.factor * np.hypot(self.usual, apart)
+
+
+CALIBRATED = Width(_USUAL, NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0))
+"""The width that follows from what a cost model says of its uncertainty, where there is nothing to calibrate by."""
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What a blend says of hidden rows: errors, (n,), draws less their mean, (draws, n), members' spreads, (n,)."""
+
+    off: FloatArray
+    draws: FloatArray
+    said: FloatArray
+    labels: Words
+
+    @classmethod
+    def of(cls, sample: TrainingSample, hidden: LeftOut, blend: "Blend") -> "Hidden":
+        """Return what the blend says of the rows that were predicted."""
+        judged = hidden.judged
+        said = blend.picked(hidden.said[judged])
+        draws = hidden.draws[:, judged] * blend.share_of_costs
+        return cls(said @ blend.weights - sample.y[judged], draws, said, sample.novelty.labels[judged])
+
+    def apart(self, blend: "Blend") -> FloatArray:
+        """Return the spread, (n,), of each prediction."""
+        apart: FloatArray = np.hypot(self.draws.std(axis=0), blend.spread(self.said))
+        return apart
 
 
 def filled(said: FloatArray) -> FloatArray:
@@ -70,12 +127,20 @@ def filled(said: FloatArray) -> FloatArray:
 
 
 def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> Blend:
-    """Return the blend with the least error for hidden rows: by Huber's loss, weights on a grid of quarters."""
+    """Return the blend with the least error for hidden rows: by Huber's loss, weights on a grid of quarters.
+
+    Half of the loss is that of the order: of errors less their mean in a setting. A cost model is not replaced, nor
+    mixed with others, unless that is better by a tenth on rows that are as new as the asked ones.
+    """
     judged = hidden.judged
+    knows_costs = kinds[0].knows_costs
+    alone = Blend(((0, 0),), np.ones(1), knows_costs)
+    if knows_costs and not (hidden.as_asked and judged.sum() >= _ENOUGH):
+        return alone
     y, weights = sample.y[judged], sample.weighted[judged]
     said = hidden.said[judged]
-    losses = np.average(_huber(np.nan_to_num(said - y[:, None, None])), axis=0, weights=weights)
-    losses[np.isnan(said).all(axis=(0, 2))] = np.inf
+    settings = _settings(sample)[judged]
+    losses = np.apply_along_axis(lambda column: _loss(column - y, weights, settings), 0, said)
     picks: dict[str, tuple[int, int]] = {}
     for index, kind in enumerate(kinds):
         rounds = int(losses[index].argmin())
@@ -87,8 +152,11 @@ def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> B
         for parts in itertools.product(range(_PARTS + 1), repeat=len(picks))
         if sum(parts) == _PARTS
     ]
-    blends = [Blend(tuple(picks.values()), parts) for parts in grid]
-    return min(blends, key=lambda blend: _loss(blend.picked(said) @ blend.weights - y, weights))
+    blends = [Blend(tuple(picks.values()), parts, knows_costs) for parts in grid]
+    found = [_loss(blend.picked(said) @ blend.weights - y, weights, settings) for blend in blends]
+    if knows_costs and losses[0, 0] * _CLEARLY <= min(found):
+        return alone
+    return blends[int(np.argmin(found))]
 
 
 def own_width(
@@ -99,28 +167,21 @@ def own_width(
     A fifth of its own rows is hidden at a time, which gives the model's errors there. How uncertain so few errors are
     follows from the other labels, treated likewise.
     """
-    judged = hidden.judged
-    said = blend.picked(hidden.said[judged])
-    off, apart = np.abs(said @ blend.weights - sample.y[judged]), said.std(axis=1)
-    width = Width.of(off, apart)
-    others = off / (width.usual + apart)
+    seen = Hidden.of(sample, hidden, blend)
+    width = Width.of(np.abs(seen.off), seen.apart(blend), seen.labels)
+    others = np.abs(seen.off) / np.hypot(width.usual, seen.apart(blend))
     own = _own_errors(sample, kinds, blend, width, rng)
     whole, m = float(others.mean()), len(own)
     scaled, shares = [], []
-    labels = sample.novelty.labels[judged]
-    for label in dict.fromkeys(labels.tolist()):
-        rows = others[labels == label]
+    for label in dict.fromkeys(seen.labels.tolist()):
+        rows = others[seen.labels == label]
         for _ in range(_DRAWS if len(rows) >= m + 3 else 0):
             drawn = rng.permutation(rows)
             scaled.append(drawn[m:] / ((drawn[:m].sum() + _PRIOR_ROWS * whole) / (m + _PRIOR_ROWS)))
             shares.append(np.full(len(rows) - m, 1.0 / (len(rows) - m)))
     if not scaled or whole == 0.0:
         return width
-    ratios, weights = np.concatenate(scaled), np.concatenate(shares)
-    order = np.argsort(ratios)
-    ends = np.cumsum(weights[order])
-    index = min(int(np.searchsorted(ends / ends[-1], CONFIDENCE)), len(order) - 1)
-    quantile = float(ratios[order][index])
+    quantile = _quantile(np.concatenate(scaled), np.concatenate(shares))
     return Width(width.usual, quantile * (float(own.sum()) + _PRIOR_ROWS * whole) / (m + _PRIOR_ROWS))
 
 
@@ -132,36 +193,90 @@ def _own_errors(
     for part in np.array_split(rng.permutation(np.flatnonzero(sample.novelty.own)), _HIDDEN_PARTS):
         train = np.setdiff1d(np.arange(len(sample.y)), part)
         members = sample.at(train).members(chosen, sample.weighted[train], blend.rounds)
-        held_out = sample.table.at(part)
-        columns = [
-            member.predict(held_out, (rounds,))[:, 0] if member is not None else np.full(len(part), np.nan)
-            for member, rounds in zip(members, blend.rounds, strict=True)
-        ]
-        said = filled(np.column_stack(columns))
-        off = np.abs(said @ blend.weights - sample.y[part])
-        errors.append(off / (width.usual + said.std(axis=1)))
+        prediction = Predicted.of(members, blend, sample.table.at(part))
+        off = np.abs(prediction.mean - sample.y[part])
+        errors.append(off / np.hypot(width.usual, prediction.apart))
     return np.concatenate(errors)
 
 
-def ratio_width(
-    sample: TrainingSample, hidden: LeftOut, blend: Blend, settings: Words, rng: np.random.Generator
-) -> Width | None:
+@dataclass(frozen=True)
+class Predicted:
+    """What the members of a blend say of cases: (m, k), and the draws of the one that says how uncertain it is.
+
+    `draws`, (draws, m), are less their mean, and by its weight.
+    """
+
+    blend: Blend
+    said: FloatArray
+    draws: FloatArray
+
+    @classmethod
+    def of(cls, members: Sequence[EnsembleMember | None], blend: Blend, table: Table) -> "Predicted":
+        """Return what `members`, which are those of the blend, say of a table."""
+        columns, drawn = [], np.zeros((DRAWS, len(table)))
+        for member, rounds in zip(members, blend.rounds, strict=True):
+            columns.append(
+                member.predict(table, (rounds,))[:, 0] if member is not None else np.full(len(table), np.nan)
+            )
+            draws = member.draws(table) if member is not None else None
+            if draws is not None:
+                drawn = (draws - draws.mean(axis=0)) * blend.share_of_costs
+        return cls(blend, filled(np.column_stack(columns)), np.nan_to_num(drawn))
+
+    @property
+    def mean(self) -> FloatArray:
+        """The logarithms that are expected, (m,)."""
+        mean: FloatArray = self.said @ self.blend.weights
+        return mean
+
+    @property
+    def apart(self) -> FloatArray:
+        """The spreads of the predictions, (m,)."""
+        apart: FloatArray = np.hypot(self.draws.std(axis=0), self.blend.spread(self.said))
+        return apart
+
+    def beyond(self, reference: "Predicted") -> "Predicted":
+        """Return the ratio to one case, by logarithm: what both have in common cancels."""
+        return Predicted(self.blend, self.said - reference.said, self.draws - reference.draws)
+
+
+def ratio_width(sample: TrainingSample, hidden: LeftOut, blend: Blend, rng: np.random.Generator) -> Width | None:
     """Return the width of intervals of ratios within a setting, by pairs of rows that were hidden together.
 
-    `settings`, (n,), are the rows' settings. None if no two rows of a setting were hidden together.
+    None if no two rows of a setting were hidden together.
     """
-    judged = np.flatnonzero(hidden.judged)
-    said = blend.picked(hidden.said[judged])
-    off = said @ blend.weights - sample.y[judged]
-    first, second = [], []
-    keys = np.array([f"{label} {fold}" for label, fold in zip(settings[judged], hidden.fold[judged], strict=True)])
-    order = rng.permutation(len(judged))
+    seen = Hidden.of(sample, hidden, blend)
+    folds, settings = hidden.fold[hidden.judged], _settings(sample)[hidden.judged]
+    keys = np.array([f"{label} {fold}" for label, fold in zip(settings, folds, strict=True)])
+    order = rng.permutation(len(keys))
     order = order[np.argsort(keys[order], kind="stable")]
     alike = keys[order][1:] == keys[order][:-1]
     first, second = order[1:][alike], order[:-1][alike]
     if len(first) == 0:
         return None
-    return Width.of(np.abs(off[first] - off[second]), (said[first] - said[second]).std(axis=1))
+    drawn = (seen.draws[:, first] - seen.draws[:, second]).std(axis=0)
+    apart = np.hypot(drawn, blend.spread(seen.said[first] - seen.said[second]))
+    return Width.of(np.abs(seen.off[first] - seen.off[second]), apart, seen.labels[first])
+
+
+def _settings(sample: TrainingSample) -> Words:
+    """Return what rows have in common that compete with each other, (n,): build, workload and nodes."""
+    groups = sample.table.groups
+    nodes = sample.table.numbers.get("nodes", np.zeros(len(sample.y)))
+    return np.array(
+        [
+            f"{build} {work} {node}"
+            for build, work, node in zip(groups["build"], groups["workload"], nodes, strict=True)
+        ],
+        dtype=object,
+    )
+
+
+def _quantile(values: FloatArray, weights: FloatArray) -> float:
+    """Return the value that nine tenths of the weight are at or below."""
+    order = np.argsort(values)
+    ends = np.cumsum(weights[order])
+    return float(values[order][min(int(np.searchsorted(ends / ends[-1], CONFIDENCE)), len(order) - 1)])
 
 
 def _huber(off: FloatArray) -> FloatArray:
@@ -169,5 +284,11 @@ def _huber(off: FloatArray) -> FloatArray:
     return losses
 
 
-def _loss(off: FloatArray, weights: FloatArray) -> float:
-    return round(float(np.average(_huber(off), weights=weights)), 5)
+def _loss(off: FloatArray, weights: FloatArray, settings: Words) -> float:
+    if np.isnan(off).all():
+        return float("inf")
+    off = np.nan_to_num(off)
+    _, places = np.unique(settings.astype(str), return_inverse=True)
+    middles = np.bincount(places, off * weights) / np.bincount(places, weights)
+    both = _huber(off) + _huber(off - middles[places])
+    return round(float(np.average(both, weights=weights)) / 2.0, 5)

@@ -7,8 +7,9 @@ from typing import Protocol
 import numpy as np
 
 from autotune.performance.regression.boosting import ROUNDS, Trees
-from autotune.performance.regression.cost_terms import CostTerms
+from autotune.performance.regression.cost_model import CostModel
 from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.forest import Forest
 from autotune.performance.regression.linear import LogLinear
 from autotune.performance.regression.table import Table
 from autotune.performance.run_times.context import Context
@@ -26,33 +27,32 @@ class Base(Protocol):
         ...
 
 
-Fitting = Callable[[Table, FloatArray, FloatArray, Base | None], Base | None]
-"""Fits a base to the logarithms of values, (n,), of cases with weights, (n,), from a similar base if there is one."""
+Fitting = Callable[[Table, FloatArray, FloatArray], Base | None]
+"""Fits a base to the logarithms of values, (n,), of cases with weights, (n,)."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to fit a base; of each `family` the kind that predicts best is used."""
+    """A way to fit a base; of each `family` the kind that predicts best is used.
+
+    One that `knows_costs` needs no measurements, and says how uncertain it is. Trees are fitted to the residuals of one
+    that is `boosted`.
+    """
 
     family: str
     fitting: Fitting
+    knows_costs: bool = False
+    boosted: bool = True
 
 
 def kinds(table: Table, products: bool) -> tuple[Kind, ...]:
-    """Return the kinds of members: sums of costs where the program has terms, and a log-linear one."""
+    """Return the kinds of members: the program's cost model, where it has one, comes first."""
 
-    def sums(on_effects: float) -> Kind:
-        def fitting(table: Table, y: FloatArray, weights: FloatArray, start: Base | None) -> Base | None:
-            similar = start if isinstance(start, CostTerms) else None
-            return CostTerms.fitted(table, y, weights, on_effects, similar)
-
-        return Kind("sum of costs", fitting)
-
-    def linear(table: Table, y: FloatArray, weights: FloatArray, start: Base | None) -> Base | None:  # noqa: ARG001  needs no start
+    def linear(table: Table, y: FloatArray, weights: FloatArray) -> Base | None:
         return LogLinear.fitted(table, y, weights, products)
 
-    own = [Kind("log-linear", linear)]
-    return tuple([sums(0.02), sums(0.1), *own] if table.terms else own)
+    simple = (Kind("log-linear", linear), Kind("forest", Forest.fitted, boosted=False))
+    return (Kind("cost model", CostModel.fitted, knows_costs=True), *simple) if table.costs is not None else simple
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,6 @@ class EnsembleMember:
         weights: FloatArray,
         context: Context,
         names: frozenset[str],
-        start: Base | None = None,
         most: int = max(ROUNDS),
     ) -> "EnsembleMember | None":
         """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); None where the base cannot.
@@ -81,12 +80,12 @@ class EnsembleMember:
         `most` is the greatest number of trees that `predict` may use.
         """
         table = table.only(names)
-        base = kind.fitting(table, y, weights, start)
+        base = kind.fitting(table, y, weights)
         if base is None:
             return None
         residuals = y - base.predict(table)
         known = np.flatnonzero(~np.isnan(residuals))
-        trees = Trees.fitted(table.at(known).columns, residuals[known], weights[known], most)
+        trees = Trees.fitted(table.at(known).columns, residuals[known], weights[known], most if kind.boosted else 0)
         return cls(base, trees, context, names)
 
     def predict(self, table: Table, rounds: tuple[int, ...] = ROUNDS) -> FloatArray:
@@ -96,6 +95,10 @@ class EnsembleMember:
         base, columns = self.base.predict(rows), rows.columns
         logarithms = np.column_stack([base + self.trees.predict(columns, count) for count in rounds])
         return replaced.average(logarithms, len(table))
+
+    def draws(self, table: Table) -> FloatArray | None:
+        """Return what the base draws for cases, (draws, m), where it says how uncertain it is."""
+        return self.base.draws(table) if isinstance(self.base, CostModel) else None
 
     def difference(self, pair: Table, rounds: int) -> dict[str, float]:
         """Return what each feature adds to the first of two rows in one setting beyond the second."""

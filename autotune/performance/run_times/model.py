@@ -8,7 +8,7 @@ A bound counts where the model, fitted without bounds, predicts a value on its w
 values beyond it (Hutter, Hoos & Leyton-Brown, 2011). Failures are left out: they say nothing about times.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,16 @@ from autotune.performance.regression.boosting import ROUNDS
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Reader, Table, repeated, telling
-from autotune.performance.run_times.blend import Blend, Width, blended, filled, own_width, ratio_width
+from autotune.performance.run_times.blend import (
+    CALIBRATED,
+    Blend,
+    Hidden,
+    Predicted,
+    Width,
+    blended,
+    own_width,
+    ratio_width,
+)
 from autotune.performance.run_times.context import Context
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind, kinds
 from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_like_nothing
@@ -26,7 +35,7 @@ from autotune.performance.run_times.sample import LeftOut, TrainingSample, left_
 from autotune.records.measurement import Measured, Setting
 from autotune.search.gaussian_process import above_bound
 from objectives.shapes.shape import Shape
-from spaces.expressions.quantities import Columns
+from spaces.expressions.quantities import Columns, column_of
 
 _LEAST = 6
 # No more rows than these are hidden: more would take long and tell no more.
@@ -59,7 +68,8 @@ class RunTimes:
     names: frozenset[str]
     group: str
     known: Columns
-    members: tuple[EnsembleMember, ...]
+    reads: frozenset[str]
+    members: tuple[EnsembleMember | None, ...]
     blend: Blend
     width: Width
     ratio_width: Width | None
@@ -73,41 +83,70 @@ class RunTimes:
     ) -> "RunTimes | None":
         """Fit to the measurements of the setting's program by its metric, for a space with `rules` and a `shape`.
 
-        None where there are fewer than six values.
+        None where there are fewer than six values, and nothing is known of the program's costs.
         """
         rows = [row for row in measured if _is_of(row, setting)]
         values = [row for row in rows if row.value is not None]
+        reader = Reader(setting.program, tuple(rules), shape)
         if len(values) < _LEAST:
+            return cls._of_costs(values, reader, setting)
+        return _Fit.of(values, reader, setting).model([row for row in rows if row.value is None])
+
+    @classmethod
+    def _of_costs(cls, values: Sequence[Measured], reader: Reader, setting: Setting) -> "RunTimes | None":
+        """Return what is known of the program's costs, and what a few values say of its rates."""
+        asked = _asked(reader, setting)
+        if asked.costs is None:
             return None
-        # A sum of times is no rate.
-        summed = shape if setting.metric.direction == "minimize" else None
-        return _Fit.of(values, Reader(setting.program, tuple(rules), summed), setting).model(
-            [row for row in rows if row.value is None]
+        cases = DesignMatrix.measured(values)
+        table = _read(reader, values, cases) if values else asked.at(np.zeros(0, dtype=np.intp))
+        y, weights = np.log([row.value or np.nan for row in values]), _weights(values)
+        kind, context = kinds(asked, products=False)[0], Context((), ())
+        doubt = f"only {len(values)} of its values are known" if values else "nothing of the program was measured"
+        return cls(
+            setting=setting,
+            reader=reader,
+            names=frozenset(),
+            group="",
+            known=cases.configuration,
+            reads=asked.costs.reads,
+            members=(EnsembleMember.fitted(kind, table, y, weights, context, frozenset(), 0),),
+            blend=Blend(((0, 0),), np.ones(1), knows_costs=True),
+            width=CALIBRATED,
+            ratio_width=CALIBRATED,
+            doubts=(f"{doubt}: predicted from what is known of its costs",),
+            abstains=False,
+            grounds=f"what is known of the costs of {setting.program}, and {len(values)} measurements",
         )
 
     @property
     def varied(self) -> frozenset[str]:
-        """The parameters that were measured with several values; "unset" is none: a table may not have the column."""
+        """The parameters that a cost model depends on, and those that were measured with several values.
+
+        "Unset" is none: a table may not have the column.
+        """
         stated = {name: {str(value) for value in column.tolist()} for name, column in self.known.items()}
-        return frozenset(name for name, values in stated.items() if len(values - {"None", "nan"}) > 1)
+        return self.reads | {name for name, values in stated.items() if len(values - {"None", "nan"}) > 1}
 
     def estimate(self, cases: DesignMatrix) -> Estimate:
         """Return the logarithms of the metric that are expected at cases of the setting, (n,)."""
-        said = self._said(cases)
-        return Estimate(said @ self.blend.weights, self.width.half(said.std(axis=1)))
+        return self._estimates(cases, lambda prediction: Estimate(prediction.mean, self.width.half(prediction.apart)))
 
     def ratio(self, cases: DesignMatrix, reference: DesignMatrix) -> Estimate:
         """Return the logarithms, (n,), of the value at each case over that of the reference, one case of the setting.
 
         An error that all cases of the setting share cancels, so the intervals are narrower than those of both values.
         """
-        said = self._said(cases) - self._said(reference)
-        apart = said.std(axis=1)
-        width = self.ratio_width
-        # Without pairs to calibrate by, the errors of the two count as independent.
-        half = width.half(apart) if width is not None else np.sqrt(2.0) * self.width.half(apart)
-        mean = said @ self.blend.weights
-        return Estimate(mean, np.where(said.any(axis=1), half, 0.0))
+        other = Predicted.of(self.members, self.blend, self._read(reference))
+
+        def estimate(prediction: Predicted) -> Estimate:
+            both = prediction.beyond(other)
+            width = self.ratio_width
+            # Without pairs to calibrate by, the errors of the two count as independent.
+            half = width.half(both.apart) if width is not None else np.sqrt(2.0) * self.width.half(both.apart)
+            return Estimate(both.mean, np.where(both.said.any(axis=1), half, 0.0))
+
+        return self._estimates(cases, estimate)
 
     def doubts_of(self, cases: DesignMatrix) -> tuple[str, ...]:
         """Return sentences on parameters of cases that lie outside of the measurements."""
@@ -121,23 +160,20 @@ class RunTimes:
         pair = self._read(case).joined(self._read(reference))
         effects: dict[str, float] = {}
         for member, (_, rounds), weight in zip(self.members, self.blend.picks, self.blend.weights, strict=True):
-            for name, part in member.difference(pair, ROUNDS[rounds]).items() if weight else ():
+            for name, part in member.difference(pair, ROUNDS[rounds]).items() if weight and member is not None else ():
                 effects[name] = effects.get(name, 0.0) + float(weight) * part
         return sorted(((name, part) for name, part in effects.items() if part), key=lambda item: -abs(item[1]))
 
-    def _said(self, cases: DesignMatrix) -> FloatArray:
-        """Return what each member expects, (n, k)."""
+    def _estimates(self, cases: DesignMatrix, of: Callable[[Predicted], Estimate]) -> Estimate:
         table = self._read(cases)
-        blocks = [_members_say(self.members, self.blend, table.at(block)) for block in _blocks(len(table))]
-        return np.concatenate(blocks) if blocks else np.zeros((0, len(self.members)))
+        parts = [of(Predicted.of(self.members, self.blend, table.at(block))) for block in _blocks(len(table))]
+        if not parts:
+            return Estimate(np.zeros(0), np.zeros(0))
+        return Estimate(np.concatenate([part.mean for part in parts]), np.concatenate([part.half for part in parts]))
 
     def _read(self, cases: DesignMatrix) -> Table:
         count = len(cases)
-        names = {
-            "machine": repeated([self.setting.machine], count),
-            "workload": repeated([self.setting.workload], count),
-        }
-        table = self.reader.read(cases, names).only(self.names)
+        table = _table(self.reader, [self.setting] * count, cases).only(self.names)
         return table.with_word(_GROUP, repeated([self.group], count)) if self.group else table
 
 
@@ -159,6 +195,8 @@ class _Fit:
     def of(cls, rows: list[Measured], reader: Reader, setting: Setting) -> "_Fit":
         cases = DesignMatrix.measured(rows)
         whole = _read(reader, rows, cases)
+        if _asked(reader, setting).costs is None:
+            whole = replace(whole, costs=None)
         words = _context_words(whole, cases)
         combination = tuple(_word_of(setting, name) for name in words)
         context = Context.of(whole, words)
@@ -171,7 +209,7 @@ class _Fit:
         sample = TrainingSample(
             table=whole.only(names | set(words)),
             y=np.log([row.value or np.nan for row in rows]),
-            weights=np.array([row.runs / (row.runs + 1.0) for row in rows]),
+            weights=_weights(rows),
             novelty=novelty([row.setting for row in rows], setting),
             names=names,
             context=words,
@@ -192,12 +230,9 @@ class _Fit:
         hidden = left_out(part, self.kinds, rng)
         blend = blended(part, self.kinds, hidden)
         width = self._width(part, hidden, blend, rng)
-        keys = np.array(by_setting([row.setting for row in self.rows], lambda setting: str(setting.key)), dtype=object)
-        within = ratio_width(part, hidden, blend, keys[self._places(np.random.default_rng(0))], rng)
+        within = ratio_width(part, hidden, blend, rng)
         chosen = tuple(self.kinds[kind] for kind, _ in blend.picks)
-        members = [
-            member for member in self.sample.members(chosen, self.sample.weighted, blend.rounds) if member is not None
-        ]
+        members = self.sample.members(chosen, self.sample.weighted, blend.rounds)
         label = self.sample.novelty.label if _GROUP in self.sample.table.words else ""
         model = RunTimes(
             setting=self.setting,
@@ -205,6 +240,7 @@ class _Fit:
             names=self.names,
             group=label,
             known=self.cases.configuration,
+            reads=self.sample.table.costs.reads if self.sample.table.costs is not None else frozenset(),
             members=tuple(members),
             blend=blend,
             width=width,
@@ -222,8 +258,8 @@ class _Fit:
         table = _read(self.reader, bounds, DesignMatrix.measured(bounds)).only(self.names)
         if model.group:
             table = table.with_word(_GROUP, np.array(["" for _ in bounds], dtype=object))
-        said = _members_say(model.members, model.blend, table)
-        mean, half = said @ model.blend.weights, model.width.half(said.std(axis=1))
+        prediction = Predicted.of(model.members, model.blend, table)
+        mean, half = prediction.mean, model.width.half(prediction.apart)
         limit = np.log([row.bound or np.nan for row in bounds])
         sign = 1.0 if self.setting.metric.direction == "minimize" else -1.0
         wrong = np.flatnonzero(sign * mean < sign * limit)
@@ -237,18 +273,17 @@ class _Fit:
             y=np.append(self.sample.y, sign * beyond),
             weights=np.append(self.sample.weighted, runs / (runs + 1.0)),
         )
-        members = [
-            member for member in sample.members(chosen, sample.weights, model.blend.rounds) if member is not None
-        ]
+        members = sample.members(chosen, sample.weights, model.blend.rounds)
         more = f"; {len(wrong)} of {len(bounds)} bounds were above what it predicted without them, and count"
         return replace(model, members=tuple(members), grounds=model.grounds + more)
 
     def _width(self, part: TrainingSample, hidden: LeftOut, blend: Blend, rng: np.random.Generator) -> Width:
         if part.is_known_a_little and (hidden.fold < 0).any():
             return own_width(part, self.kinds, hidden, blend, rng)
-        judged = hidden.judged
-        said = blend.picked(hidden.said[judged])
-        return Width.of(np.abs(said @ blend.weights - part.y[judged]), said.std(axis=1))
+        if blend.knows_costs and not hidden.as_asked:
+            return CALIBRATED
+        seen = Hidden.of(part, hidden, blend)
+        return Width.of(np.abs(seen.off), seen.apart(blend), seen.labels)
 
     def _places(self, rng: np.random.Generator) -> Places:
         """Return the rows to hide some of: all, or the setting's own and as many others as are allowed."""
@@ -287,11 +322,34 @@ def _is_of(row: Measured, setting: Setting) -> bool:
 
 
 def _read(reader: Reader, rows: Sequence[Measured], cases: DesignMatrix) -> Table:
-    names = {
-        "machine": repeated([row.setting.machine for row in rows]),
-        "workload": repeated([row.setting.workload for row in rows]),
+    timers = dict.fromkeys(name for row in rows for name in row.parts)
+    table = _table(reader, [row.setting for row in rows], cases)
+    seconds = {name: np.array([row.parts.get(name, np.nan) for row in rows], dtype=float) for name in timers}
+    return replace(table, timers=seconds)
+
+
+def _table(reader: Reader, settings: Sequence[Setting], cases: DesignMatrix) -> Table:
+    """Return the table of cases in `settings`, (n,)."""
+    groups = {
+        "machine": column_of(by_setting(settings, lambda setting: setting.machine)),
+        "build": column_of(by_setting(settings, lambda setting: f"{setting.machine} {installation(setting)}")),
+        "workload": column_of(by_setting(settings, lambda setting: setting.workload)),
     }
-    return reader.read(cases, names)
+    names = {name: groups[name] for name in ("machine", "workload")}
+    return replace(reader.read(cases, names), groups=groups)
+
+
+def _asked(reader: Reader, setting: Setting) -> Table:
+    """Return the setting as a case without a configuration; it has costs where its facts are enough to tell them."""
+    table = _table(reader, [setting], DesignMatrix.measured([Measured(setting, {})]))
+    # A sum of times is no rate; a shape has no unit.
+    is_time = setting.metric.direction == "minimize" and (reader.shape is not None or setting.metric.unit == "s")
+    return table if is_time else replace(table, costs=None)
+
+
+def _weights(rows: Sequence[Measured]) -> FloatArray:
+    """Return how much rows count, (n,): half for a single run, nearly whole for many."""
+    return np.array([row.runs / (row.runs + 1.0) for row in rows], dtype=float)
 
 
 def _context_words(table: Table, cases: DesignMatrix) -> tuple[str, ...]:
@@ -318,13 +376,6 @@ def _in_words(names: tuple[str, ...], nearest: tuple[tuple[object, ...], ...]) -
         for combination in nearest
     ]
     return " or ".join(dict.fromkeys(texts))
-
-
-def _members_say(members: Sequence[EnsembleMember], blend: Blend, table: Table) -> FloatArray:
-    columns = [
-        member.predict(table, (ROUNDS[rounds],))[:, 0] for member, (_, rounds) in zip(members, blend.picks, strict=True)
-    ]
-    return filled(np.column_stack(columns))
 
 
 def _blocks(count: int) -> Iterator[Places]:

@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from autotune.performance.regression.boosting import ROUNDS
+from autotune.performance.regression.cost_model import DRAWS
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table, Words
 from autotune.performance.run_times.context import Context
-from autotune.performance.run_times.ensemble_member import Base, EnsembleMember, Kind
+from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
 from autotune.performance.run_times.novelty import Novelty, folds, inside
 
 # With this number of rows of its own, a setting counts more, and may differ from all others.
@@ -67,15 +68,12 @@ class TrainingSample:
     def members(
         self, kinds: Sequence[Kind], weights: FloatArray, rounds: Sequence[int] | None = None
     ) -> list[EnsembleMember | None]:
-        """Fit a member of each kind, with `rounds` trees; each starts from the member before it."""
+        """Fit a member of each kind, with `rounds` trees."""
         context = Context.of(self.table, self.context)
-        members: list[EnsembleMember | None] = []
-        start: Base | None = None
-        for kind, most in zip(kinds, rounds or [max(ROUNDS)] * len(kinds), strict=True):
-            member = EnsembleMember.fitted(kind, self.table, self.y, weights, context, self.names, start, most)
-            start = member.base if member is not None else start
-            members.append(member)
-        return members
+        return [
+            EnsembleMember.fitted(kind, self.table, self.y, weights, context, self.names, most)
+            for kind, most in zip(kinds, rounds or [max(ROUNDS)] * len(kinds), strict=True)
+        ]
 
     def answered(self, train: Places, test: Places) -> npt.NDArray[np.bool_]:
         """Return which of the rows `test`, (m,), a model of `train` would predict without doubts."""
@@ -89,10 +87,16 @@ class TrainingSample:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The members' predictions for hidden rows: (n, kinds, rounds), NaN where there is none; by fold, (n,)."""
+    """The members' predictions for hidden rows: (n, kinds, rounds), NaN where there is none; by fold, (n,).
+
+    `draws`, (draws, n), are those of a member that says how uncertain it is, less their mean; 0 where none does. Only
+    with `as_asked` are the rows as new as the setting is: else labels were too large to hide, and single rows were.
+    """
 
     said: FloatArray
     fold: npt.NDArray[np.intp]
+    draws: FloatArray
+    as_asked: bool = True
 
     @property
     def judged(self) -> npt.NDArray[np.bool_]:
@@ -113,6 +117,7 @@ def left_out(
     fold = folds(sample.novelty.labels, sample.novelty.own, rng)
     few = sample.few if (fold < 0).any() else 0
     said = np.full((n, len(kinds), len(ROUNDS)), np.nan)
+    draws = np.zeros((DRAWS, n))
     for out in range(int(fold.max()) + 1):
         hidden = np.flatnonzero(fold == out)
         kept = _kept(sample.novelty.labels, hidden, few, rng)
@@ -128,7 +133,11 @@ def left_out(
         for index, member in enumerate(sample.at(train).members(kinds, weights[train])):
             if member is not None:
                 said[test, index] = member.predict(table)
-    answers = LeftOut(said, fold)
+                drawn = member.draws(table)
+                if drawn is not None:
+                    draws[:, test] = drawn - drawn.mean(axis=0)
+    is_alone = bool((fold >= 0).all()) and len(set(sample.novelty.labels[~sample.novelty.own].tolist())) < 2
+    answers = LeftOut(said, fold, draws, not is_alone or sample.novelty.respect == "" or sample.is_known_a_little)
     if answers.judged.any():
         return answers
     if only_inside:
@@ -136,7 +145,8 @@ def left_out(
     if len(set(sample.novelty.labels.tolist())) > 1:
         # Whole labels are too large to hide: hide single rows.
         alone = replace(sample.novelty, labels=np.full(n, "", dtype=object), label="")
-        return left_out(replace(sample, novelty=alone), kinds, rng, False)
+        found = left_out(replace(sample, novelty=alone), kinds, rng, False)
+        return replace(found, as_asked=sample.novelty.respect == "")
     return answers
 
 

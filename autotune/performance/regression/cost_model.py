@@ -1,0 +1,308 @@
+"""The cost model: a run time as a sum of terms, whose rates differ from build to build and from machine to machine.
+
+    log t = level + log sum_j exp(a_j + sum_g b_gj) S_j
+
+S_j are the seconds that a term is expected to take (`objectives.costs`), a_j what the terms' rates have in common
+everywhere, b_gj what a machine, and a build on it, adds. All are normally distributed around 0, with standard
+deviations that the terms state: with no measurement the model is what the manual knows, one run of a build moves it
+towards that, many determine it (a hierarchical model: Gelman & Hill 2007). The posterior is greatest at its mode, with
+a Student t likelihood, so that a disturbed run tells little; its curvature there (Laplace's approximation) says how
+uncertain the rates are.
+
+A run's own timers, where they are known, are further observations, each of the sum of some terms only: one run with
+timers tells what several without would.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.table import Places, Table
+from objectives.costs.costs import Costs
+
+# The shares of a rate's variance: what all builds have in common, what those of one machine have, and the rest.
+_SHARES: Mapping[str, float] = {"": 0.5, "machine": 0.5, "build": 0.5}
+_WORKLOAD_LEVEL = 0.5  # runs of one workload differ from what its size says: iterations that nobody counts beforehand
+_NOISE, _FREEDOM = 0.12, 4.0
+_NOISES, _FEW = (0.02, 0.3), 8
+_TIMER_NOISE, _TIMER_WEIGHT = 0.25, 0.3
+# Seconds of a timer below this share of the run are lost in rounding.
+_LEAST_SHARE = 0.003
+_STEPS = 300
+# Of more rows these are drawn at random: more determine a few rates no better.
+_MOST = 2_500
+DRAWS = 64
+"""How many draws of the rates tell how uncertain a prediction is."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that share effects: `name` says by what, `labels` which there are."""
+
+    name: str
+    labels: tuple[str, ...]
+
+    def places(self, words: npt.NDArray[np.object_]) -> Places:
+        """Return the index of each word, (n,), -1 where it is new."""
+        index = {label: place for place, label in enumerate(self.labels)}
+        return np.array([index.get(str(word), -1) for word in words], dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """The posterior of q parameters: their `mode`, (q,), and the Cholesky factor, (q, q), of its precision.
+
+    The parameters are the common rates of the terms `names`, (p,), then of each of `groups` rates, (l, p), and
+    levels, (l,), then the levels of workloads. `deviations`, (p,), are what the terms state, `level` that of all.
+    """
+
+    names: tuple[str, ...]
+    deviations: FloatArray
+    level: float
+    groups: tuple[Group, ...]
+    workloads: Group
+    mode: FloatArray
+    factor: FloatArray
+
+    @classmethod
+    def fitted(cls, table: Table, y: FloatArray, weights: FloatArray) -> "CostModel | None":
+        """Fit to `y`, (n,), the logarithms of values, of cases with `weights`, (n,); n may be 0.
+
+        Rows in which a term is not known are left out. None where the table has no costs.
+        """
+        if table.costs is None:
+            return None
+        logs = table.costs.logarithms
+        whole = np.flatnonzero(~np.isnan(logs).any(axis=1) & np.isfinite(logs).any(axis=1))
+        if len(whole) > _MOST:
+            whole = np.sort(np.random.default_rng(0).permutation(whole)[:_MOST])
+        rows, costs = table.at(whole), table.costs.at(whole)
+        groups = tuple(_group(name, rows) for name in ("machine", "build"))
+        workloads = _group("workload", rows)
+        deviations = np.array([costs.doubts[name] for name in costs.names])
+        empty = cls(costs.names, deviations, costs.level, groups, workloads, np.zeros(0), np.zeros((0, 0)))
+        fit = _Fit.of(empty, rows, costs, y[whole], weights[whole])
+        start = fit.mode(np.zeros(len(empty.priors)))
+        fit = fit.with_noise_at(start)
+        mode = fit.mode(start)
+        return cls(
+            costs.names, deviations, costs.level, groups, workloads, mode, cholesky(fit.precision(mode), lower=True)
+        )
+
+    @property
+    def priors(self) -> FloatArray:
+        """The standard deviations of all parameters before any measurement, (q,)."""
+        parts = [self.deviations * np.sqrt(_SHARES[""])]
+        for group in self.groups:
+            share = np.sqrt(_SHARES[group.name])
+            parts += [
+                np.tile(self.deviations * share, len(group.labels)),
+                np.full(len(group.labels), self.level * share),
+            ]
+        return np.concatenate([*parts, np.full(len(self.workloads.labels), _WORKLOAD_LEVEL)])
+
+    def draws(self, table: Table, count: int = DRAWS) -> FloatArray:
+        """Return logarithms of the cases, (`count`, m), each by one draw of all rates; NaN where a term is unknown.
+
+        Rates of machines and builds that were never seen are drawn from their prior: a configuration that depends on
+        what nobody knows of a build (messages between its nodes) is uncertain, and slower in the mean of the draws.
+        """
+        assert table.costs is not None
+        rng = np.random.default_rng(0)
+        parameters = self.mode[:, None] + solve_triangular(
+            self.factor.T, _pairs(rng, len(self.mode), count), lower=False
+        )
+        logs = table.costs.logarithms
+        at = len(self.names)
+        rates, levels = parameters[:at].T[:, None, :], np.zeros((count, 1))
+        for group in self.groups:
+            size, share = len(group.labels), np.sqrt(_SHARES[group.name])
+            own = parameters[at : at + size * len(self.names)].reshape(size, len(self.names), count)
+            own_levels = parameters[at + size * len(self.names) : at + size * (len(self.names) + 1)]
+            new = _pairs(rng, len(self.names), count) * (self.deviations * share)[:, None]
+            new_level = _pairs(rng, 1, count) * self.level * share
+            places = group.places(table.groups[group.name])
+            rates = rates + np.concatenate([own, new[None]])[places].transpose(2, 0, 1)
+            levels = levels + np.concatenate([own_levels, new_level])[places].T
+            at += size * (len(self.names) + 1)
+        places = self.workloads.places(table.groups["workload"])
+        new_level = _pairs(rng, 1, count) * _WORKLOAD_LEVEL
+        levels = levels + np.concatenate([parameters[at:], new_level])[places].T
+        sums: FloatArray = np.stack([_log_sum(logs + rate) for rate in rates]) + levels
+        return sums
+
+    def predict(self, table: Table) -> FloatArray:
+        """Return the logarithms, (m,), that are expected: the mean of the draws."""
+        means: FloatArray = self.draws(table).mean(axis=0)
+        return means
+
+    def difference(self, pair: Table) -> dict[str, float]:
+        """Return what each term adds to the logarithm of the first of two rows of one setting beyond the second.
+
+        At the mode, exact: a difference of logarithms of sums, by logarithmic means (Ang & Liu, Energy 26, 2001).
+        """
+        costs = np.exp(self._at_mode(pair))
+        first, second = costs.sum(axis=1)
+        mean = (first - second) / np.log(first / second) if not np.isclose(first, second, rtol=1e-12) else first
+        return dict(zip(self.names, ((costs[0] - costs[1]) / mean).tolist(), strict=True))
+
+    def shares(self, row: Table) -> dict[str, float]:
+        """Return the share of each term in the time of one case, at the mode."""
+        costs = np.exp(self._at_mode(row))[0]
+        return dict(zip(self.names, (costs / costs.sum()).tolist(), strict=True))
+
+    def _at_mode(self, table: Table) -> FloatArray:
+        """Return the logarithms of the terms, (m, p), without levels."""
+        assert table.costs is not None
+        logs, at = table.costs.logarithms + self.mode[: len(self.names)], len(self.names)
+        for group in self.groups:
+            size = len(group.labels)
+            own = self.mode[at : at + size * len(self.names)].reshape(size, len(self.names))
+            logs = logs + np.concatenate([own, np.zeros((1, len(self.names)))])[group.places(table.groups[group.name])]
+            at += size * (len(self.names) + 1)
+        return logs
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Observations, (n,): `logs`, (n, p), of terms, -inf for those that an observation does not hold.
+
+    `columns`, (n, k), are the parameters of a row beside its rates: where rates of its groups begin, then its levels.
+    """
+
+    logs: FloatArray
+    y: FloatArray
+    weights: FloatArray
+    noise: FloatArray
+    rates: Places
+    levels: Places
+    priors: FloatArray
+
+    @classmethod
+    def of(cls, model: CostModel, table: Table, costs: Costs, y: FloatArray, weights: FloatArray) -> "_Fit":
+        logs, p, at = costs.logarithms, len(costs.names), len(costs.names)
+        rates, levels = [np.zeros(len(y), dtype=np.intp)], []
+        for group in model.groups:
+            places = group.places(table.groups[group.name])
+            rates.append(at + places * p)
+            levels.append(at + len(group.labels) * p + places)
+            at += len(group.labels) * (p + 1)
+        levels.append(at + model.workloads.places(table.groups["workload"]))
+        whole = cls(
+            logs, y, weights, np.full(len(y), _NOISE), np.column_stack(rates), np.column_stack(levels), model.priors
+        )
+        return whole._with_timers(table, costs)
+
+    def _with_timers(self, table: Table, costs: Costs) -> "_Fit":
+        """Add the timers of the rows that have some, as observations of the sums of their terms."""
+        parts = [(self.logs, np.arange(len(self.y)), self.y, self.weights, self.noise)]
+        for timer, names in costs.timers.items():
+            seconds = table.timers.get(timer)
+            if seconds is None:
+                continue
+            with np.errstate(invalid="ignore"):
+                rows = np.flatnonzero(seconds > _LEAST_SHARE * np.exp(self.y))
+            held = np.isin(np.array(costs.names), names)
+            logs = np.where(held, self.logs[rows], -np.inf)
+            rows, logs = rows[np.isfinite(logs).any(axis=1)], logs[np.isfinite(logs).any(axis=1)]
+            parts.append(
+                (
+                    logs,
+                    rows,
+                    np.log(seconds[rows]),
+                    self.weights[rows] * _TIMER_WEIGHT,
+                    np.full(len(rows), _TIMER_NOISE),
+                )
+            )
+        logs, rows, y, weights, noise = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return _Fit(logs, y, weights, noise, self.rates[rows], self.levels[rows], self.priors)
+
+    def with_noise_at(self, mode: FloatArray) -> "_Fit":
+        """Return the observations with the noise that a first fit leaves: runs repeat to 3 %, or to 30 %."""
+        _, off = self._shares(mode)
+        runs = self.noise == _NOISE
+        if runs.sum() < _FEW:
+            return self
+        left = 1.4826 * float(np.median(np.abs(off[runs]))) * np.sqrt(runs.sum() / max(1.0, runs.sum() - self._rank))
+        return replace(self, noise=np.where(runs, np.clip(left, *_NOISES), self.noise))
+
+    @property
+    def _rank(self) -> float:
+        """About how many of the parameters these many observations determine."""
+        return min(len(self.y) / 2.0, float(self.logs.shape[1]))
+
+    def mode(self, start: FloatArray) -> FloatArray:
+        """Return the parameters, (q,), of the greatest posterior density, sought from `start`."""
+        if len(self.y) == 0:
+            return start
+
+        def scaled(z: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = self(z * self.priors)
+            return value, gradient * self.priors
+
+        found = minimize(scaled, start / self.priors, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+        mode: FloatArray = found.x * self.priors
+        return mode
+
+    def precision(self, mode: FloatArray) -> FloatArray:
+        """Return the precision of the posterior at its mode, (q, q), by Gauss and Newton."""
+        design, off = self._design(mode)
+        weights = self.weights * (_FREEDOM + 1.0) / (_FREEDOM + (off / self.noise) ** 2) / self.noise**2
+        precision: FloatArray = design.T @ (design * weights[:, None]) + np.diag(self.priors**-2)
+        return precision
+
+    def _design(self, mode: FloatArray) -> tuple[FloatArray, FloatArray]:
+        shares, off = self._shares(mode)
+        n, p = self.logs.shape
+        design = np.zeros((n, len(mode)))
+        rows = np.arange(n)[:, None]
+        for starts in self.rates.T:
+            design[rows, starts[:, None] + np.arange(p)] = shares
+        design[rows, self.levels] = 1.0
+        return design, off
+
+    def _shares(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the share of each term, (n, p), and what the model is off by, (n,)."""
+        terms = self.logs.copy()
+        for starts in self.rates.T:
+            terms += x[starts[:, None] + np.arange(self.logs.shape[1])]
+        top = terms.max(axis=1)
+        costs = np.exp(terms - top[:, None])
+        sums = costs.sum(axis=1)
+        off = np.log(sums) + top + x[self.levels].sum(axis=1) - self.y
+        return costs / sums[:, None], off
+
+    def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Return minus the logarithm of the posterior density at x, (q,), up to a constant, and its gradient."""
+        shares, off = self._shares(x)
+        scaled = off / self.noise
+        loss = (self.weights * (_FREEDOM + 1.0) / 2.0 * np.log1p(scaled**2 / _FREEDOM)).sum()
+        slope = self.weights * (_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2) / self.noise
+        gradient = x / self.priors**2
+        by_term, p = shares * slope[:, None], self.logs.shape[1]
+        for starts in self.rates.T:
+            for start in np.unique(starts):
+                gradient[start : start + p] += by_term[starts == start].sum(axis=0)
+        np.add.at(gradient, self.levels, slope[:, None])
+        return float(loss + 0.5 * ((x / self.priors) ** 2).sum()), gradient
+
+
+def _group(name: str, table: Table) -> Group:
+    return Group(name, tuple(dict.fromkeys(str(word) for word in table.groups[name])))
+
+
+def _log_sum(logs: FloatArray) -> FloatArray:
+    top = logs.max(axis=1)
+    sums: FloatArray = np.log(np.exp(logs - top[:, None]).sum(axis=1)) + top
+    return sums
+
+
+def _pairs(rng: np.random.Generator, rows: int, count: int) -> FloatArray:
+    """Return standard normal draws, (`rows`, `count`), half of them minus the other half: their mean is exact."""
+    half = rng.standard_normal((rows, count // 2))
+    return np.hstack([half, -half])

@@ -1,0 +1,1 @@
+"""What run times are made of, before any measurement."""

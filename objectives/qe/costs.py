@@ -1,0 +1,177 @@
+"""What the run time of pw.x is made of: amounts of work by the manual and the source, over rates that are usual.
+
+A self-consistent field cycle is iterations x k-points of a pool x applications of the Hamiltonian to all bands. An
+application transforms every band to real space and back: 5 N log2 N floating-point operations each way (Frigo &
+Johnson, Proc. IEEE 93, 2005) on the wave functions' grid of N points, of which a rank of a pool has whole planes, and
+whole columns in the other direction; between them lies an all-to-all in the pool. Projectors and the subspace problem
+are matrix products; its diagonalisation, 25 n^3 operations, is serial or by `ndiag` ranks. Density, potentials and
+mixing are not shared by pools. See the user's guide of PWscf ("Parallelization"), Giannozzi et al., J. Phys.: Condens.
+Matter 29, 465901 (2017), and J. Chem. Phys. 152, 154105 (2020), for what is shared by which level.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from objectives.costs.costs import Column, Costs
+from objectives.qe.placement import placed
+
+_READS = frozenset({"np", "npool", "nbgrp", "ntg", "ndiag", "threads"})
+
+# Iterations of the density, and applications of the Hamiltonian to each band in one of them (Davidson's method).
+_ITERATIONS, _APPLICATIONS = 12.0, 3.0
+# A sphere of plane waves in the grid that holds its products: pi / 48 of the points; pi / 16 of the columns.
+_WAVES, _COLUMNS = 0.065, 0.2
+_COMPLEX_BYTES = 16.0
+_POINTS_OF_A_BAND = 15_000.0  # where the number of bands is not known: median of published inputs, to a factor of two
+_PROJECTORS_OF_AN_ATOM = 8.0
+_ATOMS_OF_A_BAND = 0.25
+_CACHE_BYTES = 1.5e6  # of a core
+
+# Usual rates: of a core, of a node's memory by its cores, of messages within a node and between nodes.
+_FFT_FLOPS, _MATRIX_FLOPS, _SERIAL_FLOPS, _DENSITY_FLOPS = 4e9, 10e9, 4e9, 1e9
+_CLOCK_HZ = 2.6e9
+_MEMORY_BYTES_PER_S = 5e9
+_COPY_BYTES_PER_S, _NETWORK_BYTES_PER_S = 6e9, 3e9
+_NETWORK_SHARE = 0.25  # of what a network's data sheet promises
+_MESSAGE_S, _NETWORK_MESSAGE_S, _REDUCTION_S, _NETWORK_REDUCTION_S = 1e-6, 3e-6, 3e-6, 10e-6
+_CALL_S, _KPOINT_S, _PARALLEL_CALL_S, _PARALLEL_ROW_S = 4e-6, 5e-4, 4e-4, 1e-5
+_START_S, _RANK_S, _NODE_S = 3.0, 0.01, 0.3
+_REDUCTIONS = 30.0  # of an iteration at a k-point
+_SUBSPACES = 3.0  # problems of an iteration at a k-point, each of about twice as many rows as there are bands
+
+_DOUBTS = {
+    "FFT": 0.35,
+    "memory traffic of a node": 0.5,
+    "matrix products": 0.6,
+    "subspace problem": 0.6,
+    "messages of the subspace problem": 1.0,
+    "calls": 0.6,
+    "k-points": 0.8,
+    "messages in a node": 0.8,
+    "transposes in a node": 0.6,
+    "messages between nodes": 1.5,
+    "transposes between nodes": 1.3,
+    "reductions in a node": 0.8,
+    "reductions between nodes": 1.5,
+    "density and potential": 0.8,
+    "sums over pools": 1.0,
+    "sums over band groups": 1.0,
+    "start": 1.3,
+    "start of ranks": 1.0,
+    "start of nodes": 1.0,
+}
+_OF_THE_START = {"start", "start of ranks", "start of nodes"}
+_TIMERS = {
+    "electrons": tuple(name for name in _DOUBTS if name not in _OF_THE_START),
+    "fftw": (
+        *("FFT", "memory traffic of a node", "calls", "messages in a node", "transposes in a node"),
+        *("messages between nodes", "transposes between nodes"),
+    ),
+    "cdiaghg": ("subspace problem", "messages of the subspace problem"),
+    "v_of_rho": ("density and potential",),
+}
+
+
+def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
+    """Return the cost of cases of pw.x; None where the k-points or the grid of none of them are known.
+
+    `columns`, (n,) each: parameters of `spaces.qe`, and facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...)
+    and of the machine (`cores_per_node`, `nodes`, `flops`, ...), by name. Usual values replace other facts
+    that are not known.
+    """
+    if not {"kpoints", "fft_dense_x", "fft_dense_y", "fft_dense_z"} <= set(columns):
+        return None
+    known = _Known(columns)
+    ranks, threads = known("np"), known("threads", 1.0)
+    pools, groups, tasks = known("npool", 1.0), known("nbgrp", 1.0), known("ntg", 1.0)
+    per_node = known("cores_per_node", ranks * threads)
+    dense = [known(f"fft_dense_{axis}") for axis in "xyz"]
+    smooth = [known(f"fft_smooth_{axis}", size) for axis, size in zip("xyz", dense, strict=True)]
+    points, planes, dense_points = np.prod(smooth, axis=0), smooth[2], np.prod(dense, axis=0)
+    bands = known("bands", np.ceil(points / _POINTS_OF_A_BAND))
+    projectors = known("atoms", _ATOMS_OF_A_BAND * bands) * _PROJECTORS_OF_AN_ATOM
+    clock = known("cpu_frequency_hz", _CLOCK_HZ) / _CLOCK_HZ
+    in_pool = ranks / pools
+    in_group = in_pool / groups
+    diagonal = np.clip(known("ndiag", 1.0), 1.0, in_pool)
+    mine = np.ceil(known("kpoints") / pools)
+    at = placed(ranks, pools, threads, known("nodes"), per_node)
+    here = np.minimum(at.ranks_of_node, in_group)
+    away = np.where(at.span > 1.0, in_group - here, 0.0)
+    visits = _ITERATIONS * mine
+    transforms = visits * np.ceil(bands / groups) * _APPLICATIONS * 2.0
+    work = 1.0 / (0.1 + 0.9 / threads)  # what threads speed up: Amdahl's law with a tenth serial
+    share = (1.0 - _COLUMNS) * np.ceil(planes * tasks / in_group) / (planes * tasks) + _COLUMNS / in_group
+    rows = 2.0 * bands
+    wave = _COMPLEX_BYTES * points * _COLUMNS
+    set_bytes = 2.0 * _COMPLEX_BYTES * points / in_group
+    traffic = transforms * points * _COMPLEX_BYTES * 6.0 / in_group * set_bytes / (set_bytes + _CACHE_BYTES)
+    products = visits * _APPLICATIONS * 8.0 * points * _WAVES * bands
+    problems = visits * _SUBSPACES
+    network = _NETWORK_SHARE * known("network_bandwidth_bytes_per_s", _NETWORK_BYTES_PER_S / _NETWORK_SHARE)
+    bandwidth = known("memory_bandwidth_bytes_per_s", _MEMORY_BYTES_PER_S * per_node)
+    many = in_group > 1.0
+    seconds = {
+        "FFT": transforms * 5.0 * points * np.log2(points) * share / work / (_FFT_FLOPS * clock),
+        "memory traffic of a node": traffic * at.ranks_of_node / bandwidth,
+        "matrix products": products
+        * (4.0 * projectors / groups + 6.0 * bands / np.sqrt(groups))
+        / (in_group * work * _MATRIX_FLOPS * clock),
+        "subspace problem": problems * 25.0 * rows**3 / (_SERIAL_FLOPS * clock) / diagonal**0.7,
+        "messages of the subspace problem": problems
+        * (diagonal > 1.0)
+        * (_PARALLEL_CALL_S * np.log2(diagonal + 1e-9) / 2.0 + _PARALLEL_ROW_S * rows),
+        "calls": transforms * _CALL_S,
+        "k-points": visits * _KPOINT_S,
+        "messages in a node": transforms * np.maximum(here - 1.0, 0.0) * _MESSAGE_S,
+        "transposes in a node": transforms * wave * (1.0 + (tasks > 1.0)) / in_group * many / _COPY_BYTES_PER_S,
+        "messages between nodes": transforms * away * _NETWORK_MESSAGE_S,
+        "transposes between nodes": transforms * wave * at.share * pools * groups / at.nodes / network,
+        "reductions in a node": visits * _REDUCTIONS * np.log2(np.maximum(in_pool, 1.0)) * _REDUCTION_S,
+        "reductions between nodes": visits
+        * _REDUCTIONS
+        * (at.span > 1.0)
+        * np.log2(np.maximum(in_pool, 1.0))
+        * _NETWORK_REDUCTION_S,
+        "density and potential": _ITERATIONS * (dense_points * 300.0 / in_pool / _DENSITY_FLOPS + 0.01),
+        "sums over pools": _ITERATIONS
+        * _COMPLEX_BYTES
+        * dense_points
+        / in_pool
+        * np.log2(pools)
+        * pools
+        / at.nodes
+        / (0.7 * network),
+        "sums over band groups": visits
+        * _APPLICATIONS
+        * bands
+        * _COMPLEX_BYTES
+        * points
+        * _WAVES
+        / in_group
+        * np.log2(groups)
+        * (in_pool / np.maximum(at.nodes, 1.0))
+        / network,
+        "start": np.full_like(ranks, _START_S),
+        "start of ranks": ranks * _RANK_S,
+        "start of nodes": (at.nodes - 1.0) * _NODE_S,
+    }
+    return Costs({name: np.maximum(column, 0.0) for name, column in seconds.items()}, _DOUBTS, 0.35, _TIMERS, _READS)
+
+
+class _Known:
+    """The columns that are there, as numbers; a default for what is not known."""
+
+    def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        self._columns = columns
+        self._count = len(next(iter(columns.values()))) if columns else 0
+
+    def __call__(self, name: str, default: float | Column = np.nan) -> Column:
+        column = self._columns.get(name)
+        usual = np.broadcast_to(np.asarray(default, dtype=float), (self._count,))
+        if column is None or column.dtype == object:
+            return usual.copy()
+        return np.where(np.isnan(column), usual, column)

@@ -1,0 +1,112 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from autotune.performance.regression.cost_model import CostModel
+from autotune.performance.regression.table import Table
+from objectives.costs.costs import Costs
+from spaces.expressions.quantities import column_of
+
+RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+DOUBTS = {"computing": 0.5, "messages": 1.5}
+
+
+def table(builds=("a",), ranks=RANKS, work="water", timers=None):
+    many = np.tile(ranks, len(builds))
+    costs = Costs({"computing": 100.0 / many, "messages": 0.01 * (many - 1.0)}, DOUBTS, 0.3, {"send": ("messages",)})
+    names = np.repeat(list(builds), len(ranks))
+    groups = {
+        "machine": column_of(["m"] * len(many)),
+        "build": column_of(list(names)),
+        "workload": column_of([work] * len(many)),
+    }
+    return Table({"np": many}, {}, costs, groups, timers or {})
+
+
+def truth(rows, computing=0.0, messages=0.0):
+    seconds = rows.costs.seconds
+    return np.log(np.exp(computing) * seconds["computing"] + np.exp(messages) * seconds["messages"])
+
+
+def fitted(rows, y):
+    model = CostModel.fitted(rows, y, np.ones(len(y)))
+    assert model is not None
+    return model
+
+
+NOTHING = fitted(table().at(np.zeros(0, dtype=np.intp)), np.zeros(0))
+
+
+def test_without_measurements_it_says_what_is_known_of_the_costs():
+    rows = table()
+    assert NOTHING.difference(rows.at(np.array([1, 0])))["computing"] == pytest.approx(
+        truth(rows)[1] - truth(rows)[0], abs=0.05
+    )
+    drawn = NOTHING.draws(rows)
+    assert np.median(drawn, axis=0) == pytest.approx(truth(rows), abs=0.5)
+    # What depends on the messages of an unknown build is less certain than what does not.
+    assert drawn.std(axis=0)[-1] > drawn.std(axis=0)[0]
+
+
+def test_one_run_moves_its_build_towards_itself():
+    rows = table(("slow",))
+    y = truth(rows, computing=1.0)
+    model = fitted(rows.at(np.array([0])), y[:1])
+    before, after = NOTHING.predict(rows)[2], model.predict(rows)[2]
+    assert before < after < y[2]
+    assert model.draws(rows).std(axis=0)[2] < NOTHING.draws(rows).std(axis=0)[2]
+
+
+def test_many_runs_determine_the_rates_of_their_build_and_inform_about_others():
+    rows = table(("fast", "slow"))
+    slow = np.arange(len(rows)) >= len(RANKS)
+    y = np.where(slow, truth(rows, 0.5, 2.0), truth(rows))
+    model = fitted(rows, y)
+    assert model.predict(rows) == pytest.approx(y, abs=0.1)
+    third = table(("third",))
+    predicted = model.predict(third)
+    assert (truth(third) - 0.1 < predicted).all()
+    assert (predicted < truth(third, 0.5, 2.0) + 0.3).all()
+
+
+def test_timers_of_one_run_tell_its_terms_apart():
+    rows = table(("b",))
+    y = truth(rows, messages=3.0)
+    one = rows.at(np.array([4]))
+    told = replace(one, timers={"send": np.exp(3.0) * one.costs.seconds["messages"]})
+    without, model = fitted(one, y[4:5]), fitted(told, y[4:5])
+    away, near = (np.abs(found.predict(rows) - y)[-1] for found in (without, model))
+    assert near < away
+    assert model.draws(rows).std(axis=0)[-1] < without.draws(rows).std(axis=0)[-1]
+
+
+def test_a_disturbed_run_tells_little():
+    rows = table(("a",), np.repeat(RANKS, 3))
+    y = truth(rows)
+    y[7] += 3.0
+    assert fitted(rows, y).predict(table()) == pytest.approx(truth(table()), abs=0.15)
+
+
+def test_rows_with_an_unknown_term_are_left_out_and_not_predicted():
+    rows = table()
+    holed = replace(
+        rows.costs, seconds={**rows.costs.seconds, "messages": np.append(np.nan, rows.costs.seconds["messages"][1:])}
+    )
+    model = fitted(replace(rows, costs=holed), np.append(50.0, truth(rows)[1:]))
+    assert model.predict(rows) == pytest.approx(truth(rows), abs=0.2)
+    assert np.isnan(model.predict(replace(rows, costs=holed))[0])
+
+
+def test_nothing_is_fitted_where_nobody_knows_the_costs():
+    assert CostModel.fitted(replace(table(), costs=None), truth(table()), np.ones(len(RANKS))) is None
+
+
+def test_parts_of_a_difference_add_up_and_shares_are_a_whole():
+    rows = table(("a", "b"))
+    model = fitted(rows, truth(rows, 0.2, 1.0))
+    pair = rows.at(np.array([5, 0]))
+    terms = sum(model.difference(pair).values())
+    mode = truth(pair, *(float(model.mode[:2][place]) for place in (0, 1)))
+    assert terms == pytest.approx(mode[0] - mode[1], abs=0.6)
+    assert sum(model.shares(rows.at(np.array([3]))).values()) == pytest.approx(1.0)
