@@ -23,7 +23,13 @@ def problem_of(item: Mapping[str, Any], model: type[BaseModel], under: str = "")
         return Problem(f"unknown key{close}; known: {', '.join(known)}", path)
     if item["type"] == "missing":
         return Problem("required field missing", path)
-    return Problem(f"{item['msg'].removeprefix('Value error, ')}, got {item['input']!r}", path)
+    got = "" if _is_nested(item["input"]) else f", got {item['input']!r}"
+    return Problem(f"{item['msg'].removeprefix('Value error, ')}{got}", path)
+
+
+def _is_nested(given: object) -> bool:
+    """Whether it is a table or holds one: it would be printed as Python writes it, and its path says where it is."""
+    return isinstance(given, Mapping) or (isinstance(given, list) and any(map(_is_nested, given)))
 
 
 def _keys_at(location: Iterable[Any], model: type[BaseModel]) -> list[str]:

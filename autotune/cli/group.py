@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from typer._click.shell_completion import CompletionItem
 
 
+# Typer has its values checked by pydantic, which puts this before what it says.
+_PREFIX = "Value error, "
+
+
 class CommandGroup(TyperGroup):
     """The commands of the table. Help and completion read the table; nothing else is imported for them."""
 
@@ -32,6 +36,14 @@ class CommandGroup(TyperGroup):
             with formatter.section(group):
                 rows = [(entry.name.ljust(width), entry.summary) for entry in COMMANDS if entry.group == group]
                 formatter.write_dl(rows)
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # noqa: ANN401  what the command returns
+        """Run the command; a value that an option does not take is refused in plain words."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix(_PREFIX)
+            raise
 
     def shell_complete(self, ctx: typer.Context, incomplete: str) -> "list[CompletionItem]":  # type: ignore[override]
         """Return the options, or the commands, that begin so."""

@@ -1,4 +1,7 @@
-"""Tables of results that fit: on a narrow terminal the least important columns are left out, elsewhere nothing is."""
+"""Tables of results that fit: on a narrow terminal the least important columns are left out, elsewhere nothing is.
+
+Where there is no room for the others either, each row is a paragraph with all of them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,13 +30,18 @@ def fitted(
     console: "Console",
     bold: int | None = None,
 ) -> "RenderableType":
-    """Return a table as wide as the console, with row number `bold` made bold; the last column is text in lines."""
+    """Return a table as wide as the console, with row number `bold` made bold; the last column is text in lines.
+
+    A console that is too narrow for the columns that are never left out gets a paragraph for each row.
+    """
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     widths = [max(map(len, (column.title, *(row[index] for row in rows)))) for index, column in enumerate(columns)]
     shown = _shown(columns, widths, console.width)
+    if _needed(shown, widths) > console.width:
+        return Group(*(_paragraph(columns, row, is_bold=number == bold) for number, row in enumerate(rows)))
     table = Table()
     for index in shown:
         is_text = index == len(columns) - 1
@@ -46,18 +54,33 @@ def fitted(
     return Group(table, Text(f"left out, for lack of room: {', '.join(left_out)} (in a pipe or a wider terminal)"))
 
 
+def _paragraph(columns: Sequence[Column], row: Sequence[str], *, is_bold: bool) -> "RenderableType":
+    """Return a row as lines: its first cell, and below it the others with their titles."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = Table.grid(padding=(0, 1), pad_edge=False)
+    cells.add_column(no_wrap=True)
+    cells.add_column(overflow="fold")
+    for column, cell in zip(columns[1:], row[1:], strict=True):
+        cells.add_row(Text(f"  {column.title}:"), Text(cell))
+    return Group(Text(row[0], style="bold green" if is_bold else "bold"), cells)
+
+
 def _shown(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
     """Return the columns for which there is room."""
     shown = list(range(len(columns)))
-    text = len(columns) - 1
-
-    def needed() -> int:
-        fixed = sum(widths[index] + _AROUND for index in shown if index != text)
-        return 1 + fixed + min(widths[text], _LEAST_TEXT) + _AROUND
-
-    while needed() > room:
+    while _needed(shown, widths) > room:
         candidates = [index for index in shown if columns[index].weight]
         if not candidates:
             break
         shown.remove(min(candidates, key=lambda index: columns[index].weight))
     return shown
+
+
+def _needed(shown: Sequence[int], widths: Sequence[int]) -> int:
+    """Return the room that these columns take at least."""
+    text = len(widths) - 1
+    fixed = sum(widths[index] + _AROUND for index in shown if index != text)
+    return 1 + fixed + min(widths[text], _LEAST_TEXT) + _AROUND

@@ -94,7 +94,12 @@ def check(
             report.mistakes += error.problems
             return report
         typed += input_keys(own_input, options, table["options"])
-    _Examination(report, machine, launcher, lines, (path.absolute().parent, Path.cwd())).examine(table, changes)
+    # Who wrote a study that ships has read what is unwise in its options; its user cannot mend it.
+    is_own = path not in studyfile.catalogue().values() or any(
+        key.startswith("options") for key, _ in changed_keys(changes)
+    )
+    folders = (path.absolute().parent, Path.cwd())
+    _Examination(report, machine, launcher, lines, folders, is_own=is_own).examine(table, changes)
     report.mistakes = sorted(
         (blamed(problem, typed, lines) for problem in report.mistakes), key=lambda problem: problem.line or 0
     )
@@ -106,7 +111,7 @@ def check(
 class _Examination:
     """One checkup on its way; `lines` are those of the file, by path; its user's own files may lie in `folders`.
 
-    `of` says which input a problem is about.
+    `of` says which input a problem is about; `is_own` that its options are the user's own.
     """
 
     report: CheckReport
@@ -115,6 +120,7 @@ class _Examination:
     lines: Mapping[str, int]
     folders: Sequence[Path]
     of: Callable[[Problem], Problem] = lambda problem: problem
+    is_own: bool = True
 
     def examine(self, table: dict[str, Any], changes: Iterable[str]) -> None:
         study = self._study(table, changes)
@@ -130,6 +136,7 @@ class _Examination:
         self._job(study, plan)
         self.report.notes += plan.notes
         self.report.warnings += _warnings(study, plan, self.report.space)
+        self.report.warnings += plan.warnings if self.is_own else ()
 
     def _wrong(self, problems: Iterable[Problem]) -> None:
         self.report.mistakes += [located(self.of(problem), self.lines) for problem in problems]
@@ -321,7 +328,6 @@ def _warnings(study: StudyFile, plan: Plan, space: Space | None) -> Iterator[str
             f"it is not known whether the program stops where it is asked to: no option has {{steps}}, and no file of "
             f"argv mentions {STEPS_VARIABLE}; one that goes on is stopped when it tells the next step; --run tries it"
         )
-    yield from plan.warnings
 
 
 _NO_PLAN = Plan(CommandObjective(CommandOptions(argv=["true"])), (), (), {}, {})

@@ -74,7 +74,7 @@ class Definition(Stored):
         if self.objective != other.objective:
             found.append(f"objective: {self.objective} there, {other.objective} here")
         found.extend(
-            f"{key}: {self.identity.get(key)} there, {other.identity.get(key)} here"
+            f"{key}: {self.identity.get(key, 'nothing')} there, {other.identity.get(key, 'nothing')} here"
             for key in sorted({*self.identity, *other.identity})
             if self.identity.get(key) != other.identity.get(key)
         )
@@ -84,9 +84,9 @@ class Definition(Stored):
             for key in sorted(self.machine_identity.keys() & other.machine_identity.keys())
             if self.machine_identity[key] != other.machine_identity[key]
         )
-        mine, its = (one.study.get("stopping") or {} for one in (self, other))
-        if mine.get("max_steps") != its.get("max_steps"):
-            found.append(f"stopping: max_steps {mine.get('max_steps')} there, {its.get('max_steps')} here")
+        mine, its = ((one.study.get("stopping") or {}).get("max_steps", "nothing") for one in (self, other))
+        if mine != its:
+            found.append(f"stopping: max_steps {mine} there, {its} here")
         if not found and self.space != other.space:
             found.append("the space: its parameters, values or constraints are others than before")
         return found

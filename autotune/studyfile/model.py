@@ -1,6 +1,7 @@
 """The study file: one TOML file that says what to tune, how, and for how long."""
 
 import re
+from collections import Counter
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -308,9 +309,10 @@ class StudyFile(_Section):
             msg = "a mix has two inputs or more; what a study of one input changes stands in [options]"
             raise ValueError(msg)
         # Facts carry the name of an input in theirs, where only letters, digits and _ may stand.
-        names = [re.sub(r"\W", "_", one.name) for one in inputs]
-        if len(set(names)) < len(names):
-            msg = f"each input needs a name of its own ('.' and '-' count as '_'), got {[one.name for one in inputs]}"
+        alike = Counter(re.sub(r"\W", "_", one.name) for one in inputs)
+        same = [one.name for one in inputs if alike[re.sub(r"\W", "_", one.name)] > 1]
+        if same:
+            msg = f"each input needs a name of its own ('.' and '-' count as '_'); these are alike: {', '.join(same)}"
             raise ValueError(msg)
         return inputs
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -67,6 +68,8 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
             return
         if not is_new:
             check_idle(target)
+        elif path is not None:
+            _make_folder(path.parent)
         try:
             with storage_errors(target):
                 opened(target, _make_tables)
@@ -78,6 +81,14 @@ def merge(sources: Sequence[str], target: str, say: Callable[[Merged], None], *,
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
             raise
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"the folder {folder} cannot be made: {error.strerror}; name another file to merge into"
+        raise StorageError(msg) from error
 
 
 def _make_tables(connection: Connection) -> None:

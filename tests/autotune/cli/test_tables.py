@@ -34,6 +34,24 @@ def test_a_narrow_terminal_loses_the_least_important_columns_and_no_letter(width
     assert all(word in table for word in ["ranks=4", "pools=2", "blas=fast", "a=[1]"])
 
 
+def test_where_no_column_can_be_left_out_each_row_is_a_paragraph_with_all_of_it():
+    columns = (Column("program"), Column("machine"), Column("runs", 1), Column("configuration"))
+    rows = [("qe", "AMD EPYC 7763 64-Core Processor", "24", "np=2 npool=2"), ("lammps", "vm", "3", "np=1")]
+    text = drawn(lambda console: fitted(columns, rows, console), 50)
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert lines[:4] == [
+        "qe",
+        "  machine:       AMD EPYC 7763 64-Core Processor",
+        "  runs:          24",
+        "  configuration: np=2 npool=2",
+    ]
+    assert lines[4] == "lammps"
+    assert "left out" not in text
+    assert max(map(len, lines)) <= 50
+    in_a_pipe = drawn(lambda console: fitted(columns, rows, console), 1000)
+    assert "AMD EPYC 7763 64-Core Processor │ 24" in in_a_pipe
+
+
 def test_figures_in_csv_are_those_that_were_measured():
     values = [{"wall_s": 2.76}, {"wall_s": 2.7599999999999993}]
     trials = []

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from autotune.cli.app import app
 from autotune.cli.study_request import choose
 from autotune.errors import ExitCode, StudyFileError
+from autotune.planning import check as planning
 
 FILE = """
 objective = "command"
@@ -76,3 +77,24 @@ def test_a_mistake_in_what_an_own_input_becomes_names_it(tmp_path):
     ended = CliRunner().invoke(app, ["check", "lammps", "--input", str(tmp_path / "big.in")])
     assert "command line: 1 mistake" in ended.output
     assert f"--input {tmp_path}/big.in: " in ended.output
+
+
+def test_a_word_that_an_option_does_not_take_is_refused_in_plain_words():
+    ended = CliRunner().invoke(app, ["export", "any", "--format", "t5"])
+    assert ended.exit_code == ExitCode.USAGE
+    assert "Invalid value for '--format': 't5' is not one of 'kernel-tuner', 't4'" in ended.output
+
+
+def test_a_wrong_table_is_not_printed_as_python_writes_it(tmp_path):
+    (mistake,), _ = checked(tmp_path, "--set", 'inputs=[{name="a.b"}, {name="c"}, {name="a-b"}]')
+    assert mistake["message"].endswith("these are alike: a.b, a-b")
+
+
+@pytest.mark.parametrize("study", ["nwchem", "pgbench", "hpl"])
+def test_a_study_that_ships_does_not_warn_its_user_of_itself(study, monkeypatch):
+    monkeypatch.setattr(planning, "missing_programs", lambda options: [])
+    found = CliRunner().invoke(app, ["check", study])
+    assert found.exit_code == ExitCode.OK, found.output
+    assert "warning" not in found.output
+    own = CliRunner().invoke(app, ["check", study, "--set", "options.unused=[]"])
+    assert "warning" in own.output, "its options are the user's now"

@@ -252,7 +252,7 @@ def test_a_study_trained_to_another_end_cannot_be_continued():
 
     assert known(max_steps=9).differences(known(max_steps=9, eta=4)) == []
     assert "max_steps 9 there, 27 here" in known(max_steps=9).differences(known(max_steps=27))[0]
-    assert "None here" in known(max_steps=9).differences(known())[0]
+    assert "max_steps 9 there, nothing here" in known(max_steps=9).differences(known())[0]
 
 
 def test_comparisons_draw_other_random_numbers_than_tuning_and_each_other(tmp_path):

@@ -174,9 +174,11 @@ def test_a_storage_that_cannot_be_read_leaves_no_target(ada, tmp_path):
         assert not (tmp_path / "all.db").exists()
 
 
-def test_a_target_in_a_folder_that_is_not_there_is_refused_in_words(ada, tmp_path):
-    with pytest.raises(StorageError, match=r"nowhere/all\.db cannot be used: unable to open database file"):
-        merged([ada], url_of(tmp_path / "nowhere", "all.db"))
+def test_a_target_in_a_folder_that_is_not_there_gets_it_as_a_study_does(ada, tmp_path):
+    assert merged([ada], url_of(tmp_path / "new" / "of mine", "all.db")) == [[("paper", "paper", Action.ADD)]]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"the folder .*/file/in cannot be made: Not a directory"):
+        merged([ada], url_of(tmp_path / "file" / "in", "all.db"))
 
 
 def test_an_error_while_writing_leaves_no_target(ada, bob, tmp_path):
@@ -225,7 +227,7 @@ def test_the_command(ada, bob, tmp_path, monkeypatch):
     told = CliRunner().invoke(app, words).stdout
     assert "paper: new, 2 new runs, 2 trials" in told
     assert (
-        "paper as paper-2: new, 3 new runs, 3 trials; another study is called paper: input: abc there, None here"
+        "paper as paper-2: new, 3 new runs, 3 trials; another study is called paper: input: abc there, nothing here"
         in told
     )
     assert "nothing new for sqlite:///all.db" in CliRunner().invoke(app, words).stdout
