@@ -223,9 +223,13 @@ def planned(options: CommandOptions, files: tuple[RunFile, ...], nodes: Nodes, *
 
 
 def _shape(options: CommandOptions) -> Shape | None:
-    """Return how a run time scales with the ranks and threads that differ between configurations; None if none do."""
-    ranks, threads = (count if isinstance(count, str) else None for count in (options.ranks, options.threads))
-    return None if ranks is None and threads is None else strong_scaling(ranks, threads)
+    """Return how a run time scales with the ranks and threads, if they differ between configurations."""
+    if not isinstance(options.ranks, str) and not isinstance(options.threads, str):
+        return None
+    ranks, threads, nodes = (
+        None if one in {None, 1} else str(one) for one in (options.ranks, options.threads, options.nodes)
+    )
+    return strong_scaling(ranks, threads, nodes)
 
 
 def _look(options: CommandOptions, output: Output) -> Readings:

@@ -58,10 +58,10 @@ OBJECTIVES = {
         paths=_FILES,
         own_input="objectives.fileoptions:with_own_input",
     ),
-    "ucx": ObjectiveKind("objectives.ucx.plan:plan"),
+    "ucx": ObjectiveKind("objectives.ucx.plan:plan", costs="objectives.ucx.costs:costs"),
     "training": ObjectiveKind("objectives.training.script:plan", is_generic=True, paths=_FILES),
-    "dna": ObjectiveKind("objectives.training.dna:plan"),
-    "ddp": ObjectiveKind("objectives.training.ddp:plan"),
+    "dna": ObjectiveKind("objectives.training.dna:plan", costs="objectives.training.costs:dna"),
+    "ddp": ObjectiveKind("objectives.training.ddp:plan", costs="objectives.training.costs:ddp"),
     REPLAY: ObjectiveKind("objectives.replay.plan:plan", runs="recorded"),
     "external": ObjectiveKind("objectives.external:plan", runs="told", is_generic=True),
 }

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autotune.studyfile.model import StudyFile
+from autotune.studyfile.model import ModelSection, StudyFile
 from objectives import registry
 from objectives.base import Plan
 from objectives.shapes.shape import UNKNOWN_WORK, Shape, Term
@@ -42,17 +42,21 @@ def shape_of(study: StudyFile, plan: Plan, space: Space) -> Shape | None:
 
     A term of unknown size counts as an equal part of a typical configuration's time, before anything is measured.
     """
-    if study.model is None:
-        # The objective's own costs say more than that it scales.
-        known = plan.shape if registry.costs(study.objective) is None else None
-        return known and replace(known, derived=dict(space.derived))
-    texts = dict.fromkeys(map(clean, study.model.terms))
-    if study.model.seconds:
-        terms = tuple(Term(text, text, doubt=_OF_SECONDS) for text in texts)
-        return Shape(terms, _LEVEL_OF_SECONDS, dict(space.derived))
+    # The objective's own costs say more than that it scales.
+    shape = plan.shape if registry.costs(study.objective) is None else None
+    if study.model is not None:
+        shape = _named(study.model, space)
+    inverse = plan.objective.metrics[0].direction == "maximize"
+    return shape and replace(shape, derived=dict(space.derived), inverse=inverse)
+
+
+def _named(model: ModelSection, space: Space) -> Shape:
+    texts = dict.fromkeys(map(clean, model.terms))
+    if model.seconds:
+        return Shape(tuple(Term(text, text, doubt=_OF_SECONDS) for text in texts), _LEVEL_OF_SECONDS)
     sizes = _typical_sizes(Shape(tuple(Term(text, text) for text in texts), derived=space.derived), space)
     terms = tuple(Term(text, text, 1.0 / (len(texts) * sizes.get(text, 1.0)), _OF_TERMS) for text in texts)
-    return Shape(terms, UNKNOWN_WORK, dict(space.derived))
+    return Shape(terms, UNKNOWN_WORK)
 
 
 def _typical_sizes(shape: Shape, space: Space) -> dict[str, float]:

@@ -24,6 +24,8 @@ class Costs:
             work. With a great one only the order of configurations is predicted, not their times.
         timers: The terms that each of the program's own timers measures, by the timer's name.
         reads: The parameters that the terms depend on.
+        inverse: Whether the sum is the inverse of what is measured: the seconds that a unit of work takes, where work
+            a second is measured.
     """
 
     seconds: Mapping[str, Column]
@@ -31,6 +33,7 @@ class Costs:
     level: float
     timers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reads: frozenset[str] = frozenset()
+    inverse: bool = False
 
     def __len__(self) -> int:
         return len(next(iter(self.seconds.values()), ()))

@@ -29,22 +29,26 @@ class Term:
 
 @dataclass(frozen=True)
 class Shape:
-    """The terms of a run time. `level` is the standard deviation of the logarithm of all of it together.
+    """The terms of a run time, or of its `inverse`, where work a second is measured.
 
-    Terms may name what `derived` compute, and `counts`: values that are 1 where a configuration leaves them unset.
+    `level` is the standard deviation of the logarithm of all of it together.
+
+    Terms may name what `derived` compute, and `counts`, which may name those before them: values that are 1 where a
+    configuration leaves them unset.
     """
 
     terms: tuple[Term, ...]
     level: float = UNKNOWN_WORK
     derived: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, str] = field(default_factory=dict)
+    inverse: bool = False
 
     def costs(self, columns: Columns) -> Costs:
         """Return the cost of cases, by their `columns`, (n,) each; a term that is known nowhere counts as nothing."""
         nothing = np.zeros(len(next(iter(columns.values()), ())))
         known = self.of(columns)
         seconds = {term.name: known.get(term.name, nothing) for term in self.terms}
-        return Costs(seconds, self.doubts, self.level, reads=self.reads)
+        return Costs(seconds, self.doubts, self.level, reads=self.reads, inverse=self.inverse)
 
     @property
     def reads(self) -> frozenset[str]:
@@ -57,12 +61,12 @@ class Shape:
 
         A term that is known nowhere is left out.
         """
-        counts = {
-            name: np.where(np.isnan(column), 1.0, column)
-            for name, column in computed_columns(self.counts, self.derived, columns).items()
-        }
+        known: Columns = columns
+        for name, text in self.counts.items():
+            count = computed_columns({name: text}, self.derived, {**columns, **known})
+            known = {**known, **{name: np.where(np.isnan(column), 1.0, column) for name, column in count.items()}}
         texts = {term.name: term.expression for term in self.terms}
-        values = computed_columns(texts, self.derived, {**columns, **counts})
+        values = computed_columns(texts, self.derived, known)
         shares = {term.name: term.share for term in self.terms}
         return {name: shares[name] * np.maximum(column, 0.0) for name, column in values.items() if _is_known(column)}
 

@@ -58,6 +58,7 @@ API = {
     "autotune.performance.predict": ("question", "target_of", "predict"),
     "autotune.performance.measurements.dataset": ("measurements",),
     "objectives.kind": ("ObjectiveKind", "Program"),
+    "objectives.costs.costs": ("Costs",),
     "objectives.base": ("Plan", "Metric", "Context", "Output", "Measurement", "Answer"),
     "launchers.mpi": ("MpiStartCommand", "MpiFlavour", "RankStart"),
     "autotune.client": ("Client", "LeasedRun", "ServiceError"),

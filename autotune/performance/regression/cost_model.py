@@ -59,6 +59,7 @@ class CostModel:
 
     The parameters are the common rates of the terms `names`, (p,), then of each of `groups` rates, (l, p), and
     levels, (l,), then the levels of workloads. `deviations`, (p,), are what the terms state, `level` that of all.
+    `sign` is -1 where the values are the inverse of the sum.
     """
 
     names: tuple[str, ...]
@@ -68,6 +69,7 @@ class CostModel:
     workloads: Group
     mode: FloatArray
     factor: FloatArray
+    sign: float = 1.0
 
     @classmethod
     def fitted(cls, table: Table, y: FloatArray, weights: FloatArray) -> "CostModel | None":
@@ -85,14 +87,14 @@ class CostModel:
         groups = tuple(_group(name, rows) for name in ("machine", "build"))
         workloads = _group("workload", rows)
         deviations = np.array([costs.doubts[name] for name in costs.names])
+        sign = -1.0 if costs.inverse else 1.0
         empty = cls(costs.names, deviations, costs.level, groups, workloads, np.zeros(0), np.zeros((0, 0)))
-        fit = _Fit.of(empty, rows, costs, y[whole], weights[whole])
+        fit = _Fit.of(empty, rows, costs, sign * y[whole], weights[whole])
         start = fit.mode(np.zeros(len(empty.priors)))
         fit = fit.with_noise_at(start)
         mode = fit.mode(start)
-        return cls(
-            costs.names, deviations, costs.level, groups, workloads, mode, cholesky(fit.precision(mode), lower=True)
-        )
+        factor = cholesky(fit.precision(mode), lower=True)
+        return cls(costs.names, deviations, costs.level, groups, workloads, mode, factor, sign)
 
     @property
     def priors(self) -> FloatArray:
@@ -134,7 +136,7 @@ class CostModel:
         new_level = _pairs(rng, 1, count) * _WORKLOAD_LEVEL
         levels = levels + np.concatenate([parameters[at:], new_level])[places].T
         sums: FloatArray = np.stack([_log_sum(logs + rate) for rate in rates]) + levels
-        return sums
+        return self.sign * sums
 
     def predict(self, table: Table) -> FloatArray:
         """Return the logarithms, (m,), that are expected: the mean of the draws."""
@@ -149,7 +151,7 @@ class CostModel:
         costs = np.exp(self._at_mode(pair))
         first, second = costs.sum(axis=1)
         mean = (first - second) / np.log(first / second) if not np.isclose(first, second, rtol=1e-12) else first
-        return dict(zip(self.names, ((costs[0] - costs[1]) / mean).tolist(), strict=True))
+        return dict(zip(self.names, (self.sign * (costs[0] - costs[1]) / mean).tolist(), strict=True))
 
     def shares(self, row: Table) -> dict[str, float]:
         """Return the share of each term in the time of one case, at the mode."""

@@ -101,16 +101,16 @@ class RunTimes:
         cases = DesignMatrix.measured(values)
         table = _read(reader, values, cases) if values else asked.at(np.zeros(0, dtype=np.intp))
         y, weights = np.log([row.value or np.nan for row in values]), _weights(values)
-        kind, context = kinds(asked, products=False)[0], Context((), ())
+        kind, context, names = kinds(asked, products=False)[0], Context((), ()), frozenset(asked.columns)
         doubt = f"only {len(values)} of its values are known" if values else "nothing of the program was measured"
         return cls(
             setting=setting,
             reader=reader,
-            names=frozenset(),
+            names=names,
             group="",
             known=cases.configuration,
             reads=asked.costs.reads,
-            members=(EnsembleMember.fitted(kind, table, y, weights, context, frozenset(), 0),),
+            members=(EnsembleMember.fitted(kind, table, y, weights, context, names, 0),),
             blend=Blend(((0, 0),), np.ones(1), knows_costs=True),
             width=CALIBRATED,
             ratio_width=CALIBRATED,
@@ -342,9 +342,11 @@ def _table(reader: Reader, settings: Sequence[Setting], cases: DesignMatrix) -> 
 def _asked(reader: Reader, setting: Setting) -> Table:
     """Return the setting as a case without a configuration; it has costs where its facts are enough to tell them."""
     table = _table(reader, [setting], DesignMatrix.measured([Measured(setting, {})]))
-    # A sum of times is no rate; a shape has no unit.
-    is_time = setting.metric.direction == "minimize" and (reader.shape is not None or setting.metric.unit == "s")
-    return table if is_time else replace(table, costs=None)
+    if table.costs is None or table.costs.inverse != (setting.metric.direction == "maximize"):
+        return replace(table, costs=None)
+    # What is known of a program is in seconds, or in work a second; a shape has no unit.
+    is_known = reader.shape is not None or setting.metric.unit.rpartition("/")[2] == "s"
+    return table if is_known else replace(table, costs=None)
 
 
 def _weights(rows: Sequence[Measured]) -> FloatArray:

@@ -276,3 +276,23 @@ def test_a_shape_tells_where_more_ranks_stop_to_pay():
     off = np.abs(model.estimate(cases(here, far)).mean - true).max()
     assert off < 0.5 * np.abs(without.estimate(cases(here, far)).mean - true).max()
     assert {"computing", "messages"} & {name for name, _ in model.explain(cases(here, [64]), cases(here, [1]))}
+
+
+def test_two_values_and_a_shape_tell_a_time_on_many_ranks():
+    here = setting("a", 100, cores_per_node=64)
+    known = [Measured(here, {"np": count}, 100.0 / count + 1.0) for count in (1, 2)]
+    assert RunTimes.fitted(known, (), here) is None
+    found = RunTimes.fitted(known, (), here, strong_scaling("np", None)).estimate(cases(here, [16, 64]))
+    assert (np.abs(found.mean - np.log([100 / 16 + 1, 100 / 64 + 1])) <= found.half).all()
+    assert (found.half < np.log(5.0)).all()
+
+
+def test_of_a_rate_the_sum_is_the_inverse():
+    here = setting("a", 100, metric=RATE, cores_per_node=64)
+    known = [Measured(here, {"np": count}, 1.0 / (100.0 / count + 1.0)) for count in (1, 2)]
+    shape = replace(strong_scaling("np", None), inverse=True)
+    model = RunTimes.fitted(known, (), here, shape)
+    found = model.estimate(cases(here, [1, 16]))
+    assert found.mean[1] - found.mean[0] == pytest.approx(np.log(101 / 7.25), abs=0.5)
+    assert dict(model.explain(cases(here, [16]), cases(here, [1])))["computing"] > 1.0
+    assert RunTimes.fitted(known, (), here, strong_scaling("np", None)) is None

@@ -88,3 +88,10 @@ def test_a_name_that_is_not_there_is_told_with_the_other_errors_of_the_file(tmp_
     problems = {problem.path: problem.message for problem in caught.value.problems}
     assert set(problems) == {"options.ranks", "model.terms.0", "model.terms.1"}
     assert "'ranks'" in problems["model.terms.0"]
+
+
+def test_the_sum_is_the_inverse_of_what_is_maximised(tmp_path):
+    rate = {"name": "speed", "unit": "steps/s", "direction": "maximize", "pattern": r"(\S+)"}
+    assert planned(tmp_path, metric=rate, ranks="np").shape.inverse
+    assert planned(tmp_path, {"terms": ["np"]}, metric=rate).shape.inverse
+    assert not planned(tmp_path, ranks="np").shape.inverse

@@ -49,7 +49,7 @@ def test_computing_is_divided_and_messages_grow(scaled):
     for name in ("collective messages", "messages", "surfaces between ranks"):
         assert terms[name][0] == 0.0, name
         assert (terms[name][1:] > 0.0).all(), name
-    assert terms["further nodes"].tolist() == [0.0, 0.0, pytest.approx(5e-4)]
+    assert terms["further nodes"].tolist() == [0.0, 0.0, pytest.approx(2e-4)]
     assert terms["memory of the nodes"][2] == pytest.approx(terms["memory of the nodes"][0] / 2)
 
 
@@ -79,3 +79,9 @@ def test_before_any_measurement_more_cores_are_better_and_at_last_messages_are_t
     assert 48 <= best <= 1024
     within = [place for place, count in enumerate(counts) if count <= cores]
     assert (np.diff(total[[place for place in within if counts[place] <= 48]]) < 0.0).all()
+
+
+def test_nodes_are_as_few_as_have_the_cores_or_what_is_said():
+    known = columns(np=[8, 8], n=[3, 1], cores_per_node=[4, 4])
+    assert strong_scaling("np", None).of(known)["further nodes"].tolist() == [2e-4, 2e-4]
+    assert strong_scaling("np", None, "n").of(known)["further nodes"].tolist() == [4e-4, 0.0]

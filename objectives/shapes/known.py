@@ -1,0 +1,45 @@
+"""What is known of cases: their columns as numbers, with something usual where there is none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Columns of parameters and facts by name, (n,) each: numbers, NaN for no value, or words, None for none."""
+
+    columns: Mapping[str, npt.NDArray[Any]]
+
+    @property
+    def count(self) -> int:
+        """How many cases there are."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def number(self, name: str, usual: float = np.nan) -> Column:
+        """Return a column of numbers; `usual` where there is none."""
+        column = self.columns.get(name)
+        if column is None or column.dtype == object:
+            return np.full(self.count, usual)
+        return np.where(np.isnan(column), usual, column)
+
+    def first(self, *names: str, usual: float) -> Column:
+        """Return for each case the number of the first of `names` that it has one for, else `usual`."""
+        column = np.full(self.count, usual)
+        for name in reversed(names):
+            column = np.where(np.isnan(own := self.number(name)), column, own)
+        return column
+
+    def words(self, name: str) -> list[str]:
+        """Return a column as words; "" for no value, a whole number without decimals."""
+        column = self.columns.get(name)
+        if column is None:
+            return [""] * self.count
+        if column.dtype == object:
+            return ["" if word is None else str(word) for word in column]
+        return ["" if np.isnan(number) else f"{number:g}" for number in column]
