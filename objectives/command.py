@@ -185,7 +185,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """
     del run_job, folder
     is_elsewhere = bool(machine.get("described"))
-    checked, files, errors = read(options)
+    checked, files, errors = read(options, make=bool(machine.get("makes_files", True)))
     nodes = Nodes.of(machine)
     if checked is not None:
         errors += nodes.missing(checked.nodes)

@@ -21,10 +21,13 @@ from spaces.mention import Mention
 from spaces.parameters.problem import Problem
 
 
-def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[RunFile, ...], list[Problem]]:
+def read(
+    options: Mapping[str, Any], *, make: bool = True
+) -> tuple[CommandOptions | None, tuple[RunFile, ...], list[Problem]]:
     """Return the options, the files that they tell of, and what is wrong; None if too much is to go on.
 
-    Where some options are wrong, the others are checked nevertheless.
+    Where some options are wrong, the others are checked nevertheless. Files that are made once are made, if `make` says
+    that runs will need them.
     """
     errors: list[Problem] = []
     left = dict(options)
@@ -38,7 +41,7 @@ def read(options: Mapping[str, Any]) -> tuple[CommandOptions | None, tuple[RunFi
                 return None, (), errors
             left = {name: value for name, value in left.items() if name not in wrong}
             continue
-        files, unreadable = input_files(checked.files)
+        files, unreadable = input_files(checked.files, make=make)
         return checked, files, [*errors, *_mistakes(checked), *unreadable]
 
 

@@ -12,7 +12,7 @@ from objectives.copiedfile import CopiedFile, mentioned_files, short_text
 from objectives.digest import file_digest
 from objectives.editedfile import EditedFile, LineEdit, edit_errors
 from objectives.inputfile import BRACES, MOST_BYTES, InputFile, name_error
-from objectives.madefile import NotMadeError, made_once
+from objectives.madefile import NotMadeError, made_once, made_path
 from spaces.parameters.problem import OptionProblem, Problem
 
 RunFile = InputFile | CopiedFile | EditedFile
@@ -46,8 +46,11 @@ class FileOptions(BaseModel):
         return InputFile(self.name, text, tuple(self.delimiters))
 
 
-def input_files(files: Sequence[FileOptions]) -> tuple[tuple[RunFile, ...], list[Problem]]:
-    """Return the files whose content can be had, and everything that is wrong. Files that are made once are made."""
+def input_files(files: Sequence[FileOptions], *, make: bool = True) -> tuple[tuple[RunFile, ...], list[Problem]]:
+    """Return the files whose content can be had, and everything that is wrong.
+
+    Files that are made once are made, unless `make` is false since no run will need them.
+    """
     known: list[RunFile] = []
     errors: list[Problem] = [*repeated_names("options.files", [file.name for file in files])]
     taken = {file.name for file in files}
@@ -59,7 +62,7 @@ def input_files(files: Sequence[FileOptions]) -> tuple[tuple[RunFile, ...], list
             known += [copy for copy in copies if copy.name == file.name or copy.name not in taken]
             taken |= {copy.name for copy in copies}
         elif not wrong and file.made_by is not None:
-            made, wrong = _made(file, file.made_by, place)
+            made, wrong = _made(file, file.made_by, place, make=make)
             known += made
         elif not wrong:
             text, wrong = _template_text(file, place)
@@ -101,11 +104,13 @@ def _copied(file: FileOptions, source: str, place: str) -> tuple[list[RunFile], 
     return [itself, *(CopiedFile(name, other, file_digest(other)) for name, other in copied.items())], []
 
 
-def _made(file: FileOptions, commands: Sequence[Sequence[str]], place: str) -> tuple[list[RunFile], list[Problem]]:
+def _made(
+    file: FileOptions, commands: Sequence[Sequence[str]], place: str, *, make: bool
+) -> tuple[list[RunFile], list[Problem]]:
     if any(shutil.which(command[0]) is None for command in commands):
         return [], []  # said with the other programs that are not there
     try:
-        path = made_once(file.name, commands, [Path(source) for source in file.made_from])
+        path = (made_once if make else made_path)(file.name, commands, [Path(source) for source in file.made_from])
     except OSError as error:
         return [], [Problem(f"cannot make {file.name}: {error.filename or ''}: {error.strerror}", f"{place}.made_by")]
     except NotMadeError as error:

@@ -27,7 +27,7 @@ def made_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Pa
         OSError: a source cannot be read, or nothing can be written.
         NotMadeError: a command fails, or leaves no such file.
     """
-    folder = _cache(os.environ) / _digest(name, commands, sources)
+    folder = made_path(name, commands, sources).parent
     if not (folder / name).is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -41,6 +41,15 @@ def made_once(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Pa
                 shutil.rmtree(folder, ignore_errors=True)
                 made.rename(folder)
     return folder / name
+
+
+def made_path(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> Path:
+    """Return where the file is when it is made.
+
+    Raises:
+        OSError: a source cannot be read.
+    """
+    return _cache(os.environ) / _digest(name, commands, sources) / name
 
 
 def _cache(environment: Mapping[str, str]) -> Path:

@@ -84,7 +84,12 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         return registry.plan(
             study.objective,
             options,
-            machine={**facts, "described": is_elsewhere or not target.here, "nothing_runs": not target.here},
+            machine={
+                **facts,
+                "described": is_elsewhere or not target.here,
+                "nothing_runs": not target.here,
+                "makes_files": False,
+            },
             run_job=lambda job: run_job(job, launcher),
             folder=plan_folder,
         )

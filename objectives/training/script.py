@@ -73,9 +73,9 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     Raises:
         PlanError: the options have errors: all of them, each with its path.
     """
-    del machine, run_job, folder
+    del run_job, folder
     checked = read_options(TrainingOptions, options, "training")
-    files, errors = input_files(checked.files)
+    files, errors = input_files(checked.files, make=bool(machine.get("makes_files", True)))
     errors += template_errors(checked.templates)
     errors += _progress_errors(checked)
     program = shutil.which(program_of(checked.argv))

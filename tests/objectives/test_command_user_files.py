@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from autotune import studyfile
+from autotune.performance.predict import question, target_of
 from launchers import STDERR
+from launchers.local import LocalLauncher
 from objectives import registry
 from objectives.base import Context, PlanError
 from objectives.command import plan
@@ -122,6 +125,18 @@ def test_a_file_is_made_once_on_a_machine_and_again_when_its_source_changes(run,
     (mine / "recipe").write_text("c")
     assert planned(files=files).identity != first.identity
     assert (mine / "count").read_text() == "xx"
+
+
+def test_a_prediction_makes_no_file_and_asks_of_the_same_problem(mine, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(mine / "cache"))
+    (mine / "recipe").write_text("ab")
+    files = [{"name": "made", "made_by": making(mine / "count"), "made_from": [str(mine / "recipe")]}]
+    options = {"argv": ARGV, "files": files}
+    study = studyfile.parse({"objective": "command", "name": "mine", "options": options}, "mine")
+    asked = question(study, target_of("this", 1), LocalLauncher(), mine)
+    assert not (mine / "cache").exists()
+    assert not (mine / "count").exists()
+    assert asked.plan.identity == planned(files=files).identity
 
 
 def test_what_cannot_be_made_is_said_in_the_programs_own_words(mine, monkeypatch):
