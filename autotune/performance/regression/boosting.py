@@ -8,7 +8,7 @@ import xgboost
 from autotune.performance.regression.features import Features, FloatArray
 from spaces.expressions.quantities import Columns
 
-ROUNDS = (0, 40, 120, 300)
+ROUNDS = (0, 40, 120)
 """Numbers of trees to choose from; 0 is among them, since trees do not extrapolate."""
 
 _LEAST = 40  # of fewer cases trees learn nothing that holds elsewhere

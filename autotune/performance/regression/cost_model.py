@@ -18,22 +18,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import minimize
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table
 from objectives.costs.costs import Costs
 
 # The shares of a rate's variance: what all builds have in common, what those of one machine have, and the rest.
-_SHARES: Mapping[str, float] = {"": 0.5, "machine": 0.5, "build": 0.5}
+_SHARES: Mapping[str, float] = {"": 0.25, "machine": 0.35, "build": 0.6}
 _WORKLOAD_LEVEL = 0.5  # runs of one workload differ from what its size says: iterations that nobody counts beforehand
 _NOISE, _FREEDOM = 0.12, 4.0
 _NOISES, _FEW = (0.02, 0.3), 8
 _TIMER_NOISE, _TIMER_WEIGHT = 0.25, 0.3
 # Seconds of a timer below this share of the run are lost in rounding.
 _LEAST_SHARE = 0.003
-_STEPS = 300
+_STEPS, _LEAST_STEP = 30, 0.01
 # Of more rows these are drawn at random: more determine a few rates no better.
 _MOST = 2_500
 DRAWS = 64
@@ -239,34 +238,47 @@ class _Fit:
         return min(len(self.y) / 2.0, float(self.logs.shape[1]))
 
     def mode(self, start: FloatArray) -> FloatArray:
-        """Return the parameters, (q,), of the greatest posterior density, sought from `start`."""
-        if len(self.y) == 0:
-            return start
+        """Return the parameters, (q,), of the greatest posterior density, sought from `start`.
 
-        def scaled(z: FloatArray) -> tuple[float, FloatArray]:
-            value, gradient = self(z * self.priors)
-            return value, gradient * self.priors
+        By reweighted Gauss-Newton steps, which are damped where they lead upwards (Levenberg & Marquardt).
+        """
+        x, loss, damping = start, self.loss(start), 0.0
+        for _ in range(_STEPS if len(self.y) else 0):
+            precision, gradient = self._curvature(x)
+            damped = precision + damping * np.diag(self.priors**-2)
+            further = x - cho_solve(cho_factor(damped), gradient)
+            found = self.loss(further)
+            if found > loss:
+                damping = max(1.0, 4.0 * damping)
+                continue
+            done = loss - found < _LEAST_STEP
+            x, loss, damping = further, found, damping / 4.0 if damping > 1.0 else 0.0
+            if done:
+                break
+        return x
 
-        found = minimize(scaled, start / self.priors, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-        mode: FloatArray = found.x * self.priors
-        return mode
+    def loss(self, x: FloatArray) -> float:
+        """Return minus the logarithm of the posterior density at x, (q,), up to a constant."""
+        _, off = self._shares(x)
+        likelihood = self.weights * (_FREEDOM + 1.0) / 2.0 * np.log1p((off / self.noise) ** 2 / _FREEDOM)
+        return float(likelihood.sum() + 0.5 * ((x / self.priors) ** 2).sum())
 
     def precision(self, mode: FloatArray) -> FloatArray:
         """Return the precision of the posterior at its mode, (q, q), by Gauss and Newton."""
-        design, off = self._design(mode)
-        weights = self.weights * (_FREEDOM + 1.0) / (_FREEDOM + (off / self.noise) ** 2) / self.noise**2
-        precision: FloatArray = design.T @ (design * weights[:, None]) + np.diag(self.priors**-2)
-        return precision
+        return self._curvature(mode)[0]
 
-    def _design(self, mode: FloatArray) -> tuple[FloatArray, FloatArray]:
-        shares, off = self._shares(mode)
+    def _curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the precision, (q, q), and the gradient, (q,), at x."""
+        shares, off = self._shares(x)
         n, p = self.logs.shape
-        design = np.zeros((n, len(mode)))
+        design = np.zeros((n, len(x)))
         rows = np.arange(n)[:, None]
         for starts in self.rates.T:
             design[rows, starts[:, None] + np.arange(p)] = shares
         design[rows, self.levels] = 1.0
-        return design, off
+        weights = self.weights * (_FREEDOM + 1.0) / (_FREEDOM + (off / self.noise) ** 2) / self.noise**2
+        weighted = design * weights[:, None]
+        return design.T @ weighted + np.diag(self.priors**-2), weighted.T @ off + x / self.priors**2
 
     def _shares(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the share of each term, (n, p), and what the model is off by, (n,)."""
@@ -278,20 +290,6 @@ class _Fit:
         sums = costs.sum(axis=1)
         off = np.log(sums) + top + x[self.levels].sum(axis=1) - self.y
         return costs / sums[:, None], off
-
-    def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return minus the logarithm of the posterior density at x, (q,), up to a constant, and its gradient."""
-        shares, off = self._shares(x)
-        scaled = off / self.noise
-        loss = (self.weights * (_FREEDOM + 1.0) / 2.0 * np.log1p(scaled**2 / _FREEDOM)).sum()
-        slope = self.weights * (_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2) / self.noise
-        gradient = x / self.priors**2
-        by_term, p = shares * slope[:, None], self.logs.shape[1]
-        for starts in self.rates.T:
-            for start in np.unique(starts):
-                gradient[start : start + p] += by_term[starts == start].sum(axis=0)
-        np.add.at(gradient, self.levels, slope[:, None])
-        return float(loss + 0.5 * ((x / self.priors) ** 2).sum()), gradient
 
 
 def _group(name: str, table: Table) -> Group:

@@ -42,6 +42,11 @@ class Blend:
         """The numbers of trees of the members."""
         return tuple(ROUNDS[rounds] for _, rounds in self.picks)
 
+    def pruned(self) -> "Blend":
+        """Return the blend without members of no weight."""
+        kept = np.flatnonzero(self.weights)
+        return Blend(tuple(self.picks[place] for place in kept), self.weights[kept], self.knows_costs and kept[0] == 0)
+
     @property
     def share_of_costs(self) -> float:
         """The weight of the member that says how uncertain it is."""
@@ -156,7 +161,7 @@ def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> B
     found = [_loss(blend.picked(said) @ blend.weights - y, weights, settings) for blend in blends]
     if knows_costs and losses[0, 0] * _CLEARLY <= min(found):
         return alone
-    return blends[int(np.argmin(found))]
+    return blends[int(np.argmin(found))].pruned()
 
 
 def own_width(

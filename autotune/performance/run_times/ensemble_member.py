@@ -93,7 +93,9 @@ class EnsembleMember:
         replaced = self.context.replaced(table)
         rows = replaced.table.only(self.names)
         base, columns = self.base.predict(rows), rows.columns
-        logarithms = np.column_stack([base + self.trees.predict(columns, count) for count in rounds])
+        logarithms = np.column_stack(
+            [base + (self.trees.predict(columns, count) if columns else 0.0) for count in rounds]
+        )
         return replaced.average(logarithms, len(table))
 
     def draws(self, table: Table) -> FloatArray | None:
