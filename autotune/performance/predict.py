@@ -14,11 +14,11 @@ from autotune.machines.this_machine import FACTS, this_machine
 from autotune.performance.installation import stated_installation
 from autotune.performance.measurements.dataset import (
     identity_of,
-    machine_of,
     program_of,
     with_installation,
     workload_of,
 )
+from autotune.performance.measurements.machine_names import machine_of
 from autotune.performance.model import PerformanceModel
 from autotune.performance.recognition import known_installation
 from autotune.performance.regression.prediction import Prediction, believed

@@ -87,7 +87,7 @@ def _renamed(known: Setting, setting: Setting) -> Setting:
     installation = installation_of(setting)
     if is_same_hardware(known, setting) and agree(installation_of(known), installation):
         facts = {**known.machine_facts, **installation}
-        if known.nodes == setting.nodes:
+        if known.nodes_known and known.nodes == setting.nodes:
             facts |= setting.machine_facts
         known = replace(known, machine=setting.machine, machine_facts=facts)
     if is_same_workload(known, setting):

@@ -4,7 +4,7 @@ A setting is where configurations compete: one program, machine and workload, an
 settings are never compared with each other, only learned from together.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from autotune.records.stored import Stored
@@ -22,7 +22,7 @@ class Setting(Stored):
 
     `machine` and `workload` are names; their facts are what a model learns from. `source` says where the figures come
     from: a study, a file, the page that they stand on; `identity` is a digest of the program's version and its input,
-    where they are known.
+    where they are known. Some sources do not say on how many nodes it was: then `nodes_known` is false.
     """
 
     program: str
@@ -33,6 +33,7 @@ class Setting(Stored):
     workload_facts: Facts = field(default_factory=dict)
     source: str = ""
     identity: str = ""
+    nodes_known: bool = True
 
     @property
     def nodes(self) -> int:
@@ -42,7 +43,9 @@ class Setting(Stored):
 
     @property
     def place(self) -> str:
-        """The machine, and how many of its nodes if there are several."""
+        """The machine, and how many of its nodes if there are several, or nobody knows how many."""
+        if not self.nodes_known:
+            return f"{self.machine}, nobody says how many nodes"
         return self.machine if self.nodes == 1 else f"{self.machine}, {self.nodes} nodes"
 
     @property
@@ -69,6 +72,12 @@ class Measured(Stored):
     default: bool = False
     idle: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def content(self) -> Hashable:
+        """What was measured, wherever the figures come from: the same runs under another path are the same."""
+        found = (self.value, self.bound, self.runs, self.failure)
+        return (self.setting.key, tuple(sorted(self.configuration.items())), found)
 
     @property
     def failed(self) -> bool:

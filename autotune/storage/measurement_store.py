@@ -1,18 +1,20 @@
 """The library: measurements that were imported, in a table beside Optuna's and the log of runs.
 
-A row is about one configuration in one setting of one source. To import the same again changes nothing; to import more
-repeats of it replaces what was known.
+A row is about one configuration in one setting of one source. To import the same again changes nothing, nor under
+another source; to import more repeats of it replaces what was known.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
 import sqlalchemy
 from sqlalchemy import (
     Column,
+    Connection,
     Engine,
     Integer,
     MetaData,
@@ -49,11 +51,15 @@ _STUDIES = "studies"  # Optuna's own table
 
 @dataclass(frozen=True)
 class Added:
-    """What an import did: how many measurements are new, replaced others, or were there already."""
+    """What an import did: how many measurements are new, replaced others, or were there already.
+
+    `sources` are the others under which some were there already.
+    """
 
     new: int = 0
     changed: int = 0
     same: int = 0
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,12 @@ class MeasurementStore:
                 for row in connection.execute(wanted.where(MEASUREMENTS.c.source == source))
             }
             records = {digest: _stored(one) for digest, one in given.items()}
-            new = [digest for digest in given if digest not in known]
+            elsewhere = {
+                row.content: row.setting.source
+                for row in self._kept(connection, sorted({one.setting.program for one in given.values()}))
+            }
+            twice = {digest for digest, one in given.items() if digest not in known and one.content in elsewhere}
+            new = [digest for digest in given if digest not in known and digest not in twice]
             changed = [digest for digest in given if digest in known and known[digest] != records[digest]]
             if new:
                 rows = [_row(given[digest]) | {"digest": digest, "record": records[digest]} for digest in new]
@@ -120,7 +131,17 @@ class MeasurementStore:
             for digest in changed:
                 there = update(MEASUREMENTS).where(MEASUREMENTS.c.digest == digest)
                 connection.execute(there.values(record=records[digest]))
-        return Added(len(new), len(changed), len(given) - len(new) - len(changed))
+        others = tuple(dict.fromkeys(elsewhere[given[digest].content] for digest in given if digest in twice))
+        return Added(len(new), len(changed), len(given) - len(new) - len(changed), others)
+
+    def _kept(self, connection: Connection, programs: list[str]) -> list[Measured]:
+        """Return what is kept of programs, as far as it can be read."""
+        wanted = select(MEASUREMENTS.c.record).where(MEASUREMENTS.c.program.in_(programs))
+        kept = []
+        for record in connection.scalars(wanted):
+            with suppress(ValueError):
+                kept.append(Measured.from_dict(record))
+        return kept
 
     def remove(self, source: str) -> int:
         """Forget what came from a source; return how many measurements that were.

@@ -87,7 +87,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         ),
         parameters=space.parameters(facts),
         constraints=space.constraints(facts),
-        facts=_facts(facts, program, seen),
+        facts=_facts(facts, program, seen) | _cycles(deck),
         identity={
             "input": hashlib.sha256(input_text(checked.input)[2]).hexdigest(),
             "pseudopotentials": _digest_of(files),
@@ -109,7 +109,7 @@ def _described_plan(checked: QeOptions, machine: Mapping[str, Any]) -> Plan:
         objective=QeObjective(checked.program, given.deck, given.deck.energy_tolerance_ry, facts.cores_per_node),
         parameters=space.parameters(facts),
         constraints=space.constraints(facts),
-        facts=dict(space.rule_facts(facts)) | given.size.sizes,
+        facts=dict(space.rule_facts(facts)) | given.size.sizes | _cycles(given.deck),
         identity=given.identity,
         notes=(_size_note(given.name, given.size), given.note),
     )
@@ -280,6 +280,11 @@ def _facts(facts: space.QeFacts, program: _Program, seen: PwOutput) -> dict[str,
 def _size_note(name: str, size: Workload) -> str:
     grid = " x ".join(map(str, size.dense_grid or ())) or "unknown"
     return f"{name}: {size.kpoints} k-points, {size.bands} bands, {size.atoms or '?'} atoms, FFT grid {grid}"
+
+
+def _cycles(deck: Deck) -> dict[str, Value]:
+    """Return how many self-consistent cycles a run makes, where the input tells it: ions that move need any number."""
+    return {"scf_cycles": 1} if (deck.get("calculation") or "scf").lower() == "scf" else {}
 
 
 def _digest_of(files: Mapping[str, Path]) -> str:

@@ -39,6 +39,10 @@ def import_(
         str | None,
         typer.Option("--workload", metavar="NAME", help="The problem; for pw.x, a word before its size."),
     ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option("--nodes", min=1, help="On how many nodes it ran, if the file does not say."),
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
     source: Annotated[
         str | None,
@@ -68,7 +72,8 @@ def import_(
         _remove(storage, remove, as_json=as_json)
     else:
         assert source_file is not None
-        given = {"machine": machine, "program": program, "workload": workload, "source": source}
+        stated = None if nodes is None else str(nodes)
+        given = {"machine": machine, "program": program, "workload": workload, "source": source, "nodes": stated}
         _import(source_file, mapping, given, storage, dry_run=dry_run, as_json=as_json)
 
 
@@ -102,10 +107,11 @@ def _import(
     for name in unknown:
         words = "nothing is known of this machine but its name: the model can learn from it only what needs no facts"
         errors().print(f"{name}: {words}; `autotune machine` describes one", markup=False)
+    under = f" (some under {', '.join(added.sources)})" if added.sources else ""
     said = (
         "dry run: nothing was imported"
         if dry_run
-        else f"{shown(url)}: {added.new} new, {added.changed} changed, {added.same} were there already"
+        else f"{shown(url)}: {added.new} new, {added.changed} changed, {added.same} were there already{under}"
     )
     output().print(said, markup=False)
 

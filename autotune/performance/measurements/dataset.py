@@ -1,11 +1,10 @@
 """Everything that was measured: the trials of studies, what was imported, and what ships with autotune."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from autotune.machines.this_machine import FACTS
-from autotune.performance.measurements.machine_names import described, place
+from autotune.performance.measurements.machine_names import machine_of, place
 from autotune.performance.measurements.repeats import nearest_parts
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.measurement import Facts, Measured, Setting
@@ -17,7 +16,6 @@ from objectives import registry
 from objectives.base import PARTS, FailureKind
 from objectives.digest import text_digest
 
-_NAMES = frozenset({"host", "system"})
 _DIGEST = 8
 
 
@@ -25,13 +23,19 @@ def measurements(urls: Iterable[str], program: str | None = None) -> list[Measur
     """Return what is known of a program, or of all: from studies in storages, imported, and shipped.
 
     A trial counts with the value that its study gives it, a capped one with its bound, a failed one as a failure.
+    What was imported counts once, whatever source it is under.
     Replays are left out, and trials that were stopped early, are not finished, or failed through the machine's fault.
 
     Raises:
         StorageError: a storage cannot be read.
     """
-    measured = [measurement for url in dict.fromkeys(urls) for measurement in _stored(url)]
-    measured += shipped()
+    storages = list(dict.fromkeys(urls))
+    measured = [measurement for url in storages for measurement in _of_studies(url)]
+    imported = [measurement for url in storages for measurement in _imported(url)]
+    known: dict[Hashable, Measured] = {}
+    for measurement in (*shipped(), *imported):
+        known.setdefault(measurement.content, measurement)
+    measured += known.values()
     return [measurement for measurement in measured if program in (None, measurement.setting.program)]
 
 
@@ -99,17 +103,22 @@ def setting_of(name: str, definition: Definition) -> Setting:
     )
 
 
-def _stored(url: str) -> Iterator[Measured]:
-    """Yield the measurements of one storage."""
+def _of_studies(url: str) -> Iterator[Measured]:
+    """Yield the measurements of the studies in one storage."""
     from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415  importing Optuna takes a while
     from autotune.storage.study_store import StudyStore, study_names  # noqa: PLC0415
 
-    library = MeasurementStore.read(url)
-    for name in study_names(url) if library.has_studies() else ():
+    for name in study_names(url) if MeasurementStore.read(url).has_studies() else ():
         store = StudyStore.read_if_ours(url, name)
         if store is not None and not store.definition.replay:
             yield from study_measurements(store.name, store.definition, store.trials())
-    for measurement in library.measurements():
+
+
+def _imported(url: str) -> Iterator[Measured]:
+    """Yield what was imported into one storage."""
+    from autotune.storage.measurement_store import MeasurementStore  # noqa: PLC0415  importing Optuna takes a while
+
+    for measurement in MeasurementStore.read(url).measurements():
         yield _described(measurement)
 
 
@@ -138,25 +147,10 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings) -> Mea
             return None
 
 
-def machine_of(machine: Mapping[str, Any]) -> tuple[str, Facts]:
-    """Return the name and the facts of a machine that a study stored: those of its description if it has one."""
-    own = machine.get("facts")
-    cores = machine.get("cores")
-    host = machine.get("host")
-    known = described(host) if isinstance(host, str) else None
-    hardware = {name: value for name, value in machine.items() if name not in _NAMES}
-    numbers = {name: value for name, value in hardware.items() if isinstance(value, int | float | str | bool)}
-    facts: Facts = own if isinstance(own, Mapping) else known[1] if known else numbers
-    if known is None:
-        return f"{machine.get('cpu_model')}, {cores} cores", dict(facts)
-    # A study may use a part of a machine.
-    is_whole = known[1].get("cores") in {None, cores}
-    return (known[0] if is_whole else f"{known[0]}, {cores} cores"), dict(facts)
-
-
 def _described(measurement: Measured) -> Measured:
     """Return a measurement with the facts of its machine, if they became known after the import."""
     if set(measurement.setting.machine_facts) - {"nodes"}:
         return measurement
-    machine, facts = place(measurement.setting.machine, measurement.setting.nodes)
-    return replace(measurement, setting=replace(measurement.setting, machine=machine, machine_facts=facts))
+    setting = measurement.setting
+    machine, facts = place(setting.machine, setting.nodes if setting.nodes_known else None)
+    return replace(measurement, setting=replace(setting, machine=machine, machine_facts=facts))

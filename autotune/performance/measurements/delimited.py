@@ -85,7 +85,9 @@ def read_table(table: DelimitedTable, mapping: MappingFile, place: Place, path: 
         reading.take(row, table.name(number))
     if reading.errors:
         raise wrong(path, reading.errors, ImportFileError, _SHOWN)
-    return ImportedMeasurements("table", tuple(reading.measured()), counted(reading.left_out))
+    says_nodes = mapping.nodes is not None or mapping.nodes_column is not None
+    notes = () if says_nodes else ("one node each, since the mapping names neither nodes nor nodes_column",)
+    return ImportedMeasurements("table", tuple(reading.measured()), counted(reading.left_out), notes)
 
 
 class _RowError(ProblemsError):
@@ -150,7 +152,8 @@ class _Reading:
 
     def _setting(self, row: Row, metric: MetricSection) -> Setting:
         mapping, workload = self.mapping, self.mapping.workload
-        nodes = _count(row, mapping.nodes_column, mapping.nodes)
+        is_silent = mapping.nodes_column is not None and row[mapping.nodes_column] is None and mapping.nodes is None
+        nodes = None if is_silent else _count(row, mapping.nodes_column, mapping.nodes or 1)
         machine, machine_facts = self.place(_name(row, mapping.machine_column, mapping.machine), nodes)
         facts = {name: row[column] for name, column in workload.fact_columns.items()}
         made = Setting(
@@ -161,6 +164,7 @@ class _Reading:
             machine_facts=machine_facts,
             workload_facts=workload.facts | {name: value for name, value in facts.items() if value is not None},
             source=mapping.source,
+            nodes_known=nodes is not None,
         )
         known = self._settings.setdefault(made.key, made)
         if known.workload_facts != made.workload_facts:

@@ -4,6 +4,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from autotune.errors import ImportFileError
@@ -60,7 +61,7 @@ def _read_outputs(path: Path, given: Mapping[str, str | None], place: Place) -> 
     if not imported.measured and not imported.left_out and not unreadable:
         msg = f"there is no output of pw.x in {path}: none of its files has {SIGN!r} near its beginning"
         raise ImportFileError(msg)
-    return ImportedMeasurements(imported.kind, imported.measured, (*imported.left_out, *unreadable))
+    return replace(imported, left_out=(*imported.left_out, *unreadable))
 
 
 def _outputs(path: Path, unreadable: list[str]) -> Iterator[OutputFile]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from autotune.records.measurement import Facts, Measured
 
-Place = Callable[[str, int], tuple[str, Facts]]
-"""Returns the name and the facts of a machine by the name in a file and the number of used nodes."""
+Place = Callable[[str, int | None], tuple[str, Facts]]
+"""Returns the name and the facts of a machine by the name in a file and the number of used nodes, if that is known."""
 
 
 _SHOWN = 12  # settings in the words for a terminal
@@ -16,11 +16,15 @@ _SHOWN = 12  # settings in the words for a terminal
 
 @dataclass(frozen=True)
 class ImportedMeasurements:
-    """The measurements of a file or a folder; `left_out` has a sentence for each reason, with its number of cases."""
+    """The measurements of a file or a folder.
+
+    `left_out` has a sentence for each reason, with its number of cases; `notes` say what the source leaves open.
+    """
 
     kind: str
     measured: tuple[Measured, ...]
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def settings(self) -> list[tuple[str, str, str, str]]:
@@ -38,6 +42,7 @@ class ImportedMeasurements:
             "failures": sum(measurement.failed for measurement in self.measured),
             "settings": [dict(zip(named, key, strict=True)) for key in self.settings],
             "left_out": list(self.left_out),
+            "notes": list(self.notes),
         }
 
     def text(self) -> str:
@@ -50,6 +55,7 @@ class ImportedMeasurements:
         if len(self.settings) > _SHOWN:
             lines.append(f"  ... and {len(self.settings) - _SHOWN} more settings; --json lists them")
         lines += [f"  left out: {words}" for words in self.left_out]
+        lines += [f"  {words}" for words in self.notes]
         return "\n".join(lines)
 
 

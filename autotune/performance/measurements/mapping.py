@@ -108,7 +108,7 @@ class MappingFile(_Section):
     workload: WorkloadSection
     machine: _Text | None = None
     machine_column: _Text | None = None
-    nodes: int = Field(default=1, ge=1)
+    nodes: int | None = Field(default=None, ge=1)
     nodes_column: _Text | None = None
     failure: _Text | None = None
     runs: _Text | None = None
@@ -174,6 +174,8 @@ def _completed(table: dict[str, Any], given: Mapping[str, str | None], csv: Path
     completed = table | {name: given[name] for name in ("program", "source", "machine") if given.get(name)}
     if given.get("machine"):
         completed.pop("machine_column", None)
+    if (nodes := given.get("nodes")) and not completed.keys() & {"nodes", "nodes_column"}:
+        completed["nodes"] = int(nodes)
     if given.get("workload") and isinstance(completed.get("workload", {}), dict):
         own = {name: value for name, value in completed.get("workload", {}).items() if name != "columns"}
         completed["workload"] = own | {"name": given["workload"]}

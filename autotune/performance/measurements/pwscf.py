@@ -8,9 +8,10 @@ fewer iterations than others of their workload needed.
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import isqrt
 from pathlib import Path
 
 from autotune.performance.measurements.found import ImportedMeasurements, Place, counted
@@ -31,6 +32,7 @@ SIGN = "Program PWSCF"
 _STARTS = re.compile(r"^(?=[ \t]*Program PWSCF)", re.MULTILINE)
 _SERIAL = "a serial algorithm will be used"
 _LEAST_RANKS = 4  # with fewer in a group there is no choice how the subspace problem is solved: see spaces.qe
+_LIBRARIES = frozenset({"scalapack", "elpa"})
 _ENDED = JobStatus(JobState.ENDED, EndReason.EXITED)
 # These tell one workload from another.
 _SIZES = ("atoms", "electrons", "bands", "kpoints", "cutoff_ry", "density_cutoff_ry", "fft_dense_x", "fft_smooth_x")
@@ -51,8 +53,8 @@ class _Run:
 
     name: str
     configuration: Mapping[str, Value]
-    cores: int
     nodes: int | None
+    shares: bool
     facts: Mapping[str, Value]
     samples: Mapping[str, RepeatedMeasurement]
     iterations: int = 0
@@ -67,7 +69,7 @@ def read_outputs(files: Iterable[OutputFile], given: Mapping[str, str | None], p
     """Return the measurements of outputs of pw.x; a file may hold several, one after another.
 
     `given` names the `machine` and the `source`; its `workload` is put before the name that is made from the sizes of
-    the problem, and its `program` is `qe` by default.
+    the problem, and its `program` is `qe` by default. `nodes` are those of the outputs that do not say it.
     """
     left_out: list[tuple[str, str]] = []
     runs: list[_Run] = []
@@ -103,8 +105,8 @@ def _run(file: OutputFile) -> _Run | str:
     return _Run(
         file.name,
         _configuration(parsed, serial=_SERIAL in file.stdout),
-        layout.ranks * layout.threads,
         layout.nodes,
+        _shares(parsed),
         _facts(parsed),
         samples,
         parsed.converged_after or parsed.not_converged_after or 0,
@@ -140,10 +142,18 @@ def _configuration(parsed: PwOutput, *, serial: bool) -> dict[str, Value]:
         "ntg": layout.task_groups,
         "threads": layout.threads,
     }
+    in_group = layout.ranks // max(1, layout.pools) // max(1, layout.band_groups)
     if layout.diagonalization_grid > 1:
-        return configuration | {"ndiag": layout.diagonalization_grid**2}
-    has_choice = layout.ranks // layout.pools // layout.band_groups >= _LEAST_RANKS
+        # What a build that shares the problem does by itself; a study's default leaves it unset, too.
+        is_automatic = _shares(parsed) and layout.diagonalization_grid == isqrt(in_group)
+        return configuration if is_automatic else configuration | {"ndiag": layout.diagonalization_grid**2}
+    has_choice = in_group >= _LEAST_RANKS
     return configuration | {"ndiag": 1} if serial and has_choice else configuration
+
+
+def _shares(parsed: PwOutput) -> bool:
+    """Return whether pw.x shares the subspace problem between ranks unless told otherwise: not by its own algorithm."""
+    return parsed.layout.diagonalization.lower() in _LIBRARIES
 
 
 def _facts(parsed: PwOutput) -> dict[str, Value]:
@@ -157,7 +167,7 @@ def _facts(parsed: PwOutput) -> dict[str, Value]:
         facts["planes"] = size.smooth_grid[2]
     if parsed.layout.diagonalization_grid > 1:
         facts["scalapack"] = True
-    if len(parsed.energies_ry) > 1:
+    if parsed.energies_ry:
         facts["scf_cycles"] = len(parsed.energies_ry)
     return facts
 
@@ -172,10 +182,12 @@ class _Gathering:
     _workloads: dict[str, dict[str, Value]] = field(default_factory=dict)
     _needed: dict[str, int] = field(default_factory=dict)
 
-    def measurements(self, runs: Iterable[_Run]) -> ImportedMeasurements:
+    def measurements(self, runs: Sequence[_Run]) -> ImportedMeasurements:
         """Return the measurements of all runs."""
         samples: dict[tuple[object, ...], list[RepeatedMeasurement]] = {}
-        about: dict[tuple[object, ...], tuple[str, int, Mapping[str, Value]]] = {}
+        about: dict[tuple[object, ...], tuple[str, int | None, Mapping[str, Value]]] = {}
+        sharing = {self._name(run.facts) for run in runs if run.shares and not run.failed}
+        silent = 0
         # Complete runs define the workloads: a run that failed early does not print all sizes.
         for run in sorted(runs, key=lambda run: run.failed):
             workload = self._workload(run)
@@ -186,17 +198,22 @@ class _Gathering:
                 self.left_out.append(("it was allowed fewer iterations than others needed", run.name))
                 continue
             nodes = self._nodes(run)
+            silent += nodes is None
+            configuration: dict[str, Value] = dict(run.configuration)
+            if configuration.get("ndiag") == 1 and workload not in sharing:
+                del configuration["ndiag"]  # a build that does not share the problem had no choice
             for metric, sample in run.samples.items():
-                key = (metric, workload, nodes, *sorted(run.configuration.items()))
+                key: tuple[object, ...] = (metric, workload, nodes, *sorted(configuration.items()))
                 samples.setdefault(key, []).append(sample)
-                about[key] = (workload, nodes, run.configuration)
+                about[key] = (workload, nodes, configuration)
         measured = []
         for key, repeats in samples.items():
-            workload, nodes, configuration = about[key]
+            workload, nodes, ran = about[key]
             setting = self._setting(WALL if key[0] == WALL.name else CPU, workload, nodes)
             said = aggregate(repeats, setting.metric)
-            measured.append(said.measured(setting, configuration))
-        return ImportedMeasurements("outputs of pw.x", tuple(measured), counted(self.left_out))
+            measured.append(said.measured(setting, ran))
+        notes = (f"{silent} runs do not say on how many nodes: {_STATE_NODES}",) if silent else ()
+        return ImportedMeasurements("outputs of pw.x", tuple(measured), counted(self.left_out), notes)
 
     def _workload(self, run: _Run) -> str | None:
         """Return the name of a run's workload; of a failed run the only workload that fits, or None."""
@@ -228,14 +245,12 @@ class _Gathering:
         ]
         return ", ".join(part for part in parts if part)
 
-    def _nodes(self, run: _Run) -> int:
-        if run.nodes:
-            return run.nodes
-        _, facts = self.place(self.given.get("machine") or "", 1)
-        per_node = facts.get("cores_per_node")
-        return -(-max(1, run.cores) // per_node) if isinstance(per_node, int) and per_node > 0 else 1
+    def _nodes(self, run: _Run) -> int | None:
+        """Return the nodes as printed, or as the user says; None where nobody does: nodes may have run half full."""
+        stated = self.given.get("nodes")
+        return run.nodes or (int(stated) if stated else None) or (1 if run.configuration["np"] == 1 else None)
 
-    def _setting(self, metric: Metric, workload: str, nodes: int) -> Setting:
+    def _setting(self, metric: Metric, workload: str, nodes: int | None) -> Setting:
         machine, facts = self.place(self.given.get("machine") or "", nodes)
         return Setting(
             program=self.given.get("program") or PROGRAM,
@@ -245,9 +260,11 @@ class _Gathering:
             machine_facts=facts,
             workload_facts=self._workloads[workload],
             source=self.given.get("source") or "",
+            nodes_known=nodes is not None,
         )
 
 
+_STATE_NODES = "state it with --nodes N, or they stay apart from what ran on a known number"
 _WORDS = {"atoms": "atoms", "electrons": "electrons", "bands": "bands", "kpoints": "k-points"}
 
 

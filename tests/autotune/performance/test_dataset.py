@@ -4,10 +4,12 @@ from statistics import median
 import pytest
 
 from autotune.errors import StorageError
-from autotune.performance.measurements import dataset
+from autotune.machines.this_machine import this_machine
+from autotune.performance.measurements import dataset, machine_names
 from autotune.performance.measurements.dataset import measurements, setting_of, study_measurements
 from autotune.performance.measurements.machine_names import described
 from autotune.performance.measurements.shipped import shipped
+from autotune.performance.predict import target_of
 from autotune.records.measurement import Measured, Setting
 from autotune.records.study import Run, TrialRecord
 from autotune.statistics.standings import Standings
@@ -123,7 +125,7 @@ def test_a_machine_with_a_description_has_its_name_and_the_facts_of_the_study_go
     def known(name, nodes=1):
         return ("gadi", {"cores": 48, "ghz": 2.9}) if name == "gadi-cpu-1" else None
 
-    monkeypatch.setattr(dataset, "described", known)
+    monkeypatch.setattr(machine_names, "described", known)
     whole = {"host": "gadi-cpu-1", "cores": 48, "cpu_model": "Xeon"}
     one = setting_of("x", definition(SPACE, machine=whole))
     assert (one.machine, one.machine_facts) == ("gadi", {"cores": 48, "ghz": 2.9})
@@ -176,6 +178,20 @@ def test_what_was_imported_and_what_ships_is_there_too(address):
     assert own([address]) == [one]
     assert set(map(id, measurements([], "qe"))) <= set(map(id, shipped()))
     assert measurements([], "qe")
+
+
+def test_the_same_runs_in_two_storages_count_once(address, other_address):
+    setting = Setting("paper", "nowhere", "CeO2", Metric("wall_s", "s", kind="time"), source="a page")
+    moved = replace(setting, source="a copy of the page")
+    MeasurementStore.create(address).add([Measured(setting, {"np": 4}, 3.0)])
+    MeasurementStore.create(other_address).add([Measured(moved, {"np": 4}, 3.0), Measured(moved, {"np": 4}, 3.1)])
+    assert [row.value for row in own([address, other_address])] == [3.0, 3.1]
+
+
+def test_this_machine_has_one_name_in_studies_imports_and_questions():
+    name, facts = machine_names.place("this", 1)
+    assert name == target_of("this", 1).machine
+    assert facts["cores"] == this_machine().cores
 
 
 def test_a_machine_that_was_described_after_the_import_has_its_facts(address, monkeypatch):

@@ -75,20 +75,37 @@ def test_the_routines_of_a_run_come_with_its_times():
 def test_the_parameters_are_those_of_a_study():
     facts = QeFacts(cores=16, cores_per_node=16, kpoints=8, scalapack=True, threads_by_default=True)
     known = {parameter.name for parameter in parameters(facts)}
-    used = {name for one in of("converged-np4-ndiag4", "converged-npool2").measured for name in one.configuration}
+    told = [OutputFile("a", text_of("converged-np4-ndiag4")), OutputFile("b", shared_by(1)), OutputFile("c", SERIAL)]
+    used = {name for one in read_outputs(told, GIVEN, place).measured for name in one.configuration}
     assert used == {"np", "npool", "nbgrp", "ntg", "threads", "ndiag"}
     assert used <= known
 
 
+SUBSPACE = "scalapack distributed-memory algorithm (size of sub-group:  2*  2 procs)"
+SERIAL = text_of("converged-np4-ndiag4").replace(SUBSPACE, "a serial algorithm will be used")
+
+
+def shared_by(side, ranks=48, how="scalapack"):
+    """An output of a run whose subspace problem a square of ranks shared."""
+    words = f"{how} distributed-memory algorithm (size of sub-group: {side:2}* {side:2} procs)"
+    text = text_of("converged-np4-ndiag4").replace(SUBSPACE, words)
+    return re.sub(r"running on +4 processors", f"running on {ranks:5} processors", text)
+
+
+def ndiag(*texts):
+    found = wall(read_outputs([OutputFile(str(place), text) for place, text in enumerate(texts)], GIVEN, place))
+    return [one.configuration.get("ndiag") for one in found]
+
+
 def test_how_the_subspace_problem_was_solved():
-    (shared,) = wall(of("converged-np4-ndiag4"))
-    assert shared.configuration["ndiag"] == 4
-    serial = text_of("converged-np4-ndiag4").replace(
-        "scalapack distributed-memory algorithm (size of sub-group:  2*  2 procs)", "a serial algorithm will be used"
-    )
-    (alone,) = wall(read_outputs([OutputFile("x", serial)], GIVEN, place))
-    assert alone.configuration["ndiag"] == 1
+    assert ndiag(shared_by(4), shared_by(6, 48, "custom")) == [16, 36]
+    assert ndiag(shared_by(6, 40), SERIAL) == [None, 1]
     assert "ndiag" not in wall(of("converged-np2"))[0].configuration
+
+
+def test_what_pw_x_does_by_itself_is_unset_as_in_the_default_of_a_study():
+    assert ndiag(shared_by(6, 48)) == [None]  # the largest square of 48
+    assert ndiag(SERIAL) == [None]  # a build that cannot share it
 
 
 def test_repeats_become_one_and_copies_count_once():
@@ -145,17 +162,23 @@ def test_a_run_that_was_allowed_fewer_iterations_than_others_needed_says_nothing
     assert found.left_out == ("1 x it was allowed fewer iterations than others needed: a",)
 
 
-def test_nodes_are_as_printed_or_those_that_the_cores_fill():
+def test_nodes_are_as_printed_or_stated_and_never_guessed():
     text = text_of("converged-np2")
     many = text.replace("distributed on     1 nodes", "distributed on     3 nodes")
     assert many != text
-    (one,) = wall(read_outputs([OutputFile("a", many)], GIVEN, place))
+    (one,) = wall(read_outputs([OutputFile("a", many)], {**GIVEN, "nodes": "2"}, place))
     assert one.setting.place == "mine, 3 nodes"
-    silent = text.replace("MPI processes distributed on     1 nodes", "").replace(
-        "running on     2 processors", "running on     6 processors"
+    silent = text.replace("MPI processes distributed on     1 nodes", "")
+    found = read_outputs([OutputFile("a", silent)], GIVEN, place)
+    assert not wall(found)[0].setting.nodes_known
+    assert wall(found)[0].setting.key != one.setting.key
+    assert "1 runs do not say on how many nodes: state it with --nodes N" in found.text()
+    stated = read_outputs([OutputFile("a", silent)], {**GIVEN, "nodes": "2"}, place)
+    assert (wall(stated)[0].setting.place, stated.notes) == ("mine, 2 nodes", ())
+    alone = read_outputs(
+        [OutputFile("a", silent.replace("running on     2 proc", "running on     1 proc"))], GIVEN, place
     )
-    (one,) = wall(read_outputs([OutputFile("a", silent)], GIVEN, place))
-    assert (one.configuration["np"], one.setting.nodes) == (6, 2)
+    assert (wall(alone)[0].setting.nodes, alone.notes) == (1, ())
 
 
 def test_the_ranks_own_words_beside_the_output_and_a_compressed_one(tmp_path):

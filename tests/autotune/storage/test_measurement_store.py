@@ -50,13 +50,21 @@ def test_more_repeats_of_a_configuration_replace_what_was_known_of_it(address):
         {"machine_facts": {"nodes": 2}},
         {"workload": "TiO2"},
         {"metric": Metric("cpu_s", "s")},
-        {"source": "my own"},
     ],
 )
-def test_another_setting_or_source_is_another_measurement(address, changes):
+def test_another_setting_is_another_measurement(address, changes):
     library = MeasurementStore.create(address)
     library.add(THREE)
     assert library.add([replace(THREE[0], setting=replace(SETTING, **changes))]) == Added(new=1)
+
+
+def test_the_same_runs_under_another_path_count_once(address):
+    library = MeasurementStore.create(address)
+    library.add(THREE)
+    moved = [replace(one, setting=replace(one.setting, source="/elsewhere")) for one in THREE]
+    assert library.add(moved) == Added(same=3, sources=("a page", "another page"))
+    assert library.measurements() == THREE
+    assert library.add([replace(moved[0], value=3.5)]) == Added(new=1)
 
 
 def test_what_is_learned_of_a_machine_later_is_no_other_measurement(address):
