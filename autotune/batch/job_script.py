@@ -138,9 +138,13 @@ def _part(part: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
     return [*head, f"cd {shlex.quote(inside)}", *_commands(part, folder, mpi), ")"]
 
 
+def own_environment(job: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that are set for a job, without those that only tuning needs."""
+    return {name: value for name, value in job["environment"].items() if name not in _OF_TUNING}
+
+
 def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
-    own = {name: value for name, value in job["environment"].items() if name not in _OF_TUNING}
-    environment = own | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
+    environment = own_environment(job) | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
     command = mpi_argv(mpi, job_from_description(job))
     return [
         *(_copy(name, original) for name, original in job.get("copies", ())),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from autotune.batch.job_script import JobScript, job_script
+from autotune.batch.job_script import JobScript, job_script, own_environment
 from autotune.batch.script_forms import SHELL
 from autotune.batch.site_file import PROJECT, charged, find_cluster, own_cluster, program_names
 from autotune.errors import CannotRunHereError, NothingWorkedError
@@ -17,7 +17,7 @@ from launchers.site import Site
 
 
 def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[str, list[str]] | None:
-    """Return the command line of the configuration to use, ranks and all; None where autotune started none.
+    """Return the command line of the configuration to use, with its variables and ranks; None where none was started.
 
     A mix has one for each input, by its name.
     """
@@ -48,7 +48,10 @@ def site_of(study: Mapping[str, Any], form: str, name: str | None = None, accoun
 
 
 def _command(job: dict[str, Any]) -> list[str]:
-    return mpi_argv(script_flavour(job), job_from_description(job))
+    # A folder of the measured run is none of the next one's.
+    environment = {name: value for name, value in own_environment(job).items() if job["folder"] not in value}
+    variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))] if environment else []
+    return [*variables, *mpi_argv(script_flavour(job), job_from_description(job))]
 
 
 def _figures(summary: Summary) -> list[str]:

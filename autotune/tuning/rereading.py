@@ -7,6 +7,7 @@ changed: two ways of reading never stand side by side there.
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -42,7 +43,8 @@ class Rereading:
     """What came of reading runs once more: `changed` is what is read otherwise, by name.
 
     `read` runs were read, and `other` of them are not what they were: `valid` are valid now and were not, `invalid` the
-    other way round. `kept` keep what was read before, and `aside` are to be made again.
+    other way round. `kept` keep what was read before, and `aside` are to be made again. The `warm_ups` and the runs on
+    other `workloads` are left as they are: the first count for nothing, the others are made again when next asked for.
     """
 
     changed: tuple[str, ...] = ()
@@ -52,6 +54,8 @@ class Rereading:
     invalid: int = 0
     kept: int = 0
     aside: int = 0
+    warm_ups: int = 0
+    workloads: int = 0
 
     def sentence(self) -> str:
         """Say it in a line."""
@@ -67,6 +71,12 @@ class Rereading:
             parts.append(f"{_runs(self.kept)} as before, since the output is gone or the run was stopped early")
         if self.aside:
             parts.append(f"{_runs(self.aside)} to be made again, since an output is gone or a run was stopped early")
+        left = [
+            *([f"{self.warm_ups} of warming up"] if self.warm_ups else []),
+            *([f"{self.workloads} on other workloads (a comparison makes its own)"] if self.workloads else []),
+        ]
+        if left:
+            parts.append(f"not read: {' and '.join(left)}")
         return why + "; ".join(parts)
 
 
@@ -103,7 +113,9 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
         return None
     check_alone(store, "its runs are read again")
     reader = _Reader(prepared.plan, prepared.whole, _default(store))
-    runs = {key: run for key, run in store.keyed_runs().items() if run.series.kind not in _NOT_READ}
+    stored_runs = store.keyed_runs()
+    runs = {key: run for key, run in stored_runs.items() if run.series.kind not in _NOT_READ}
+    kinds = Counter(run.series.kind for run in stored_runs.values())
     read = reader.all(runs)
     other = {key: outcome for key, outcome in read.items() if _text(outcome) != _text(runs[key].outcome)}
     aside = _aside(runs, read.keys(), other.keys(), changed)
@@ -115,6 +127,8 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
         sum(runs[key].outcome.complete and not outcome.complete for key, outcome in other.items()),
         len(runs.keys() - read.keys() - aside),
         len(aside),
+        kinds[SeriesKind.WARM_UP],
+        kinds[SeriesKind.WORKLOAD],
     )
     if not (changed or other):
         return found

@@ -65,7 +65,10 @@ def test_a_command_is_that_of_the_configuration_to_use_if_autotune_has_started_i
     winner = TRIALS[1].runs[0]
     simplified = replace(winner, configuration={"np": 4}, job=JOB | {"argv": ["pw.x", "-nk", "1"]})
     store = Stored(winner, simplified)
-    assert winner_script.command_to_use(store, summary())[-5:] == JOB["argv"]
+    command = winner_script.command_to_use(store, summary())
+    assert command[-5:] == JOB["argv"]
+    assert command[:2] == ["env", "OMP_NUM_THREADS=1"]
+    assert "ESPRESSO_TMPDIR" not in " ".join(command), "it is a folder of the measured run"
     assert winner_script.command_to_use(store, summary(ablation=ABLATION))[-3:] == ["pw.x", "-nk", "1"]
     told = replace(summary(), definition=replace(definition(small_space()), objective="replay"))
     assert winner_script.command_to_use(store, told) is None

@@ -167,7 +167,7 @@ def test_the_mix_wins_and_the_verdict_is_of_each_input(settings, tmp_path):
     assert {"b 4", "b 2"} <= set(made_by(tmp_path))
     # The winner's script runs all inputs, each in its folder.
     store = StudyStore.read(settings.url, "mine")
-    assert {name: words[2:] for name, words in command_to_use(store, summary).items()} == {
+    assert {name: words[-4:] for name, words in command_to_use(store, summary).items()} == {
         name: [f"{tmp_path}/prog.py", name, "2", f"{tmp_path}/log"] for name in "ab"
     }
     assert summary.to_dict()["best"]["command"].keys() == {"a", "b"}

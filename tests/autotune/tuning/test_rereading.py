@@ -8,7 +8,7 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.errors import StorageError, StudyFileError
 from autotune.machines.this_machine import this_machine
 from autotune.records.outcome import Outcome
-from autotune.records.series import Series
+from autotune.records.series import WARM_UP, Series
 from autotune.records.study import Run
 from autotune.search.distributions import distributions_of
 from autotune.storage.names import stored_names
@@ -204,6 +204,16 @@ def test_a_failure_of_the_program_itself_is_read_again_and_stays_one(study):
     study.run(1, "time 4 DONE\n", exit_code=3)
     assert study.read(success=["time"]).valid == 0
     assert study.store.trials()[0].failure.failure is FailureKind.APPLICATION_ERROR
+
+
+def test_runs_that_are_left_as_they_are_are_counted(study):
+    study.run(1, "time 4 DONE\n")
+    study.run(1, "time 9 DONE\n", series=WARM_UP)
+    for _ in range(2):
+        study.run(1, "time 7 DONE\n", series=Series.workload("large", "sha", 1))
+    found = study.read(success=["time"])
+    assert (found.read, found.warm_ups, found.workloads) == (1, 1, 2)
+    assert found.sentence().endswith("not read: 1 of warming up and 2 on other workloads (a comparison makes its own)")
 
 
 def test_other_values_are_counted_apart_from_what_is_valid_now(study):
