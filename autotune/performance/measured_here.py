@@ -13,9 +13,8 @@ import numpy.typing as npt
 from autotune.formatting import shown
 from autotune.performance.regression.in_space import in_space
 from autotune.performance.regression.prediction import Interval
-from autotune.performance.run_times.novelty import inside
 from autotune.records.measurement import Measured, Setting
-from spaces import Space
+from spaces import Float, Integer, Space
 from spaces.valid_set.valid_set import Indices
 
 # Half the interval that holds a single run in nine cases of ten, as a logarithm: runs on a shared machine differ so.
@@ -55,11 +54,15 @@ class MeasuredHere:
         return [self._by_row.get(row.tobytes()) for row in _as_keys(rows)]
 
     def inside(self, rows: Indices) -> npt.NDArray[np.bool_]:
-        """Return which value indexes, (n, p), lie in the range of what was measured, or no more than twice outside."""
-        known, columns = self.space.columns(self.rows), self.space.columns(rows)
-        numbers = [name for name, column in known.items() if "O" not in {column.dtype.kind, columns[name].dtype.kind}]
-        within = [[columns_of[name].astype(float) for name in numbers] for columns_of in (known, columns)]
-        return inside(*within) if numbers else np.ones(len(rows), dtype=bool)
+        """Return which value indexes, (n, p), have no parameter outside of the values that were measured."""
+        is_inside = np.ones(len(rows), dtype=bool)
+        for parameter, known, column in zip(self.space.parameters, self.rows.T, rows.T, strict=True):
+            # Of words, and of "unset", nothing lies between two others.
+            between = np.zeros(len(rows), dtype=bool)
+            if isinstance(parameter, Integer | Float) and (known >= 0).any():
+                between = (column >= known[known >= 0].min()) & (column <= known.max())
+            is_inside &= between | np.isin(column, known)
+        return is_inside
 
     @property
     def best(self) -> int | None:

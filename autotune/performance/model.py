@@ -18,7 +18,7 @@ from autotune.performance.recognition import recognised
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval, Prediction, Proposal
-from autotune.performance.run_times.model import RunTimes
+from autotune.performance.run_times.model import Estimate, RunTimes
 from autotune.performance.transfer.model import Transfer, transfer
 from autotune.performance.transfer.sources import Source, sources
 from autotune.performance.validity import Validity
@@ -176,7 +176,10 @@ class _View:
         default_case, cases = self._cases(np.array([0])), self._cases(indices)
         ratio = times.ratio(cases, default_case)
         gains = [
+            # A model that sees no difference does not know that there is none.
             Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide))
+            if wide > 0.0
+            else None
             for middle, wide in zip(ratio.mean.tolist(), ratio.half.tolist(), strict=True)
         ]
         proposals = self._proposals(indices, gains)
@@ -208,20 +211,30 @@ class _View:
         Where something was measured, that counts; other configurations are compared with the best of it, by what is
         expected of them. Beyond the measured ones a model errs more than it knows: the end of its interval counts.
         """
-        sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
-        if self.here.best is None:
-            costs = sign * times.estimate(self._cases(indices)).mean
-        else:
-            best = self.here.rows[self.here.best]
-            reference = DesignMatrix.candidates(self.space, best[None, :], self.setting)
-            ratio = times.ratio(self._cases(indices), reference)
-            feared = np.where(self.here.inside(self.rows[indices]), (ratio.half / _DEVIATIONS) ** 2 / 2.0, ratio.half)
-            costs = self.here.cost(self.here.measured[self.here.best]) + sign * ratio.mean + feared
+        estimate = self._estimate(times, indices)
+        costs = (-1.0 if self.setting.metric.direction == "maximize" else 1.0) * estimate.mean
+        if self.here.best is not None:
+            expected = (estimate.half / _DEVIATIONS) ** 2 / 2.0
+            costs += np.where(self.here.inside(self.rows[indices]), expected, estimate.half)
         for place, measured in enumerate(self.here.at(self.rows[indices])):
             if measured is not None:
                 known = self.here.cost(measured)
                 costs[place] = known if measured.value is not None else max(known, costs[place])
         return costs
+
+    def _estimate(self, times: RunTimes, indices: Places) -> Estimate:
+        """Return the logarithms of the values of candidates, (n,), moved to what was measured in the setting.
+
+        An error that all configurations share then cancels; what is left is that of the ratio to the best measured one.
+        """
+        estimate = times.estimate(self._cases(indices))
+        if self.here.best is None:
+            return estimate
+        cases = DesignMatrix.candidates(self.space, self.here.rows, self.setting)
+        values = np.log([row.value or np.nan for row in self.here.measured])
+        off = float(np.nanmedian(values - times.estimate(cases).mean))
+        best = DesignMatrix.candidates(self.space, self.here.rows[self.here.best][None, :], self.setting)
+        return Estimate(estimate.mean + off, times.ratio(self._cases(indices), best).half)
 
     def differs_in(self, varied: frozenset[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return which rows, (n,), differ from the default only in `varied` parameters."""
@@ -276,7 +289,7 @@ class _View:
     def _values(self, indices: Places) -> list[Interval | None]:
         if self.times is None:
             return [None] * len(indices)
-        estimate = self.times.estimate(self._cases(indices))
+        estimate = self._estimate(self.times, indices)
         return [
             Interval(exp(middle), exp(middle - wide), exp(middle + wide))
             for middle, wide in zip(estimate.mean.tolist(), estimate.half.tolist(), strict=True)

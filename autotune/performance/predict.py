@@ -143,9 +143,9 @@ def _installed(asked: Question, known: Sequence[Measured]) -> tuple[Setting, tup
         return setting, ()
     new = {name: value for name, value in there.facts.items() if name not in setting.machine_facts}
     machine, facts = with_installation(setting.machine, setting.machine_facts, new)
-    share = "all" if there.rows == there.total else f"{there.rows} of {there.total}"
+    share = "all" if there.rows == there.total else f"{there.rows} of the {there.total}"
     words = ", ".join(f"{name} {written(value)}" for name, value in new.items())
-    remark = f"taken as installed on {setting.machine}: {words}, as in {share} of the measurements there"
+    remark = f"taken as installed on {setting.machine}: {words}, as in {share} measurements there"
     other = "" if there.rows == there.total else "; --installation says another"
     return replace(setting, machine=machine, machine_facts=facts), (remark + other,)
 

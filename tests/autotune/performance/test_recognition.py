@@ -10,7 +10,7 @@ from autotune.performance.installation import stated_installation
 from autotune.performance.measured_here import MeasuredHere
 from autotune.performance.predict import Target, predict, question
 from autotune.performance.recognition import is_same_workload, known_installation, recognised
-from autotune.performance.run_times.model import RunTimes
+from autotune.performance.run_times.model import Estimate, RunTimes
 from autotune.records.measurement import Measured, Setting
 from autotune.studyfile import StudyFile
 from launchers.local import local_launcher
@@ -78,7 +78,7 @@ def test_the_default_that_was_measured_there_has_the_measured_value(asked):
     assert prediction.default_value.value == pytest.approx(law(16, 1))
     assert prediction.default_runs == 10
     assert any("measured here: " in line and "in 10 runs" in line for line in prediction.grounds)
-    assert any("pw_version 6.1" in line and "all of the measurements" in line for line in prediction.grounds)
+    assert any("pw_version 6.1" in line and "all measurements" in line for line in prediction.grounds)
     assert [doubt for doubt in prediction.doubts if "pw_version" in doubt or "nothing was measured" in doubt] == []
 
 
@@ -112,18 +112,24 @@ def test_an_uncertain_extrapolation_does_not_go_before_what_was_measured(asked, 
             return getattr(self.times, name)
 
         def estimate(self, cases):
-            return replace(self.times.estimate(cases), mean=np.where(cases.named["y"] > 1, -9.0, 3.0))
+            return replace(self.times.estimate(cases), mean=np.where(cases.named["y"] > 2, 0.7, 3.0))
 
         def ratio(self, cases, reference):
-            far = cases.named["y"] > 2
-            return replace(
-                self.times.ratio(cases, reference), mean=np.where(far, -2.3, 1.0), half=np.where(far, 5.0, 0.1)
-            )
+            return replace(self.times.ratio(cases, reference), half=np.where(cases.named["y"] > 2, 5.0, 0.1))
 
     fitted = RunTimes.fitted
     monkeypatch.setattr(RunTimes, "fitted", lambda *words: Wild(fitted(*words)))
     found = predict(asked, known, 3)
     assert [proposal.configuration["x"] for proposal in found.proposals] == [8, 6, 4]
+
+
+def test_a_model_that_sees_no_difference_does_not_promise_that_there_is_none(asked, monkeypatch):
+    known = runs(imported(), GRID)
+    monkeypatch.setattr(RunTimes, "ratio", lambda times, cases, _: Estimate(np.zeros(len(cases)), np.zeros(len(cases))))
+    found = predict(asked, known, 48)
+    unknown = [proposal for proposal in found.proposals if not proposal.measured_runs]
+    assert unknown
+    assert {proposal.speed_up for proposal in unknown} == {None}
 
 
 def test_unset_is_no_value_that_was_measured():
@@ -186,3 +192,10 @@ def test_a_value_goes_before_a_bound_and_the_ranks_of_another_node_count_are_els
     here = MeasuredHere.of(asked.space, known[0].setting, known)
     assert [row.value for row in here.measured] == [10.0]
     assert here.at(asked.space.indices([{"x": 2, "y": 1}, {"x": 1, "y": 1}]))[1] is None
+
+
+def test_what_lies_between_measured_values_is_no_extrapolation(asked):
+    known = recognised(runs(imported(), [(2, 1), (8, 1)]), replace(imported(), workload_facts=SIZES))
+    here = MeasuredHere.of(asked.space, known[0].setting, known)
+    tried = [{"x": 4, "y": 1}, {"x": 9, "y": 1}, {"x": 4, "y": 2}, {"x": 4, "y": 1, "z": 1}]
+    assert here.inside(asked.space.indices(tried)).tolist() == [True, False, False, False]
