@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from launchers import EndReason, Job, MpiStart, Resources
+from launchers.digest import file_digest
 from launchers.steps import steps_in
 from objectives.base import (
     Answer,
@@ -31,7 +32,6 @@ from objectives.commandcheck import is_made, mentions, missing_programs, read
 from objectives.commandfacts import facts_of
 from objectives.commandoptions import AnswerOptions, CommandOptions
 from objectives.commandwarnings import option_warnings
-from objectives.digest import file_digest
 from objectives.ending import check_disk, check_ending
 from objectives.figure import Figure, number_of, text_of
 from objectives.fileoptions import RunFile

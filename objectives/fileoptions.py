@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from launchers.digest import file_digest
 from objectives.base import PlanError
 from objectives.copiedfile import CopiedFile, mentioned_files, short_text
-from objectives.digest import file_digest
 from objectives.editedfile import EditedFile, LineEdit, edit_errors
 from objectives.inputfile import BRACES, MOST_BYTES, InputFile, name_error
 from objectives.madefile import NotMadeError, made_once, made_path

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from objectives.digest import file_digest
+from launchers.digest import file_digest
 
 _TIMEOUT_S = 3600
 _LINES = 3

@@ -9,8 +9,8 @@ from typing import Any
 from autotune.asktell.errors import ToldError
 from autotune.records.outcome import Outcome
 from launchers import Usage
+from launchers.digest import text_digest
 from objectives.base import FailureKind, InvalidResult
-from objectives.digest import text_digest
 from objectives.external import ExternalObjective
 
 _MESSAGE_CHARACTERS = 400

@@ -17,8 +17,8 @@ from autotune.records.series import Series
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection, StudyFile
+from launchers.digest import text_digest
 from objectives.base import Metric
-from objectives.digest import text_digest
 from spaces import Configuration, Space
 from spaces.parameters.problem import Problem
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from launchers.digest import text_digest
 from objectives.base import Plan
-from objectives.digest import text_digest
 from spaces import Space
 
 

@@ -12,8 +12,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from launchers.digest import text_digest
 from objectives.base import Plan, PlanError, RunJob
-from objectives.digest import text_digest
 from objectives.replay.delimited import read_csv
 from objectives.replay.domains import parameter_of, usable_names, value_of, with_default
 from objectives.replay.kernel_tuner import read_cache

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from launchers.digest import file_digest
 from objectives.base import STEPS_VARIABLE, Plan, PlanError, RunJob, StepsTold
-from objectives.digest import file_digest
 from objectives.fileoptions import FileOptions, RunFile, input_files
 from objectives.mentions.count import Count, counts, expressions
 from objectives.mentions.templates import mentioned_in, template_errors

@@ -10,8 +10,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from launchers.digest import file_digest
 from objectives.base import Plan, PlanError, RunJob
-from objectives.digest import file_digest
 from objectives.linking.linked import linked_libraries
 from objectives.probe import Probe
 from objectives.ucx.objective import MERGE_METRICS, UcxObjective, perftest_metrics, program

@@ -12,9 +12,9 @@ from autotune.records.study import Definition, State, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
+from launchers.digest import text_digest
 from objectives import registry
 from objectives.base import PARTS, FailureKind
-from objectives.digest import text_digest
 
 _DIGEST = 8
 
