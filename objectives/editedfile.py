@@ -34,7 +34,8 @@ class LineEdit(BaseModel):
             return lines
         old = [index for index, line in enumerate(lines) if re.search(self.replaces, line)]
         place = old[0] if old else self.place(lines)
-        kept = [line for index, line in enumerate(lines) if index not in set(old)]
+        replaced = set(old)
+        kept = [line for index, line in enumerate(lines) if index not in replaced]
         return [*kept[:place], f"{filled}\n", *kept[place:]]
 
     def place(self, lines: list[str]) -> int:

@@ -1,6 +1,5 @@
 """Files that commands make once on this machine, and that every run gets a copy of: a topology, a mesh, a data set."""
 
-import hashlib
 import json
 import os
 import shutil
@@ -10,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from launchers.digest import file_digest
+from launchers.digest import file_digest, text_digest
 
 _TIMEOUT_S = 3600
 _LINES = 3
@@ -62,7 +61,7 @@ def _digest(name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path
     programs = {path: file_digest(Path(path)) for command in commands if (path := shutil.which(command[0]))}
     files = {source.name: file_digest(source) for source in sources}
     text = json.dumps([name, [list(command) for command in commands], files, programs], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return text_digest(text)
 
 
 def _make(folder: Path, name: str, commands: Sequence[Sequence[str]], sources: Sequence[Path]) -> None:

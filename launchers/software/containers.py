@@ -1,6 +1,5 @@
 """Container images, and the runtimes that start programs inside them without root."""
 
-import hashlib
 import os
 import pwd
 import shutil
@@ -8,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_CHUNK = 16
+from launchers.digest import file_digest, text_digest
+
 """Characters of a digest that are kept."""
 
 
@@ -87,14 +87,13 @@ def image_digest(image: str) -> str | None:
         return image.rpartition("@")[2] if "@sha256:" in image else None
     path = Path(image)
     if path.is_file():
-        with path.open("rb") as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()[:_CHUNK]}"
+        return f"sha256:{file_digest(path)}"
     if not path.is_dir():
         return None
-    digest = hashlib.sha256()
+    entries = []
     for folder, folders, names in os.walk(path):
         folders.sort()
         for name in sorted(names):
             status = os.lstat(os.path.join(folder, name))  # noqa: PTH118  tens of thousands of files
-            digest.update(f"{os.path.relpath(folder, path)}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return f"folder:{digest.hexdigest()[:_CHUNK]}"
+            entries.append(f"{os.path.relpath(folder, path)}/{name} {status.st_size} {status.st_mtime_ns}\n")
+    return f"folder:{text_digest(''.join(entries))}"

@@ -5,17 +5,15 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 
+from launchers.digest import file_digest
 from launchers.software import modules, spack
 from launchers.software.changes import NOTHING, Changes
 from launchers.software.containers import RUNTIMES, Container, image_digest, runtime_here
 from launchers.software.modules import ModuleError
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
 from launchers.software.spack import SpackError
-
-_CHARACTERS = 16
 
 
 def load(software: Software, caller: Mapping[str, str] | None = None) -> LoadedSoftware:
@@ -64,7 +62,7 @@ def _modules(software: Software, environment: Mapping[str, str]) -> _Part:
             msg = f"module {' '.join(step)}: {_first(str(error))}; `module avail` lists what there is"
             raise SoftwareError(msg) from error
     files = modules.loaded_files(changes.applied(environment))
-    identity = {"modules": ", ".join(f"{name} {_digest(file)}" for name, file in files.items()) or "none"}
+    identity = {"modules": ", ".join(f"{name} {file_digest(file)}" for name, file in files.items()) or "none"}
     return _Part(changes, tuple(f"module {shlex.join(step)} || exit 1" for step in steps), identity)
 
 
@@ -81,7 +79,7 @@ def _spack(software: Software, environment: Mapping[str, str]) -> _Part:
             words = ["env", "activate", "--sh", name]
             changes = spack.exports(spack.asked(program, words, environment))
             place = spack.asked(program, ["location", "--env", name], environment).strip()
-            identity["spack environment"] = f"{name} {_digest(Path(place, 'spack.lock'))}"
+            identity["spack environment"] = f"{name} {file_digest(Path(place, 'spack.lock'))}"
             script += _evaluated(words)
         for spec in software.spack:
             words = ["load", "--sh", spec]
@@ -123,13 +121,6 @@ def _container(software: Software, searched: str | None) -> tuple[Container | No
     runtime, program = here
     name = Path(software.container).name
     return Container(software.container, program, runtime), {"image": f"{name} {digest} ({runtime.name})"}
-
-
-def _digest(path: Path) -> str:
-    try:
-        return sha256(path.read_bytes()).hexdigest()[:_CHARACTERS]
-    except OSError:
-        return "unreadable"
 
 
 def _first(text: str) -> str:
