@@ -11,6 +11,9 @@ from launchers.software.software import LoadedSoftware
 STDOUT = "stdout"
 STDERR = "stderr"
 
+OUTPUT_LIMIT_BYTES = 2 * 2**30
+"""Far more than a run has to say, far less than a disk holds: a program that prints without end is ended."""
+
 
 @dataclass(frozen=True)
 class Resources:

@@ -22,7 +22,7 @@ from launchers.base import LaunchError
 from launchers.cpus import CPUS, one_thread_per_core, parse_cpu_list
 from launchers.detect import detect
 from launchers.environment import inherited, job_environment
-from launchers.job import STDERR, STDOUT, Job, JobState, JobStatus
+from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
@@ -35,8 +35,6 @@ _SUPERVISOR = [*_PYTHON, "-E", supervisor.__file__]
 _GRACE_S = 5.0
 # A job whose submitter is gone is killed at once; but mpirun has this long to remove its ranks' shared memory.
 _CLEAN_UP_S = 1.0
-# Far more than a run has to say, far less than a disk holds: a program that prints without end is ended.
-_OUTPUT_LIMIT_BYTES = 2 * 2**30
 # How long a supervisor may take for what it does at once, on a machine that is busy.
 _PATIENCE_S = 10.0
 _PAUSE_S = 0.01
@@ -87,7 +85,7 @@ class LocalLauncher:
 
     flavour: MpiFlavour | None = None
     grace_s: float = _GRACE_S
-    output_limit_bytes: int = _OUTPUT_LIMIT_BYTES
+    output_limit_bytes: int = OUTPUT_LIMIT_BYTES
 
     @property
     def queue(self) -> None:

@@ -97,7 +97,7 @@ def _request(script: JobScript) -> WinnerRequest:
         cores=job["resources"]["cores"],
         gpus=script.gpus,
         memory_mib=script.memory_mib,
-        walltime=_hours(script.walltime_s),
+        walltime_s=script.walltime_s,
         site=script.site,
     )
 
@@ -202,7 +202,3 @@ def _quoted(word: str, folder: str) -> str:
     if folder not in word:
         return shlex.quote(word)
     return '"$run"'.join(shlex.quote(text) if text else "" for text in word.split(folder))
-
-
-def _hours(seconds: int) -> str:
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

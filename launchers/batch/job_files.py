@@ -8,7 +8,7 @@ from pathlib import Path
 
 from launchers.base import LaunchError
 from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG
-from launchers.job import STDERR, STDOUT, Job
+from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job
 from launchers.node import CLAIM_FILE, JOB_FILE
 from launchers.steps import STEPS_FILE
 from launchers.supervisor import STATUS_FILE
@@ -20,7 +20,6 @@ SUBMIT_FILE = ".autotune-job.submit"
 
 ANSWER_FILE = ".autotune-submitted"
 
-OUTPUT_LIMIT_BYTES = 2 * 2**30
 _OF_A_RUN = frozenset({STATUS_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR})
 
 

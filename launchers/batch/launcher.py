@@ -18,11 +18,11 @@ from launchers import node
 from launchers.base import LaunchError
 from launchers.batch.commands import Answer, Commands, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
-from launchers.batch.job_files import ANSWER_FILE, OUTPUT_LIMIT_BYTES, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
+from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob
 from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
 from launchers.environment import job_environment
-from launchers.job import STDOUT, EndReason, Job, JobState, JobStatus
+from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
 from launchers.sequence import whole_command

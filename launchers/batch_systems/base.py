@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
+from launchers.batch_systems.numbers import hours_text
 from launchers.job import EndReason, Job, JobState
 from launchers.site import Site
 
@@ -41,8 +42,7 @@ class Request:
     @property
     def walltime(self) -> str:
         """The wall time as `hours:minutes:seconds`."""
-        seconds = self.walltime_s
-        return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        return hours_text(self.walltime_s)
 
     @property
     def memory_mib(self) -> int | None:

@@ -50,7 +50,6 @@ def head(request: Request, site: Site) -> list[str]:
 
 def winner_head(request: WinnerRequest) -> list[str]:
     """Return the lines at the top of the winner's job script."""
-    hours, minutes, seconds = map(int, request.walltime.split(":"))
     site = request.site
     options = [
         f"--job-name={request.name}",
@@ -58,7 +57,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         f"--nslots={request.nodes}",
         f"--cores-per-slot={ceil(request.cores / request.nodes)}",
         *([f"--gpus-per-slot={ceil(request.gpus / request.nodes)}"] if request.gpus else []),
-        f"--time-limit={3600 * hours + 60 * minutes + seconds}s",
+        f"--time-limit={request.walltime_s}s",
         *([*_charged(site), *site.directives] if site else []),
     ]
     return [f"#flux: {option}" for option in options]

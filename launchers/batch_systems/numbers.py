@@ -9,6 +9,11 @@ def hours_s(text: str) -> float | None:
     return int(match[1] or 0) * 3600.0 + int(match[2]) * 60.0 + int(match[3]) if match else None
 
 
+def hours_text(seconds: int) -> str:
+    """Return a time as `hours:minutes:seconds`."""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
 def trailing_number(text: str) -> int:
     """Return the number at the end of a text; 0 if there is none."""
     match = re.search(r"(\d+)$", text)

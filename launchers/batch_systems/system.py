@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from launchers.batch_systems.base import Scheduler
+from launchers.batch_systems.numbers import hours_text
 from launchers.site import Site
 
 ReadText = Callable[[str], str]
@@ -43,7 +44,7 @@ class EndQuestion:
 
 @dataclass(frozen=True)
 class WinnerRequest:
-    """What the job script of a study's winner asks for. `walltime` is `hours:minutes:seconds`."""
+    """What the job script of a study's winner asks for."""
 
     name: str
     nodes: int
@@ -51,8 +52,13 @@ class WinnerRequest:
     cores: int
     gpus: int
     memory_mib: int
-    walltime: str
+    walltime_s: int
     site: Site | None = None
+
+    @property
+    def walltime(self) -> str:
+        """The wall time as `hours:minutes:seconds`."""
+        return hours_text(self.walltime_s)
 
 
 @dataclass(frozen=True)
