@@ -9,11 +9,10 @@ from pathlib import Path
 
 from launchers.digest import file_digest
 from launchers.software import modules, spack
+from launchers.software.asking import AskingError
 from launchers.software.changes import NOTHING, Changes
 from launchers.software.containers import RUNTIMES, Container, image_digest, runtime_here
-from launchers.software.modules import ModuleError
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
-from launchers.software.spack import SpackError
 
 
 def load(software: Software, caller: Mapping[str, str] | None = None) -> LoadedSoftware:
@@ -58,7 +57,7 @@ def _modules(software: Software, environment: Mapping[str, str]) -> _Part:
     for step in steps:
         try:
             changes = changes.then(modules.change(command, step, changes.applied(environment)))
-        except ModuleError as error:
+        except AskingError as error:
             msg = f"module {' '.join(step)}: {_first(str(error))}; `module avail` lists what there is"
             raise SoftwareError(msg) from error
     files = modules.loaded_files(changes.applied(environment))
@@ -88,7 +87,7 @@ def _spack(software: Software, environment: Mapping[str, str]) -> _Part:
             changes = changes.then(spack.exports(spack.asked(program, words, now)))
             identity[f"spack {spec}"] = ", ".join(hashes)
             script += _evaluated(words)
-    except SpackError as error:
+    except AskingError as error:
         msg = f"{_first(str(error))} (spack find lists what is installed)"
         raise SoftwareError(msg) from error
     return _Part(changes, tuple(script), identity)

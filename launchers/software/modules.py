@@ -7,21 +7,17 @@ not run. Sources: https://lmod.readthedocs.io, https://modules.readthedocs.io/en
 import ast
 import os
 import shutil
-import subprocess
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from launchers.software.asking import ask
 from launchers.software.changes import Changes
 
 # A module may look for a licence, or lie on a slow file system.
 _PATIENCE_S = 60.0
 _TCL = ("libexec/modulecmd.tcl", "modulecmd.tcl")
 _DEBIAN = ("/usr/lib/*/modulecmd.tcl", "/usr/lib*/modulecmd.tcl", "/usr/share/Modules/libexec/modulecmd.tcl")
-
-
-class ModuleError(Exception):
-    """A module could not be loaded; the message is the module command's own."""
 
 
 def module_command(environment: Mapping[str, str]) -> list[str] | None:
@@ -42,24 +38,12 @@ def change(command: Sequence[str], arguments: Sequence[str], environment: Mappin
     """Return what `module ARGUMENTS` changes in an environment.
 
     Raises:
-        ModuleError: it failed, or did not answer.
+        AskingError: it failed, or did not answer.
     """
-    try:
-        done = subprocess.run(
-            [*command, "python", *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PATIENCE_S,
-            check=False,
-            env=dict(environment),
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        msg = f"module {' '.join(arguments)}: {error}"
-        raise ModuleError(msg) from error
-    complaint = done.stderr.decode(errors="replace").strip()
-    changes = statements(done.stdout.decode(errors="replace"))
-    if changes is None or done.returncode != 0:
-        raise ModuleError(complaint or f"module {' '.join(arguments)} ended with exit code {done.returncode}")
+    reply = ask([*command, "python", *arguments], f"module {' '.join(arguments)}", environment, _PATIENCE_S)
+    changes = statements(reply.text)
+    if changes is None or reply.exit_code != 0:
+        raise reply.error
     return changes
 
 

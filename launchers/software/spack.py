@@ -5,9 +5,9 @@ Source: spack.cmd.load and spack.util.environment of https://spack.readthedocs.i
 
 import re
 import shlex
-import subprocess
 from collections.abc import Mapping, Sequence
 
+from launchers.software.asking import ask
 from launchers.software.changes import Changes
 
 # Spack looks at its whole database, and is often on a slow file system.
@@ -15,32 +15,16 @@ _PATIENCE_S = 300.0
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-class SpackError(Exception):
-    """Spack could not do what was asked; the message is its own."""
-
-
 def asked(spack: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """Return what `spack ARGUMENTS` prints.
 
     Raises:
-        SpackError: it failed, or did not answer.
+        AskingError: it failed, or did not answer.
     """
-    try:
-        done = subprocess.run(
-            [spack, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PATIENCE_S,
-            check=False,
-            env=dict(environment),
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        msg = f"spack {' '.join(arguments)}: {error}"
-        raise SpackError(msg) from error
-    if done.returncode != 0:
-        complaint = done.stderr.decode(errors="replace").strip()
-        raise SpackError(complaint or f"spack {' '.join(arguments)} ended with exit code {done.returncode}")
-    return done.stdout.decode(errors="replace")
+    reply = ask([spack, *arguments], f"spack {' '.join(arguments)}", environment, _PATIENCE_S)
+    if reply.exit_code != 0:
+        raise reply.error
+    return reply.text
 
 
 def exports(text: str) -> Changes:
