@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from launchers import EndReason, Job, MpiStart, Resources
-from launchers.digest import file_digest
+from launchers.software.digest import file_digest
 from launchers.steps import steps_in
 from objectives.base import (
     Answer,

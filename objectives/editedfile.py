@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 from objectives.mentions.templates import filled_in, mentioned_in, template_errors
 from spaces import Value
 from spaces.mention import Mention

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from launchers.digest import file_digest
+from launchers.software.digest import file_digest
 from objectives.base import PlanError
 from objectives.copiedfile import CopiedFile, mentioned_files, short_text
 from objectives.editedfile import EditedFile, LineEdit, edit_errors

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from launchers import STDERR, STDOUT
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 from objectives.mentions.templates import filled_in, mentioned_in, template_errors, written
 from spaces import Value
 from spaces.mention import Mention, key_of

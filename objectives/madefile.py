@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from launchers.digest import file_digest, text_digest
+from launchers.software.digest import file_digest, text_digest
 
 _TIMEOUT_S = 3600
 _LINES = 3

@@ -9,7 +9,7 @@ from typing import Any
 from autotune.asktell.errors import ToldError
 from autotune.records.outcome import Outcome
 from launchers import Usage
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 from objectives.base import FailureKind, InvalidResult
 from objectives.external import ExternalObjective
 

@@ -23,7 +23,7 @@ from autotune.statistics.verdict import ratio_interval
 from autotune.storage.readable import ABLATION
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 from spaces import Configuration, Space
 
 # All pairs of fifty options, or all fours of sixteen.

@@ -17,7 +17,7 @@ from autotune.records.series import Series
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection, StudyFile
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 from objectives.base import Metric
 from spaces import Configuration, Space
 from spaces.parameters.problem import Problem

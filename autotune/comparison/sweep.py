@@ -23,7 +23,7 @@ from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import ratio_interval
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 from objectives.base import Metric
 from spaces import Configuration, Space, Value
 from spaces.parameters.errors import did_you_mean

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 
 # These make a BLAS library use other kernels than those for this processor.
 BLAS_VARIABLES = ("OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE", "MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 from objectives.base import Plan
 from spaces import Space
 

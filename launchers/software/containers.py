@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launchers.digest import file_digest, text_digest
+from launchers.software.digest import file_digest, text_digest
 
 """Characters of a digest that are kept."""
 

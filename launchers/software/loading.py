@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launchers.digest import file_digest
 from launchers.software import modules, spack
 from launchers.software.asking import AskingError
 from launchers.software.changes import NOTHING, Changes
 from launchers.software.containers import RUNTIMES, Container, image_digest, runtime_here
+from launchers.software.digest import file_digest
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from launchers.digest import file_digest, text_digest
+from launchers.software.digest import file_digest, text_digest
 
 _LINEAR_ALGEBRA = re.compile(
     r"lib(blas|cblas|f77blas|lapack|openblas|flexiblas|blis|flame|mkl_|armpl|sci_|nvpl_|essl|[st]?atlas)"

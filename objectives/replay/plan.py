@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 from objectives.base import Plan, PlanError, RunJob
 from objectives.replay.delimited import read_csv
 from objectives.replay.domains import parameter_of, usable_names, value_of, with_default

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from launchers.digest import file_digest
+from launchers.software.digest import file_digest
 from objectives.base import STEPS_VARIABLE, Plan, PlanError, RunJob, StepsTold
 from objectives.fileoptions import FileOptions, RunFile, input_files
 from objectives.mentions.count import Count, counts, expressions

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from launchers.digest import file_digest, text_digest
+from launchers.software.digest import file_digest, text_digest
 from objectives.base import PlanError, RunJob
 from objectives.probe import Probe
 from spaces.parameters.problem import Problem

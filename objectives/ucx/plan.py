@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from launchers.digest import file_digest
+from launchers.software.digest import file_digest
 from objectives.base import Plan, PlanError, RunJob
 from objectives.linking.linked import linked_libraries
 from objectives.probe import Probe

@@ -12,7 +12,7 @@ from autotune.records.study import Definition, State, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
-from launchers.digest import text_digest
+from launchers.software.digest import text_digest
 from objectives import registry
 from objectives.base import PARTS, FailureKind
 

@@ -1,4 +1,4 @@
-"""Short digests of files: enough to tell whether a program or a library is still the same."""
+"""Short digests: enough to tell whether a program or a library is still the same."""
 
 import hashlib
 from pathlib import Path
