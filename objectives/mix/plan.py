@@ -8,8 +8,8 @@ from typing import Any
 
 from launchers import STDERR, STDOUT
 from objectives.base import Metric, Output, Plan, PlanError, Reading, Readings
+from objectives.joint.space import conjunction
 from objectives.mix.objective import INPUTS, MixInput, MixObjective, for_inputs, of_input
-from objectives.mix.space import conjunction
 from spaces import Configuration, SpaceError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from launchers.software.software import LoadedSoftware
 from objectives.base import Alike, Plan, PlanError
-from objectives.mix.space import conjunction
+from objectives.joint.space import conjunction
 from objectives.software.objective import SOFTWARE, SoftwareObjective, Variant
 from spaces import Configuration, Constraint, SpaceError
 from spaces.parameters.parameter import Choice

@@ -1,4 +1,4 @@
-"""The space of several inputs: what suits all of them."""
+"""The space of several plans, of inputs or of softwares: what suits all of them."""
 
 import ast
 import re
@@ -11,12 +11,12 @@ from spaces import Constraint, Parameter, Space, SpaceError, Value
 from spaces.parameters.parameter import Choice, Float, Integer, describe_domain, index_of
 
 Named = tuple[str, Plan]
-"""An input: its name, and its plan."""
+"""An input or a software: its name, and its plan."""
 
 
 @dataclass(frozen=True)
-class MixSpace:
-    """What the inputs suggest together. `notes` say where they do not agree."""
+class JointSpace:
+    """What the plans suggest together. `notes` say where they do not agree."""
 
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
@@ -24,7 +24,7 @@ class MixSpace:
     notes: tuple[str, ...] = ()
 
 
-def conjunction(inputs: Sequence[Named], noun: str = "input") -> MixSpace:
+def conjunction(inputs: Sequence[Named], noun: str = "input") -> JointSpace:
     """Return the space in which each configuration suits every input; `noun` is what messages call one.
 
     Parameters of one name have the values that all inputs have. A fact in which the inputs differ has the input's name
@@ -41,7 +41,7 @@ def conjunction(inputs: Sequence[Named], noun: str = "input") -> MixSpace:
         facts |= plan.facts
     wanted = {parameter.name: parameter.default for parameter in parameters}
     parameters = _with_valid_default(parameters, constraints, facts)
-    return MixSpace(parameters, constraints, facts, tuple(_notes(inputs, parameters, wanted, noun)))
+    return JointSpace(parameters, constraints, facts, tuple(_notes(inputs, parameters, wanted, noun)))
 
 
 def suffixed(name: str, input_name: str) -> str:
