@@ -9,6 +9,7 @@ from typing import Any
 from launchers import STDERR, STDOUT
 from objectives.base import Metric, Output, Plan, PlanError, Reading, Readings
 from objectives.joint.space import conjunction
+from objectives.joint.texts import told_apart
 from objectives.mix.objective import INPUTS, MixInput, MixObjective, for_inputs, of_input
 from spaces import Configuration, SpaceError
 
@@ -54,8 +55,8 @@ def joined(inputs: Sequence[PlannedInput]) -> Plan:
         parameters=space.parameters,
         constraints=space.constraints,
         facts=space.facts,
-        identity={"mix": shares} | _told_apart({one.name: one.plan.identity for one in inputs}),
-        reading=_told_apart({one.name: one.plan.reading for one in inputs}),
+        identity={"mix": shares} | told_apart({one.name: one.plan.identity for one in inputs}, of_input),
+        reading=told_apart({one.name: one.plan.reading for one in inputs}, of_input),
         reads=tuple(f"{one.name}/{file}" for one in inputs for file in (STDOUT, STDERR, *one.plan.reads)),
         mentioned=tuple(dict.fromkeys(name for plan in plans for name in plan.mentioned)),
         notes=(*_said((one.name, one.plan.notes) for one in inputs), *space.notes),
@@ -86,18 +87,6 @@ def _differences(inputs: Sequence[PlannedInput]) -> list[str]:
 
 def _described(metric: Metric) -> str:
     return f"{metric.name} ({f'{metric.unit}, ' if metric.unit else ''}{metric.direction})"
-
-
-def _told_apart(by_input: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return what is said of each input, and once what is the same for all."""
-    joint: dict[str, str] = {}
-    for key in dict.fromkeys(key for own in by_input.values() for key in own):
-        values = {name: own[key] for name, own in by_input.items() if key in own}
-        if len(values) == len(by_input) and len(set(values.values())) == 1:
-            joint[key] = next(iter(values.values()))
-        else:
-            joint |= {of_input(key, name): value for name, value in values.items()}
-    return joint
 
 
 def _said(texts: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:

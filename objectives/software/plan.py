@@ -7,6 +7,7 @@ from typing import Any
 from launchers.software.software import LoadedSoftware
 from objectives.base import Alike, Plan, PlanError
 from objectives.joint.space import conjunction
+from objectives.joint.texts import told_apart
 from objectives.software.objective import SOFTWARE, SoftwareObjective, Variant
 from spaces import Configuration, Constraint, SpaceError
 from spaces.parameters.parameter import Choice
@@ -66,11 +67,8 @@ def _guarded(each: PlannedSoftware, software: Choice, common: Container[Constrai
 
 def _identity(planned: Sequence[PlannedSoftware]) -> dict[str, str]:
     """Return what makes runs comparable: what is the same with each software once, and which software each is."""
-    identity: dict[str, str] = {}
-    for key in dict.fromkeys(key for each in planned for key in each.plan.identity):
-        values = {each.name: each.plan.identity.get(key, "none") for each in planned}
-        same = len(set(values.values())) == 1
-        identity |= {key: next(iter(values.values()))} if same else {f"{key} ({n})": v for n, v in values.items()}
+    by_name = {each.name: each.plan.identity for each in planned}
+    identity = told_apart(by_name, lambda key, name: f"{key} ({name})", missing="none")
     return identity | {f"{SOFTWARE} {each.name}": _described(each) for each in planned}
 
 
