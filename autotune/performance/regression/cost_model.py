@@ -29,6 +29,7 @@ _SHARES: Mapping[str, float] = {"": 0.25, "machine": 0.35, "build": 0.6}
 _WORKLOAD_LEVEL = 0.5  # runs of one workload differ from what its size says: iterations that nobody counts beforehand
 _NOISE, _FREEDOM = 0.12, 4.0
 _NOISES, _FEW = (0.02, 0.3), 8
+_SURELY = 1e6  # degrees of freedom of a normal distribution, nearly
 _TIMER_NOISE, _TIMER_WEIGHT = 0.25, 0.3
 # Seconds of a timer below this share of the run are lost in rounding.
 _LEAST_SHARE = 0.003
@@ -112,30 +113,43 @@ class CostModel:
 
         Rates of machines and builds that were never seen are drawn from their prior: a configuration that depends on
         what nobody knows of a build (messages between its nodes) is uncertain, and slower in the mean of the draws.
+        What measurements determine is drawn from their posterior, by its linear effect: their sums are as measured.
         """
         assert table.costs is not None
         rng = np.random.default_rng(0)
-        parameters = self.mode[:, None] + solve_triangular(
-            self.factor.T, _pairs(rng, len(self.mode), count), lower=False
-        )
-        logs = table.costs.logarithms
+        away = solve_triangular(self.factor.T, _pairs(rng, len(self.mode), count), lower=False)
         at = len(self.names)
-        rates, levels = parameters[:at].T[:, None, :], np.zeros((count, 1))
+        terms, known = table.costs.logarithms + self.mode[:at], [(away[:at].T[:, None, :], np.zeros(1, dtype=np.intp))]
+        new, levels = np.zeros((count, 1, 1)), np.zeros((count, 1))
         for group in self.groups:
-            size, share = len(group.labels), np.sqrt(_SHARES[group.name])
-            own = parameters[at : at + size * len(self.names)].reshape(size, len(self.names), count)
-            own_levels = parameters[at + size * len(self.names) : at + size * (len(self.names) + 1)]
-            new = _pairs(rng, len(self.names), count) * (self.deviations * share)[:, None]
-            new_level = _pairs(rng, 1, count) * self.level * share
-            places = group.places(table.groups[group.name])
-            rates = rates + np.concatenate([own, new[None]])[places].transpose(2, 0, 1)
-            levels = levels + np.concatenate([own_levels, new_level])[places].T
-            at += size * (len(self.names) + 1)
+            size, share, places = (
+                len(group.labels),
+                np.sqrt(_SHARES[group.name]),
+                group.places(table.groups[group.name]),
+            )
+            rates, ends = self._rates(self.mode, at, size), at + size * (len(self.names) + 1)
+            terms = terms + rates[places]
+            known.append((self._rates(away, at, size).transpose(2, 0, 1), places))
+            drawn = _pairs(rng, len(self.names), count).T * self.deviations * share
+            new = new + drawn[:, None, :] * (places < 0)[:, None]
+            own = (self.mode[:, None] + away)[ends - size : ends]
+            levels = levels + np.concatenate([own, _pairs(rng, 1, count) * self.level * share])[places].T
+            at = ends
+        own = (self.mode[:, None] + away)[at:]
         places = self.workloads.places(table.groups["workload"])
-        new_level = _pairs(rng, 1, count) * _WORKLOAD_LEVEL
-        levels = levels + np.concatenate([parameters[at:], new_level])[places].T
-        sums: FloatArray = np.stack([_log_sum(logs + rate) for rate in rates]) + levels
+        levels = levels + np.concatenate([own, _pairs(rng, 1, count) * _WORKLOAD_LEVEL])[places].T
+        sums = np.empty((count, len(table)))
+        for draw in range(count):
+            logarithms, shares = _log_sum(terms + new[draw])
+            moved = sum((parts[draw][places] for parts, places in known), np.zeros(1))
+            sums[draw] = logarithms + (shares * moved).sum(axis=1) + levels[draw]
         return self.sign * sums
+
+    def _rates(self, parameters: FloatArray, at: int, size: int) -> FloatArray:
+        """Return the rates of a group's `size` labels, (size + 1, p, ...), the last 0: those of a new label."""
+        p = len(self.names)
+        rates = parameters[at : at + size * p].reshape(size, p, *parameters.shape[1:])
+        return np.concatenate([rates, np.zeros((1, *rates.shape[1:]))])
 
     def predict(self, table: Table) -> FloatArray:
         """Return the logarithms, (m,), that are expected: the mean of the draws."""
@@ -160,11 +174,11 @@ class CostModel:
     def _at_mode(self, table: Table) -> FloatArray:
         """Return the logarithms of the terms, (m, p), without levels."""
         assert table.costs is not None
-        logs, at = table.costs.logarithms + self.mode[: len(self.names)], len(self.names)
+        at = len(self.names)
+        logs = table.costs.logarithms + self.mode[:at]
         for group in self.groups:
             size = len(group.labels)
-            own = self.mode[at : at + size * len(self.names)].reshape(size, len(self.names))
-            logs = logs + np.concatenate([own, np.zeros((1, len(self.names)))])[group.places(table.groups[group.name])]
+            logs = logs + self._rates(self.mode, at, size)[group.places(table.groups[group.name])]
             at += size * (len(self.names) + 1)
         return logs
 
@@ -183,6 +197,7 @@ class _Fit:
     rates: Places
     levels: Places
     priors: FloatArray
+    freedom: float = _FREEDOM
 
     @classmethod
     def of(cls, model: CostModel, table: Table, costs: Costs, y: FloatArray, weights: FloatArray) -> "_Fit":
@@ -194,8 +209,17 @@ class _Fit:
             levels.append(at + len(group.labels) * p + places)
             at += len(group.labels) * (p + 1)
         levels.append(at + model.workloads.places(table.groups["workload"]))
+        # Of few runs nobody can tell which one was disturbed.
+        freedom = _FREEDOM if len(y) >= _FEW else _SURELY
         whole = cls(
-            logs, y, weights, np.full(len(y), _NOISE), np.column_stack(rates), np.column_stack(levels), model.priors
+            logs,
+            y,
+            weights,
+            np.full(len(y), _NOISE),
+            np.column_stack(rates),
+            np.column_stack(levels),
+            model.priors,
+            freedom,
         )
         return whole._with_timers(table, costs)
 
@@ -221,7 +245,9 @@ class _Fit:
                 )
             )
         logs, rows, y, weights, noise = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        return _Fit(logs, y, weights, noise, self.rates[rows], self.levels[rows], self.priors)
+        return replace(
+            self, logs=logs, y=y, weights=weights, noise=noise, rates=self.rates[rows], levels=self.levels[rows]
+        )
 
     def with_noise_at(self, mode: FloatArray) -> "_Fit":
         """Return the observations with the noise that a first fit leaves: runs repeat to 3 %, or to 30 %."""
@@ -260,7 +286,7 @@ class _Fit:
     def loss(self, x: FloatArray) -> float:
         """Return minus the logarithm of the posterior density at x, (q,), up to a constant."""
         _, off = self._shares(x)
-        likelihood = self.weights * (_FREEDOM + 1.0) / 2.0 * np.log1p((off / self.noise) ** 2 / _FREEDOM)
+        likelihood = self.weights * (self.freedom + 1.0) / 2.0 * np.log1p((off / self.noise) ** 2 / self.freedom)
         return float(likelihood.sum() + 0.5 * ((x / self.priors) ** 2).sum())
 
     def precision(self, mode: FloatArray) -> FloatArray:
@@ -276,7 +302,7 @@ class _Fit:
         for starts in self.rates.T:
             design[rows, starts[:, None] + np.arange(p)] = shares
         design[rows, self.levels] = 1.0
-        weights = self.weights * (_FREEDOM + 1.0) / (_FREEDOM + (off / self.noise) ** 2) / self.noise**2
+        weights = self.weights * (self.freedom + 1.0) / (self.freedom + (off / self.noise) ** 2) / self.noise**2
         weighted = design * weights[:, None]
         return design.T @ weighted + np.diag(self.priors**-2), weighted.T @ off + x / self.priors**2
 
@@ -296,10 +322,12 @@ def _group(name: str, table: Table) -> Group:
     return Group(name, tuple(dict.fromkeys(str(word) for word in table.groups[name])))
 
 
-def _log_sum(logs: FloatArray) -> FloatArray:
+def _log_sum(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithm of the sum of terms, (n,), and the share of each, (n, p), of their logarithms, (n, p)."""
     top = logs.max(axis=1)
-    sums: FloatArray = np.log(np.exp(logs - top[:, None]).sum(axis=1)) + top
-    return sums
+    costs = np.exp(logs - top[:, None])
+    sums = costs.sum(axis=1)
+    return np.log(sums) + top, costs / sums[:, None]
 
 
 def _pairs(rng: np.random.Generator, rows: int, count: int) -> FloatArray:

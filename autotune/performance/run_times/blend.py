@@ -20,6 +20,7 @@ _HUBER = 0.2
 _PARTS = 4  # weights are quarters: finer ones would be noise
 _LEAST_OFF, _USUAL = 0.02, 0.1
 _CLEARLY, _ENOUGH = 0.9, 20
+_LEARNABLE = {"", "nodes"}  # respects in which a setting may be new and yet like the known ones
 # Absolute values of a standard normal distribution, at even chances: the scores of a model that is calibrated.
 _NORMAL = 99
 _CALIBRATED = np.array([NormalDist().inv_cdf(0.5 + chance / 200.0) for chance in range(1, _NORMAL + 1)])
@@ -135,12 +136,14 @@ def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> B
     """Return the blend with the least error for hidden rows: by Huber's loss, weights on a grid of quarters.
 
     Half of the loss is that of the order: of errors less their mean in a setting. A cost model is not replaced, nor
-    mixed with others, unless that is better by a tenth on rows that are as new as the asked ones.
+    mixed with others, unless that is better by a tenth on rows that are as new as the asked ones; and never about a
+    machine, build or workload that is hardly known: what others leave unexplained there says too little of it.
     """
     judged = hidden.judged
     knows_costs = kinds[0].knows_costs
     alone = Blend(((0, 0),), np.ones(1), knows_costs)
-    if knows_costs and not (hidden.as_asked and judged.sum() >= _ENOUGH):
+    is_new = sample.novelty.respect not in _LEARNABLE and not sample.is_known_a_little
+    if knows_costs and (is_new or not hidden.as_asked or judged.sum() < _ENOUGH):
         return alone
     y, weights = sample.y[judged], sample.weighted[judged]
     said = hidden.said[judged]
