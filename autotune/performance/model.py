@@ -12,6 +12,7 @@ from math import exp
 import numpy as np
 import numpy.typing as npt
 
+from autotune.performance.expected_times import ExpectedTimes
 from autotune.performance.installation import with_installation_apart
 from autotune.performance.measured_here import MeasuredHere, gain_of, value_of
 from autotune.performance.recognition import recognised
@@ -116,13 +117,28 @@ class PerformanceModel:
 
 @dataclass(frozen=True)
 class Fields:
-    """The efficiencies of configurations by each of m sources, for a search."""
+    """What is known of configurations, for a search: their efficiencies by each of the sources, and expected times."""
 
-    found: tuple[Source, ...]
+    found: tuple[Source, ...] = ()
+    expected: ExpectedTimes | None = None
+
+    @classmethod
+    def of(cls, model: PerformanceModel, space: Space, setting: Setting) -> "Fields | None":
+        """Return what the measurements of a model, and its costs, say in a setting; None if that is nothing."""
+        setting = with_installation_apart(setting)
+        measured = recognised(model.measured, setting)
+        elsewhere = sources(space, setting, measured)
+        expected = None
+        if len(elsewhere) < _TRANSFERRED:
+            times = RunTimes.fitted(measured, model.rules, setting, model.shape)
+            if times is not None and not times.abstains:
+                expected = ExpectedTimes(space, setting, times, Validity.of(space, setting, measured))
+        return cls(tuple(elsewhere), expected) if elsewhere or expected is not None else None
 
     def fields(self, rows: Indices) -> FloatArray:
-        """Return the distance, by logarithm, of value indexes (n, p) from the best of each source: (n, m), >= 0."""
-        return np.column_stack([-source.at(rows) for source in self.found])
+        """Return the distances, by logarithm, of value indexes (n, p) from the best of each: (n, m)."""
+        columns = [-source.at(rows) for source in self.found]
+        return np.column_stack(columns if self.expected is None else [*columns, self.expected.at(rows)])
 
 
 @dataclass(frozen=True)

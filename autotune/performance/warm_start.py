@@ -1,8 +1,10 @@
-"""Warm start: a study's first trials are the configurations that a model of other machines predicts to be best here.
+"""Warm start: a study's first trials are the configurations that are predicted to be best here.
 
-They replace trials that would only spread over the space, so a wrong model costs nothing; and they are tried only where
-the model expects them to beat the default by more than its uncertainty. Predictions never
-count as measurements: the search does not know them until they have run.
+They replace trials that would only spread over the space, so a wrong model costs little. Where the same space was
+measured on other machines, they are tried only where they should beat the default by more than the uncertainty. Where
+run times are known, by costs or measurements, the best goes first, and the search follows the expected times from then
+on, as far as the study's own runs bear them out. Predictions never count as measurements: the search does not know them
+until they have run.
 """
 
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from autotune.records.stored import Stored
 from autotune.statistics.ratio_words import times
 from autotune.statistics.standings import Standings
 from autotune.storage.readable import WARM_START, ReadableStudy
+from objectives import registry
 from objectives.base import Metric
 from objectives.shapes.shape import Shape
 from spaces import Configuration, Space
@@ -33,12 +36,14 @@ PROPOSALS = 5
 class WarmStart(Stored):
     """The configurations that a study tries after its default; `why` gives the reason if there are none.
 
-    `speed_up` is the expected speed-up of the first of the `proposals`, with its interval.
+    `speed_up` is the expected speed-up of the first of the `proposals`, with its interval. `followed` tells that the
+    search goes on by expected times.
     """
 
     proposals: tuple[Configuration, ...] = ()
     speed_up: tuple[float, float, float] | None = None
     why: str = ""
+    followed: bool = False
 
     def sentence(self, standings: Standings) -> str:
         """Return the prediction and its result as a sentence."""
@@ -46,6 +51,10 @@ class WarmStart(Stored):
             return f"none: {self.why}"
         value, low, high = self.speed_up
         text = f"{times(value, standings.metric)} the default was predicted ({low:.2f} to {high:.2f})"
+        if self.followed:
+            incumbent = standings.incumbent
+            gain = standings.speed_up(incumbent) if incumbent is not None else None
+            return f"{text}, and the search followed it; {f'the best is {gain.text()}' if gain else 'no trial ended'}"
         tried = [trial for trial in standings.trials.values() if trial.configuration in self.proposals]
         measured = {trial.number: gain for trial in tried if (gain := standings.speed_up(trial)) is not None}
         if not measured:
@@ -69,30 +78,48 @@ def warm_start(  # noqa: PLR0913, PLR0917  what is predicted, and what from
     known: Sequence[Measured],
     display: "Display",
     shape: Shape | None = None,
+    told: "Fields | None" = None,
 ) -> WarmStart:
     """Ask the model once, when a study is new; store its answer with the study, and display it.
 
-    `known` are the program's measurements by other studies and elsewhere, `shape` is that of its run times.
+    `known` are the program's measurements by other studies and elsewhere, `shape` is that of its run times, `told` what
+    guides the search.
     """
     start = stored_warm_start(store)
     if start is None:
         has_begun = WarmStart(why="the study had trials before") if store.trials() else None
-        start = has_begun or _predicted(space, setting, known, shape)
+        start = has_begun or _expected(told) or _predicted(space, setting, known, shape)
         store.set_attribute(WARM_START, start.to_dict())
         for line in _lines(start, setting.metric):
             display.line(line)
     return start
 
 
-def guide(space: Space, setting: Setting, known: Sequence[Measured]) -> "Fields | None":
-    """Return the efficiencies of the same space elsewhere, to guide the search; None if it was not measured."""
-    if not known:
+def guide(space: Space, setting: Setting, known: Sequence[Measured], shape: Shape | None = None) -> "Fields | None":
+    """Return what is known of the space's configurations, to guide the search; None if that is nothing."""
+    if not known and registry.costs(setting.program) is None:
         return None
-    from autotune.performance.model import Fields  # noqa: PLC0415  XGBoost takes a second to import
-    from autotune.performance.transfer.sources import sources  # noqa: PLC0415
+    from autotune.performance.model import Fields, PerformanceModel  # noqa: PLC0415  XGBoost takes a second to import
 
-    elsewhere = sources(space, setting, known)
-    return Fields(tuple(elsewhere)) if elsewhere else None
+    return Fields.of(PerformanceModel(tuple(known), _rules(space), shape), space, setting)
+
+
+def _rules(space: Space) -> tuple[str, ...]:
+    return tuple(constraint.rule for constraint in space.constraints)
+
+
+def _expected(told: "Fields | None") -> WarmStart | None:
+    """Return what is expected to be best by run times; None where nothing is known of them."""
+    if told is None or told.expected is None:
+        return None
+    from autotune.search.guidance.favourites import favourites  # noqa: PLC0415  what only shows studies needs no Optuna
+
+    space = told.expected.space
+    best = favourites(space, told)[:1]
+    gain = told.expected.gain(best)
+    if gain.value <= 1.0:
+        return WarmStart(why="nothing is expected to be better than the default")
+    return WarmStart(tuple(space.decode(best)), (gain.value, gain.low, gain.high), followed=True)
 
 
 def _predicted(space: Space, setting: Setting, known: Sequence[Measured], shape: Shape | None) -> WarmStart:
@@ -100,8 +127,7 @@ def _predicted(space: Space, setting: Setting, known: Sequence[Measured], shape:
         return WarmStart(why=f"nothing was measured of {setting.program} before")
     from autotune.performance.model import PerformanceModel  # noqa: PLC0415  XGBoost takes a second to import
 
-    rules = tuple(constraint.rule for constraint in space.constraints)
-    return _judged(PerformanceModel(tuple(known), rules, shape).best(space, setting, PROPOSALS))
+    return _judged(PerformanceModel(tuple(known), _rules(space), shape).best(space, setting, PROPOSALS))
 
 
 def _judged(prediction: "Prediction") -> WarmStart:
@@ -118,5 +144,9 @@ def _lines(start: WarmStart, metric: Metric) -> list[str]:
     if start.speed_up is None:
         return [f"warm start: {start.why}"]
     value, low, high = start.speed_up
-    text = f"warm start: {times(value, metric)} the default is predicted ({low:.2f} to {high:.2f}); tried first:"
+    text = f"warm start: {times(value, metric)} the default is predicted ({low:.2f} to {high:.2f})"
+    if start.followed:
+        follows = "the search begins with such trials, small ones first, and follows its runs where they differ"
+        return [f"{text} for {shown(start.proposals[0])}; {follows}"]
+    text += "; tried first:"
     return [text, *(f"  {shown(configuration)}" for configuration in start.proposals)]

@@ -8,13 +8,17 @@ from numpy.typing import NDArray
 from autotune.search.base import Rows
 from autotune.search.feasibility import chance_to_work
 from autotune.search.gaussian_process import Array, GaussianProcess, fit_censored, log_expected_improvement
-from autotune.search.prior_mean import UNGUIDED, PriorMean, PriorWeights
+from autotune.search.guidance.held_cores import HeldCores
+from autotune.search.guidance.prior_mean import UNGUIDED, PriorMean, PriorWeights
 from autotune.search.training_data import TrainingData
 from spaces import Space
 
 LEAST_VALUES = 2
-"""A model is made of two values or more."""
+"""A model is made of two values or more, unless a guide says where they come from."""
 
+# By so much, as a logarithm, values are off what a guide leads one to expect. Two or three that are not say little: its
+# weights were fitted to them.
+_OFF = 0.3
 # A process over n points costs n^3; the best and the newest this many tell nearly as much as all.
 _REMEMBERED = 300
 
@@ -23,7 +27,8 @@ _REMEMBERED = 300
 class Posterior:
     """What is believed of a space: the mean function, and the process of what it leaves unsaid; the best mean so far.
 
-    Where runs work is known from what was `tried`, traits (n, d), and `worked`, (n,).
+    Where runs work is known from what was `tried`, traits (n, d), and `worked`, (n,); `cores` are what runs hold, where
+    that matters.
     """
 
     space: Space
@@ -32,14 +37,20 @@ class Posterior:
     tried: Array
     worked: Array
     best: float
+    cores: HeldCores | None = None
 
     def promise(self, rows: Rows) -> Array:
-        """Return the logarithm of the improvement expected at value indexes, (m, p)."""
+        """Return the logarithm of the improvement expected at value indexes, (m, p), for what it costs."""
         traits = self.space.traits_of(rows)
         mean, deviation = self.surrogate.predict(traits)
         improvement = log_expected_improvement(self.leaning.of(rows) + mean, deviation, self.best)
-        promise: Array = improvement + np.log(self.works(traits))
+        promise: Array = improvement + self.weight(rows, traits)
         return promise
+
+    def weight(self, rows: Rows, traits: Array) -> Array:
+        """Return what to add, (m,), to the logarithm of an improvement: the chance of a run to work, and its cost."""
+        chance: Array = np.log(self.works(traits))
+        return chance if self.cores is None else chance - self.cores.dearness(rows)
 
     def works(self, traits: Array) -> Array:
         """Return the chances, (m,), that runs at `traits`, (m, d), work."""
@@ -61,29 +72,44 @@ class Weighed:
         return np.argsort(-self.promise, kind="stable")
 
 
-def model_of(
-    space: Space, seen: Rows, evidence: TrainingData, guide: PriorMean = UNGUIDED, *, believing: bool = True
+def model_of(  # noqa: PLR0913  by keyword
+    space: Space,
+    seen: Rows,
+    evidence: TrainingData,
+    guide: PriorMean = UNGUIDED,
+    *,
+    believing: bool = True,
+    cores: HeldCores | None = None,
 ) -> Posterior | None:
     """Return what `evidence` of the configurations `seen`, (n, p), implies; None while it implies nothing.
 
-    `believing`: running trials are taken to be worth what the model expects of them.
+    `believing`: running trials are taken to be worth what the model expects of them. `cores` are what runs hold: they
+    count where a guide tells what is good, since a search that has to find that out learns little from small runs.
     """
     valued = evidence.valued
-    if valued.sum() < LEAST_VALUES:
+    if valued.sum() < (LEAST_VALUES if guide is UNGUIDED else 1):
         return None
-    leaning = PriorWeights.fitted(guide, seen[valued], evidence.values[valued])
+    leaning = leaning_of(evidence, guide, seen)
     leant = leaning.of(seen)
     values = evidence.beyond(leant).filled
     x = space.traits_of(seen)
     chosen = remembered(evidence.filled)
-    surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen])
+    spread = 0.0 if guide is UNGUIDED else _OFF
+    surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen], spread)
     among = chosen[valued[chosen]]
     places = among if len(among) else valued
     best = float((leant[places] + surrogate.predict(x[places])[0]).min())
     if believing and evidence.pending.any():
         surrogate = surrogate.believing(x[evidence.pending])
     measured = ~evidence.pending
-    return Posterior(space, leaning, surrogate, x[measured], evidence.measured[measured].astype(float), best)
+    worked = evidence.measured[measured].astype(float)
+    return Posterior(space, leaning, surrogate, x[measured], worked, best, None if guide is UNGUIDED else cores)
+
+
+def leaning_of(evidence: TrainingData, guide: PriorMean, rows: Rows) -> PriorWeights:
+    """Return how far a guide is followed after the values and bounds of `evidence` at value indexes, (n, p)."""
+    known = evidence.measured
+    return PriorWeights.fitted(guide, rows[known], evidence.values[known], evidence.censored[known])
 
 
 def remembered(values: NDArray[np.float64]) -> NDArray[np.int64]:

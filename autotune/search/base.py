@@ -23,7 +23,8 @@ from optuna.trial import FrozenTrial, TrialState
 from threadpoolctl import ThreadpoolController
 
 from autotune.search.distributions import distributions_of
-from autotune.search.prior_mean import PriorMean
+from autotune.search.guidance.held_cores import HeldCores
+from autotune.search.guidance.prior_mean import PriorMean
 from autotune.storage.observation import Observation, observed
 from autotune.storage.readable import ABANDONED
 from spaces import Configuration, Space
@@ -109,9 +110,16 @@ class Proposer(BaseSampler):
         """
         self._predicted = self.space.indices(predicted)
 
-    def guide_by(self, guide: PriorMean | None) -> None:
-        """Heed what other settings say of configurations; a sampler that cannot, as this one, ignores it."""
-        del guide
+    def guide_by(self, guide: PriorMean | None, *, leads: bool = False) -> None:
+        """Heed what is known of configurations; a sampler that cannot, as this one, ignores it.
+
+        Where it `leads`, the search begins with it, and not with trials that spread over the space.
+        """
+        del guide, leads
+
+    def weigh_by(self, cores: HeldCores | None) -> None:
+        """Weigh what a run may bring against the cores that it holds; a sampler that cannot ignores it."""
+        del cores
 
     def history(self, study: Study) -> History:
         """Return what is known of all trials."""

@@ -51,7 +51,7 @@ class BatchProposals:
         self._noise = self._kernel.noise + _JITTER
         self._traits = model.space.traits_of(self._candidates)
         self._mean = model.leaning.of(self._candidates) + surrogate.predict(self._traits)[0]
-        self._chances = np.log(model.works(self._traits))
+        self._weights = model.weight(self._candidates, self._traits)
         roots = _conditioned(weighed, model.space.traits_of(rows[evidence.pending]), self._traits)
         self._variance = self._kernel.signal - np.einsum("ij,ij->j", roots, roots)
         self._roots = np.empty((len(roots) + 2 * self._good_for, len(chosen)))
@@ -74,7 +74,7 @@ class BatchProposals:
                 self._believe(position)
         self._known = len(rows)
         deviation = self._scale * np.sqrt(np.maximum(self._variance, _LEAST_VARIANCE))
-        promise = log_expected_improvement(self._mean, deviation, self._best) + self._chances
+        promise = log_expected_improvement(self._mean, deviation, self._best) + self._weights
         order = np.argsort(-promise, kind="stable")
         promising: Rows = self._candidates[order[np.isfinite(promise[order])][:count]]
         return promising
@@ -88,7 +88,7 @@ class BatchProposals:
         self._roots[self._count] = root
         self._count += 1
         self._variance -= root**2
-        self._chances[position] = -np.inf
+        self._weights[position] = -np.inf
 
 
 def _conditioned(weighed: Weighed, pending: Array, traits: Array) -> Array:

@@ -26,6 +26,7 @@ _SIGNAL_SPREAD = 1.0
 _BOUNDS = {"scale": (-4.0, 5.0), "noise": (-14.0, 0.0), "signal": (-3.0, 3.0)}
 _STEPS = 40
 _JITTER = 1e-6
+_EXPECTED = 2
 # Length scales are learnt from at most this number of the best and newest values; the process knows more.
 _LEARNT_FROM = 100
 # Beyond this number of standard deviations the mean above a bound is the bound itself, in double precision.
@@ -51,7 +52,8 @@ class Kernel:
 class GaussianProcess:
     """A process that knows `y`, (n,), of as many `runs`, (n,), at `x`, (n, d).
 
-    `factor` is the (n, n) Cholesky factor, `weights` are (n,).
+    `factor` is the (n, n) Cholesky factor, `weights` are (n,). `spread` is the standard deviation of values that was
+    expected before there were any, 0 if nothing was.
     """
 
     kernel: Kernel
@@ -62,15 +64,16 @@ class GaussianProcess:
     weights: Array
     mean: float
     scale: float
+    spread: float = 0.0
 
     @classmethod
-    def of(cls, kernel: Kernel, x: Array, y: Array, runs: Array) -> "GaussianProcess":
+    def of(cls, kernel: Kernel, x: Array, y: Array, runs: Array, spread: float = 0.0) -> "GaussianProcess":
         """Return the process with this kernel."""
-        mean, scale = _standard(y)
+        mean, scale = _standard(y, spread)
         covariance = kernel.between(x, x) + np.diag(kernel.noise / runs + _JITTER)
         factor = np.linalg.cholesky(covariance)
         weights = cho_solve((factor, True), (y - mean) / scale, check_finite=False)
-        return cls(kernel, x, y, runs, factor, weights, mean, scale)
+        return cls(kernel, x, y, runs, factor, weights, mean, scale, spread)
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Return the mean and the standard deviation, both (m,), of the noise-free function at `x`, (m, d)."""
@@ -93,17 +96,18 @@ class GaussianProcess:
     def knowing(self, x: Array, y: Array, runs: Array) -> "GaussianProcess":
         """Return the process that also knows `y`, (m,), at `x`, (m, d)."""
         joined = ((self.x, x), (self.y, y), (self.runs, runs))
-        return GaussianProcess.of(self.kernel, *(np.concatenate(pair) for pair in joined))
+        x, y, runs = (np.concatenate(pair) for pair in joined)
+        return GaussianProcess.of(self.kernel, x, y, runs, self.spread)
 
 
-def fit(x: Array, y: Array, runs: Array | None = None) -> GaussianProcess:
+def fit(x: Array, y: Array, runs: Array | None = None, spread: float = 0.0) -> GaussianProcess:
     """Fit to values `y`, (n,), at traits `x`, (n, d); each is the mean of as many `runs`, (n,)."""
     runs = np.ones(len(x)) if runs is None else runs
     chosen = _telling(y)
-    return GaussianProcess.of(_learnt(x[chosen], y[chosen], runs[chosen]), x, y, runs)
+    return GaussianProcess.of(_learnt(x[chosen], y[chosen], runs[chosen], spread), x, y, runs, spread)
 
 
-def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_]) -> GaussianProcess:
+def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_], spread: float = 0.0) -> GaussianProcess:
     """Fit to values; the `censored` ones, (n,), are lower bounds.
 
     Those enter as the mean of the normal distribution above the bound that the process predicts without them (Hutter,
@@ -111,8 +115,8 @@ def fit_censored(x: Array, y: Array, runs: Array, censored: NDArray[np.bool_]) -
     """
     known = ~censored
     if not censored.any() or known.sum() < 2:
-        return fit(x, y, runs)
-    without = fit(x[known], y[known], runs[known])
+        return fit(x, y, runs, spread)
+    without = fit(x[known], y[known], runs[known], spread)
     above, _ = above_bound(*without.predict(x[censored]), y[censored])
     return without.knowing(x[censored], above, runs[censored])
 
@@ -151,7 +155,11 @@ def above_bound(mean: Array, deviation: Array, bound: Array) -> tuple[Array, Arr
     return np.maximum(mean + deviation * rate, bound), deviation * np.sqrt(variance)
 
 
-def _standard(y: Array) -> tuple[float, float]:
+def _standard(y: Array, spread: float) -> tuple[float, float]:
+    """Return mean and standard deviation; what was expected of the latter counts as much as `_EXPECTED` values."""
+    if spread > 0.0:
+        squares = float(np.var(y)) * len(y) + spread**2 * _EXPECTED
+        return float(np.mean(y)), sqrt(squares / (len(y) + _EXPECTED))
     return float(np.mean(y)), float(np.std(y)) or 1.0
 
 
@@ -162,10 +170,10 @@ def _telling(y: Array) -> NDArray[np.intp]:
     return np.union1d(np.argsort(y, kind="stable")[:half], np.arange(len(y) - half, len(y)))
 
 
-def _learnt(x: Array, y: Array, runs: Array) -> Kernel:
+def _learnt(x: Array, y: Array, runs: Array, spread: float) -> Kernel:
     """Return the kernel at the maximum of its posterior, found from one start by L-BFGS-B."""
     n, d = x.shape
-    mean, scale = _standard(y)
+    mean, scale = _standard(y, spread)
     posterior = _Posterior(((x[:, None, :] - x[None, :, :]) ** 2).reshape(n * n, d), (y - mean) / scale, runs)
     start = np.r_[np.full(d, log(0.5 * sqrt(d))), -4.0, 0.0]
     bounds = [*[_BOUNDS["scale"]] * d, _BOUNDS["noise"], _BOUNDS["signal"]]

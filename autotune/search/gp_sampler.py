@@ -18,21 +18,25 @@ from operator import attrgetter
 import numpy as np
 
 from autotune.search import initial_design
-from autotune.search.acquisition import LEAST_VALUES, Posterior, Weighed, model_of
+from autotune.search.acquisition import Posterior, Weighed, leaning_of, model_of
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, unseen
 from autotune.search.batch_proposals import CROWD, BatchProposals
 from autotune.search.gaussian_process import Array
-from autotune.search.prior_mean import UNGUIDED, PriorMean
+from autotune.search.guidance.favourites import favourites, neighbours_of
+from autotune.search.guidance.held_cores import HeldCores
+from autotune.search.guidance.prior_mean import UNGUIDED, PriorMean
 from autotune.search.training_data import TrainingData, are_ratios, evidence_of
 from spaces import Space
 
 # All of a valid set up to this size is scored; of a larger one a sample of this size.
 _SCORED = 5_000
-_SIMULATED = 1_000
+_FEWER = 1_000
 # Of a larger one the neighbours of that many of the best measured and of the most promising are scored, too, the
 # latter so often: the search can refine where the sample is thin.
 _REFINED = 5
 _CLIMBS = 3
+# A guide whose fields have come to weigh less than that, together, cannot make up for a design.
+_LEAST_SAY = 0.1
 # A design is chosen from this number of draws.
 _DESIGNED = 500
 _IS_PENDING = attrgetter("pending")
@@ -56,6 +60,9 @@ class ValidSetSampler(Proposer):
         self._startup = startup
         self._model = model
         self._guide: PriorMean = UNGUIDED
+        self._leads = False
+        self._favourites: Rows | None = None
+        self._cores: HeldCores | None = None
         self._plan: BatchProposals | None = None
 
     @property
@@ -63,9 +70,16 @@ class ValidSetSampler(Proposer):
         """How many trials after the default do not depend on measurements."""
         return self._startup if self._model else None
 
-    def guide_by(self, guide: PriorMean | None) -> None:
-        """Heed what other settings say of configurations, where values are compared by ratio: without a trade-off."""
+    def guide_by(self, guide: PriorMean | None, *, leads: bool = False) -> None:
+        """Heed what is known of configurations, where values are compared by ratio: without a trade-off."""
         self._guide = guide or UNGUIDED
+        self._leads = leads
+        self._favourites = None
+        self._plan = None
+
+    def weigh_by(self, cores: HeldCores | None) -> None:
+        """Weigh the improvement that a run may bring against the cores that it holds."""
+        self._cores = cores
         self._plan = None
 
     def ranked(self, history: History, rng: np.random.Generator) -> Rows:
@@ -73,7 +87,7 @@ class ValidSetSampler(Proposer):
         seen = history.rows
         if not self._model:
             return self.drawn(rng, seen)
-        if len(seen) <= self._startup and not self._is_led(history):
+        if len(seen) <= self._startup and not self._is_led(history, rng):
             return self._designed(seen, rng)
         running = sum(map(_IS_PENDING, history.observations))
         if running + self._waiting() >= CROWD:
@@ -105,16 +119,20 @@ class ValidSetSampler(Proposer):
             SpaceExhaustedError: there is none left.
         """
         evidence = evidence_of(history.observations, history.direction, rng)
-        model = model_of(self.space, history.rows, evidence, self._guide_of(history), believing=believing)
+        guide = self._guide_of(history)
+        model = model_of(self.space, history.rows, evidence, guide, believing=believing, cores=self._cores)
         return Weighed(model, evidence, *self._scored(model, history.rows, evidence, rng)) if model else None
 
     def _guide_of(self, history: History) -> PriorMean:
         return self._guide if are_ratios(history.observations) else UNGUIDED
 
-    def _is_led(self, history: History) -> bool:
-        """Whether predictions and the guide make up for a design: they were tried, and the model has values."""
-        values = sum(observation.value is not None for observation in history.observations)
-        return len(self._predicted) > 0 and self._guide_of(history) is not UNGUIDED and values >= LEAST_VALUES
+    def _is_led(self, history: History, rng: np.random.Generator) -> bool:
+        """Whether the guide makes up for a design: it leads, or predictions were tried, and it has not lost its say."""
+        guide = self._guide_of(history)
+        if guide is UNGUIDED or not (self._leads or len(self._predicted)):
+            return False
+        evidence = evidence_of(history.observations, history.direction, rng)
+        return bool(evidence.valued.any()) and leaning_of(evidence, guide, history.rows).say >= _LEAST_SAY
 
     def _designed(self, seen: Rows, rng: np.random.Generator) -> Rows:
         candidates = unseen(self.space.sample_indices(rng, len(seen) + _DESIGNED), seen)
@@ -130,9 +148,10 @@ class ValidSetSampler(Proposer):
             candidates = unseen(rng.permutation(self.space.all_indices()), seen)
             return candidates, model.promise(candidates)
         best = seen[np.argsort(evidence.values, kind="stable")[:_REFINED]]
-        # Where draws are simulated (their number is an estimate), they are dear.
-        count = _SCORED if self.space.size.exact else _SIMULATED
-        candidates = fresh(np.concatenate([self.space.sample_indices(rng, count), self._near(best)]), seen)
+        # Where draws are simulated (their number is an estimate) they are dear, and so is what a guide says of each.
+        count = _SCORED if self.space.size.exact and model.leaning.guide is UNGUIDED else _FEWER
+        drawn = [self.space.sample_indices(rng, count), self._near(best), self._favoured(model.leaning.guide)]
+        candidates = fresh(np.concatenate(drawn), seen)
         if not len(candidates):
             candidates = self.drawn(rng, seen)
         promise = model.promise(candidates)
@@ -149,8 +168,12 @@ class ValidSetSampler(Proposer):
                 break
         return candidates, promise
 
+    def _favoured(self, guide: PriorMean) -> Rows:
+        if guide is UNGUIDED:
+            return np.empty((0, len(self.space.parameters)), dtype=np.int32)
+        if self._favourites is None:
+            self._favourites = favourites(self.space, guide)
+        return self._favourites
+
     def _near(self, rows: Rows) -> Rows:
-        near = [
-            neighbour for configuration in self.space.decode(rows) for neighbour in self.space.neighbours(configuration)
-        ]
-        return self.space.indices(near)
+        return neighbours_of(self.space, rows)

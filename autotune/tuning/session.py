@@ -29,6 +29,7 @@ from autotune.records.study import REPLAY_NOTICE
 from autotune.results.summary import Summary, summarise
 from autotune.search.asker import Asker
 from autotune.search.base import Proposer
+from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.registry import check_sampler, sampler_of
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
@@ -139,13 +140,26 @@ def _warm_up(opened: _Opened, sampler: Proposer) -> None:
         display.line(f"no warm start: {error}")
         return
     known = [measurement for measurement in stored if measurement.setting.source != setting.source]
+    space, shape = prepared.space, prepared.plan.shape
     try:
-        start = warm_start(store, prepared.space, setting, known, display, prepared.plan.shape)
+        told = guide(space, setting, known, shape)
+        start = warm_start(store, space, setting, known, display, shape, told)
     except Exception as error:  # noqa: BLE001  whatever a model stumbles over, a study can do without it
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return
-    sampler.start_with(start.proposals)
-    sampler.guide_by(guide(prepared.space, setting, known))
+    sampler.guide_by(told, leads=start.followed)
+    if start.followed:
+        sampler.weigh_by(_held_cores(prepared))
+    else:
+        sampler.start_with(start.proposals)
+
+
+def _held_cores(prepared: Prepared) -> HeldCores | None:
+    with TemporaryDirectory() as folder:
+        context = Context(Path(folder))
+        return HeldCores.found(
+            prepared.space, lambda configuration: prepared.plan.objective.job(configuration, context).resources.cores
+        )
 
 
 def confirm_study(study: StudyFile, settings: SessionSettings, display: Display) -> Summary:

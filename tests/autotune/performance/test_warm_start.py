@@ -1,11 +1,14 @@
+import numpy as np
 import pytest
 
 from autotune.performance.warm_start import WarmStart, guide, stored_warm_start, warm_start
 from autotune.records.measurement import Measured, Setting
 from autotune.search.asker import Asker
 from autotune.search.gp_sampler import ValidSetSampler
+from autotune.search.guidance.favourites import favourites
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
+from benchmarks.simulated_clusters import Cluster
 from tests.support.fakes import ListDisplay, definition
 from tests.support.machines import FACTS, SPACE, TIME, efficiency, measured, setting, time_s
 from tests.support.stored import add_trial
@@ -91,7 +94,8 @@ def test_what_does_not_beat_the_default_for_certain_is_not_tried(store):
 def test_the_guide_says_how_much_worse_than_its_best_each_machine_has_a_configuration():
     told = guide(SPACE, setting("two"), measured("one", ALL))
     fields = told.fields(SPACE.indices(ALL))
-    assert fields.shape == (len(ALL), 1)
+    # The expected times are one more column.
+    assert fields.shape == (len(ALL), 2)
     times = [time_s("one", one) for one in ALL]
     best = min(range(len(ALL)), key=lambda place: times[place] or 1e9)
     assert fields[best, 0] == 0.0
@@ -105,3 +109,36 @@ def test_what_came_of_it_is_said():
     assert "none of the predicted" in warm.sentence(Standings({}, TIME))
     assert WarmStart.from_dict(warm.to_dict()) == warm
     assert WarmStart(why="so").sentence(Standings({}, TIME)) == "none: so"
+
+
+@pytest.mark.slow
+def test_a_program_whose_costs_are_known_begins_with_them_where_nothing_was_measured():
+    cluster = Cluster.of("iris", 4, "oxide", seed=0)
+    told = guide(cluster.space, cluster.setting, [])
+    display = ListDisplay()
+    store = StudyStore.in_memory(definition(cluster.space, metrics=(TIME,)))
+    found = warm_start(store, cluster.space, cluster.setting, [], display, told=told)
+    assert found.followed
+    (best,) = found.proposals
+    default, first = cluster.times_s(cluster.space.indices([cluster.space.default(), best]))
+    assert first < default / 2
+    # What the model knows nothing of stays as it is.
+    assert not {"bind_to", "map_by"} & best.keys()
+    (line,) = display.lines
+    assert "the search begins with such trials, small ones first" in line
+    assert guide(SPACE, setting("two"), []) is None
+
+
+@pytest.mark.slow
+def test_what_failed_in_the_setting_is_worst_in_the_expected_times():
+    cluster = Cluster.of("iris", 4, "oxide", seed=0)
+    told = guide(cluster.space, cluster.setting, [])
+    best = cluster.space.decode(favourites(cluster.space, told)[:1])
+    again = guide(cluster.space, cluster.setting, [Measured(cluster.setting, best[0], failure="out of memory")])
+    assert np.isposinf(again.fields(cluster.space.indices(best))).all()
+
+
+def test_what_came_of_following_the_expected_times_is_said():
+    warm = WarmStart(({"np": 1},), (1.5, 1.2, 1.9), followed=True)
+    assert warm.sentence(Standings({}, TIME)).endswith("and the search followed it; no trial ended")
+    assert WarmStart.from_dict(warm.to_dict()) == warm

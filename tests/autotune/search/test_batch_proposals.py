@@ -99,7 +99,7 @@ def test_a_running_trial_takes_away_doubt_as_if_it_were_measured():
     process = weighed.model.surrogate
     joined = GaussianProcess.of(process.kernel, SQUARE.traits_of(rows), np.zeros(len(rows)), np.ones(len(rows)))
     _, deviation = joined.predict(SQUARE.traits_of(plan._candidates))
-    left = np.isfinite(plan._chances)
+    left = np.isfinite(plan._weights)
     assert left.sum() == len(left) - 1
     assert np.sqrt(plan._variance[left]) == pytest.approx(deviation[left] / joined.scale, rel=1e-5)
 

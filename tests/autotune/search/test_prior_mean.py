@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from autotune.search.acquisition import model_of
+from autotune.search.acquisition import leaning_of, model_of
 from autotune.search.asker import Asker
 from autotune.search.base import History
 from autotune.search.expected_gain import expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
-from autotune.search.prior_mean import UNGUIDED, PriorWeights
+from autotune.search.guidance.held_cores import HeldCores
+from autotune.search.guidance.prior_mean import UNGUIDED, PriorWeights
 from autotune.search.registry import sampler_of
 from autotune.search.suggest import ask
 from autotune.search.training_data import evidence_of
@@ -325,3 +326,62 @@ def test_proposals_begin_with_what_is_predicted_and_follow_the_guide_then():
         assert trial.configuration == expected
         asker.store.settle_all({trial.number: Observation(value=float(np.exp(cost_of(costs, trial.configuration))))})
     assert place_of(SPACE.indices([asker.ask().configuration]))[0] == order[0]
+
+
+def test_a_guide_that_leads_is_followed_from_the_first_trial():
+    costs = rugged()
+    sampler = ValidSetSampler(SPACE)
+    sampler.guide_by(Said(costs), leads=True)
+    study = optuna.create_study(sampler=sampler)
+    proposed = list(islice(tried(study, lambda configuration: np.exp(cost_of(costs, configuration))), 4))
+    assert min(cost_of(costs, configuration) for configuration in proposed) <= np.sort(costs)[3]
+
+
+def test_capped_trials_take_the_say_from_a_guide_that_misleads():
+    """What it thinks best is stopped as too slow, so that there is no value but the default's."""
+    costs = rugged()
+    order = np.argsort(costs)
+    places = np.append(order[5], order[-3:])
+    told = [
+        Observation(value=float(np.exp(costs[places[0]]))),
+        *[Observation(bound=float(np.exp(costs[places[0]]) * 1.2))] * 3,
+    ]
+    evidence = evidence_of(told, StudyDirection.MINIMIZE, np.random.default_rng(0))
+    wrong = Said(costs.max() - costs)
+    assert leaning_of(evidence, wrong, ROWS[places]).say < 0.1
+    assert leaning_of(evidence, Said(costs), ROWS[places]).say == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_misleading_guide_that_leads_gives_way_to_the_design():
+    costs = rugged()
+    best = np.sort(costs)[0]
+    default = cost_of(costs, SPACE.default())
+
+    def value_of(configuration):
+        return np.exp(cost_of(costs, configuration))
+
+    sampler = ValidSetSampler(SPACE)
+    sampler.guide_by(Said(costs.max() - costs), leads=True)
+    proposed = list(islice(tried(optuna.create_study(sampler=sampler), value_of), 30))
+    assert min(cost_of(costs, configuration) for configuration in proposed) < best + 0.3 * (default - best) + 0.2
+
+
+def test_small_runs_come_first_where_a_guide_leads_and_runs_hold_different_cores():
+    """What is expected to be as good on fewer cores is tried there."""
+    cores = Integer.range("cores", 1, 64, default=64)
+    space = Space([cores, Integer.range("way", 0, 15, default=0)])
+
+    class Flat:
+        def fields(self, rows):
+            return 0.1 * np.abs(rows[:, 1:2] - 9.0)
+
+    def second(weighed):
+        sampler = ValidSetSampler(space)
+        sampler.guide_by(Flat(), leads=True)
+        sampler.weigh_by(weighed)
+        told = History(space.indices([space.default()]), [Observation(value=2.0)], StudyDirection.MINIMIZE)
+        return sampler.propose(told)["cores"]
+
+    weighed = HeldCores.found(space, lambda configuration: configuration["cores"])
+    assert second(weighed) <= 4
+    assert second(None) > 4
