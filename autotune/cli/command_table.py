@@ -45,6 +45,13 @@ COMMANDS = (
     CommandEntry("report", LOOK, "report", "report", "Write a report of a study: HTML, Markdown or JSON."),
     CommandEntry("export", LOOK, "report", "export", "Print every measurement of a study as CSV or JSON."),
     CommandEntry("predict", PREDICT, "predict", "predict", "Predict the best configurations for a machine."),
+    CommandEntry(
+        "rightsize",
+        PREDICT,
+        "sizing.rightsize",
+        "rightsize",
+        "Find the nodes, ranks and threads for a deadline or a budget.",
+    ),
     CommandEntry("model", PREDICT, "model", "model", "Show the model's data, and how well it predicts."),
     CommandEntry("import", PREDICT, "importing", "import_", "Import measurements that were made elsewhere."),
     CommandEntry("replay", PREDICT, "replay", "replay", "Replay recorded measurements with smaller budgets."),

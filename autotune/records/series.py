@@ -25,6 +25,7 @@ class SeriesKind(StrEnum):
     WORKLOAD = "workload"
     SCALING = "scaling"
     SWEEP = "sweep"
+    SIZE = "size"
     ASIDE = "aside"
 
     @property
@@ -118,6 +119,7 @@ class Series:
 
 
 TUNING = Series()
+SIZE = Series(SeriesKind.SIZE, ("runs",))
 WARM_UP = Series(SeriesKind.WARM_UP)
 
 

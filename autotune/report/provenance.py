@@ -20,6 +20,7 @@ _MADE_FOR = {
     SeriesKind.ABLATE: "ablation",
     SeriesKind.SIMPLIFY: "ablation",
     SeriesKind.WORKLOAD: "other workloads",
+    SeriesKind.SIZE: "right-sizing",
     SeriesKind.ASIDE: "runs set aside",
 }
 _LETTERS = 300

@@ -12,6 +12,7 @@ from autotune.comparison.confirm import confirm, pairs_wanted
 from autotune.comparison.findings import Ablation
 from autotune.comparison.other_workloads import compare_on_workloads
 from autotune.comparison.scaling import ScalingPoint, scale
+from autotune.comparison.sizing import SizingRequest, check_is_sized
 from autotune.comparison.sweep import Request, Sweep, Variants, sweep
 from autotune.coordination.resources import coordinators_of, held, session_resources
 from autotune.coordination.run_factory import RunFactory
@@ -23,6 +24,7 @@ from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, PausedError, StorageError, StudyFileError, UnfinishedError
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
+from autotune.performance.rightsizing.right_size import RightSize
 from autotune.performance.warm_start import guide, warm_start
 from autotune.planning.prepare import Prepared, prepare
 from autotune.records.study import REPLAY_NOTICE
@@ -44,7 +46,7 @@ from autotune.tuning.retry import retry
 from autotune.tuning.simulated import simulated_runs
 from launchers.local import sweep as end_left_over
 from objectives import registry
-from objectives.base import Context, Metric
+from objectives.base import Context, Metric, Objective
 from spaces import Configuration, Space
 
 
@@ -221,6 +223,24 @@ def sweep_study(  # noqa: PLR0913, PLR0917  what it is about, where, and how it 
         variants = Variants.of(space, request, at(summarise(store), space))
         with _runs(opened) as manager:
             return sweep(store, manager, study, request=request, variants=variants, live=live)
+
+
+def rightsize_study(
+    study: StudyFile, settings: SessionSettings, display: Display, request: SizingRequest
+) -> tuple[RightSize, Objective]:
+    """Make a few runs of different sizes; return the right one under the `request`'s limits, and what makes its job.
+
+    Raises:
+        AutotuneError: the study is busy or cannot run here, or what it measures is no time.
+    """
+    with _opened(study, settings, display, lambda prepared: check_is_sized(prepared.definition.target)) as opened:
+        prepared, place = opened.prepared, opened.settings
+        facts, folder = place.machine.facts, place.plan / "sizes"
+        sizing = request.sizing(opened.store, prepared.plan, prepared.space, facts, folder)
+        if len(sizing.probes()) < request.runs and sizing.known().next() is not None:
+            with _runs(opened) as manager:
+                sizing.probe(manager, study, request.runs)
+        return sizing.right_size(), prepared.plan.objective
 
 
 def stored_study(url: str, name: str) -> StudyFile:

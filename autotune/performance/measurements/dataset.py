@@ -1,20 +1,24 @@
 """Everything that was measured: the trials of studies, what was imported, and what ships with autotune."""
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from statistics import median
 
 from autotune.machines.this_machine import FACTS
 from autotune.performance.measurements.machine_names import machine_of, place
 from autotune.performance.measurements.repeats import nearest_parts
 from autotune.performance.measurements.shipped import shipped
 from autotune.records.measurement import Facts, Measured, Setting
-from autotune.records.study import Definition, State, TrialRecord
+from autotune.records.series import SIZE
+from autotune.records.study import Definition, Run, State, TrialRecord
 from autotune.scheduling.equivalence import Equivalence
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
 from launchers.software.digest import text_digest
 from objectives import registry
 from objectives.base import PARTS, FailureKind
+from spaces import Value
 
 _DIGEST = 8
 
@@ -111,7 +115,9 @@ def _of_studies(url: str) -> Iterator[Measured]:
     for name in study_names(url) if MeasurementStore.read(url).has_studies() else ():
         store = StudyStore.read_if_ours(url, name)
         if store is not None and not store.definition.replay:
-            yield from study_measurements(store.name, store.definition, store.trials())
+            trials = store.trials()
+            yield from study_measurements(store.name, store.definition, trials)
+            yield from _sized(setting_of(store.name, store.definition), store.runs(), trials)
 
 
 def _imported(url: str) -> Iterator[Measured]:
@@ -120,6 +126,18 @@ def _imported(url: str) -> Iterator[Measured]:
 
     for measurement in MeasurementStore.read(url).measurements():
         yield _described(measurement)
+
+
+def _sized(setting: Setting, runs: Iterable[Run], trials: Iterable[TrialRecord]) -> Iterator[Measured]:
+    """Yield what the runs of a right-sizing measured that are of no trial."""
+    tried = {frozenset(trial.configuration.items()) for trial in trials}
+    values: dict[frozenset[tuple[str, Value]], list[float]] = defaultdict(list)
+    for run in runs:
+        key = frozenset(run.configuration.items())
+        if run.series == SIZE and run.outcome.complete and key not in tried:
+            values[key].append(run.outcome.metrics[setting.metric.name])
+    for key, measured in values.items():
+        yield Measured(setting, dict(key), median(measured), runs=len(measured))
 
 
 def _without_faults(trial: TrialRecord) -> TrialRecord:

@@ -1,0 +1,272 @@
+"""`autotune rightsize`: the nodes, ranks and threads with the least core-hours that meet a deadline."""
+
+import re
+import tempfile
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autotune.cli.at_end import at_end
+from autotune.cli.choices import SCRIPT_FORM
+from autotune.cli.commands.compare import settings_of, when_stopped
+from autotune.cli.common import (
+    displayed,
+    drawable,
+    duration_s,
+    errors,
+    if_held,
+    known_storages,
+    output,
+    print_json,
+    write_script,
+)
+from autotune.cli.options import (
+    DEFAULT_STORAGE,
+    AlsoOption,
+    AsJson,
+    InputOption,
+    OnEndOption,
+    QuietOption,
+    RunsOption,
+    SetOption,
+    Storage,
+    StudyArgument,
+    TakeOverOption,
+    WaitOption,
+)
+from autotune.cli.study_request import choose
+from autotune.cli.where import CoresOption
+from autotune.errors import CannotRunHereError, ExitCode
+from autotune.execution.signals import pausable
+from autotune.formatting import shown
+from autotune.storage.address import storage_url
+
+if TYPE_CHECKING:
+    from autotune.performance.rightsizing.limits import Limits
+    from autotune.performance.rightsizing.right_size import RightSize
+    from autotune.studyfile import StudyFile
+    from objectives.base import Objective
+
+_ENERGY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+
+
+def rightsize(
+    name: StudyArgument,
+    deadline: Annotated[
+        str | None, typer.Option("--deadline", metavar="DURATION", help="How long a run may take: 90s, 15m, 2h.")
+    ] = None,
+    max_core_hours: Annotated[
+        float | None, typer.Option("--max-core-hours", help="How many core-hours a run may take.")
+    ] = None,
+    max_energy: Annotated[
+        str | None,
+        typer.Option(
+            "--max-energy", metavar="ENERGY", help="How much energy a run may take, if a metric is one: 2kWh."
+        ),
+    ] = None,
+    max_nodes: Annotated[
+        int | None, typer.Option("--max-nodes", min=1, help="How many nodes a run may have; by default all there are.")
+    ] = None,
+    probes: Annotated[
+        int, typer.Option("--probes", min=0, help="At most so many runs to find out, those of earlier calls included.")
+    ] = 6,
+    machine: Annotated[
+        str | None,
+        typer.Option("--machine", metavar="NAME|FILE", help="Run nothing: predict for this described machine."),
+    ] = None,
+    whole_nodes: Annotated[
+        bool, typer.Option("--whole-nodes", help="Count all cores of each node, as where nodes are not shared.")
+    ] = False,
+    changes: SetOption = None,
+    input_file: InputOption = None,
+    storage: Storage = DEFAULT_STORAGE,
+    also: AlsoOption = None,
+    runs: RunsOption = None,
+    cores: CoresOption = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", help="Draw time over core-hours (.png, .svg, .pdf).", callback=drawable),
+    ] = None,
+    script: Annotated[
+        str | None, typer.Option("--script", help="Print a job script of the chosen size.", **SCRIPT_FORM)
+    ] = None,
+    target: Annotated[Path | None, typer.Option("--output", "-o", help="Write the script to a file instead.")] = None,
+    wait: WaitOption = False,
+    take_over: TakeOverOption = False,
+    quiet: QuietOption = False,
+    on_end: OnEndOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the nodes, ranks and threads for a deadline or a budget.
+
+    The cheapest size that meets the deadline with a chance of 90%; without a deadline, the fastest within the budget. A
+    few runs are made where they tell most for what they cost; with --probes 0 or a --machine it only predicts. The same
+    command again resumes.
+    """
+    limits = _limits(deadline, max_core_hours, max_energy)
+    study = choose(name, changes, input_file)
+    held = if_held(wait, take_over)
+    if machine is not None:
+        known = known_storages(storage, also or (), may_be_new=True)
+        with tempfile.TemporaryDirectory(prefix="autotune-rightsize-") as scratch:
+            found, objective = _predicted(study, limits, machine, max_nodes, whole_nodes, known, Path(scratch))
+            _tell(found, study, objective, picture, script, target, as_json=as_json)
+        return
+    from autotune import studyfile
+    from autotune.comparison.sizing import SizingRequest
+    from autotune.tuning.session import rightsize_study
+
+    url = storage_url(storage)
+    urls = (url, *(storage_url(other) for other in also or ()))
+    request = SizingRequest(limits, probes, max_nodes, whole_nodes, urls)
+    study, settings = settings_of(study, url, study.name, runs, cores, held, studyfile.find(name))
+    with at_end(on_end, settings.name) as end:
+        with pausable() as pause, displayed(when_stopped(settings), quiet=quiet) as display:
+            found, objective = rightsize_study(study, replace(settings, pause=pause), display, request)
+        end.verdict = found.sentence()
+        _tell(found, study, objective, picture, script, target, as_json=as_json)
+
+
+def _limits(deadline: str | None, core_hours: float | None, energy: str | None) -> "Limits":
+    from autotune.performance.rightsizing.limits import ENERGY_UNITS, HOUR_S, Limits
+
+    if deadline is None and core_hours is None and energy is None:
+        msg = "say what a run may take: --deadline 2h, --max-core-hours 100 or --max-energy 2kWh"
+        raise typer.BadParameter(msg, param_hint="--deadline")
+    if core_hours is not None and not 0.0 < core_hours < inf:
+        msg = f"{core_hours:g} is not a number of core-hours above 0"
+        raise typer.BadParameter(msg, param_hint="--max-core-hours")
+    joules = inf
+    if energy is not None:
+        match = _ENERGY.fullmatch(energy.strip())
+        if match is None or match[2] not in ENERGY_UNITS or float(match[1]) <= 0.0:
+            msg = f"{energy!r} is not an energy above 0; write it with one of the units {', '.join(ENERGY_UNITS)}: 2kWh"
+            raise typer.BadParameter(msg, param_hint="--max-energy")
+        joules = float(match[1]) * ENERGY_UNITS[match[2]]
+    return Limits(
+        inf if deadline is None else duration_s(deadline),
+        inf if core_hours is None else core_hours * HOUR_S,
+        joules,
+    )
+
+
+def _predicted(
+    study: "StudyFile",
+    limits: "Limits",
+    machine: str,
+    most_nodes: int | None,
+    whole_nodes: bool,
+    urls: list[str],
+    scratch: Path,
+) -> "tuple[RightSize, Objective]":
+    """Return the right size on a described machine by what is known, and the objective that makes its jobs."""
+    from autotune.comparison.sizing import check_is_sized
+    from autotune.performance.measurements.dataset import measurements
+    from autotune.performance.predict import question, target_of
+    from autotune.performance.rightsizing.right_size import Knowledge
+    from autotune.performance.rightsizing.sizes import Sizes, measured_here, median_times, room_of
+    from launchers.local import local_launcher
+
+    if limits.energy_j < inf:
+        msg = "--max-energy: what a run draws is measured by runs; leave --machine out, or limit the core-hours"
+        raise CannotRunHereError(msg)
+    asked = question(study, target_of(machine, most_nodes or 1), local_launcher(), scratch)
+    check_is_sized(asked.setting.metric)
+    for note in asked.plan.notes:
+        errors().print(note, markup=False)
+    room = room_of(asked.setting.machine_facts, most_nodes, whole_nodes)
+    sizes = Sizes(asked.space, asked.setting, asked.plan, room, scratch / "sizes")
+    measured = measurements(urls, asked.setting.program)
+    candidates, model = sizes.candidates(measured)
+    times_s = median_times(candidates, measured_here(asked.setting, measured))
+    found = Knowledge(candidates, limits, times_s).right_size()
+    if found is None:
+        msg = (
+            f"nothing is known of the times of {asked.setting.program!r} on {machine}: allow runs there (leave "
+            "--machine out), or `autotune import` measurements"
+        )
+        raise CannotRunHereError("\n".join((msg, *(model.doubts if model is not None else ()))))
+    return found.by(model), asked.plan.objective
+
+
+def _tell(
+    found: "RightSize",
+    study: "StudyFile",
+    objective: "Objective",
+    picture: Path | None,
+    script: str | None,
+    target: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what was found, and end with the exit code of what cannot be where nothing keeps the limits."""
+    from autotune.pictures.files import save
+    from autotune.pictures.right_size import right_size_chart
+
+    if as_json:
+        print_json(found.to_dict())
+    elif script is None or target is not None:
+        _print(found)
+    if picture is not None:
+        save(right_size_chart(found, study.name), picture)
+        errors().print(f"picture: {picture}", markup=False)
+    if not found.keeps:
+        errors().print(found.sentence(), markup=False)
+        raise typer.Exit(ExitCode.CANNOT_RUN_HERE)
+    if script is not None:
+        write_script(_script(found, study, objective, script), target)
+
+
+def _print(found: "RightSize") -> None:
+    from rich.table import Column, Table
+
+    from autotune.performance.rightsizing.right_size import percent
+
+    for line in found.grounds:
+        output().print(line, markup=False)
+    for line in found.doubts:
+        output().print(f"doubt: {line}", markup=False)
+    fixed = (Column(title, no_wrap=True) for title in ("", "nodes", "cores", "time", "core-hours", "chance"))
+    table = Table(*fixed, Column("configuration", overflow="fold"))
+    for size in found.front:
+        table.add_row(
+            "take" if size == found.chosen and found.keeps else "ran" if size.measured else "",
+            str(size.nodes),
+            str(size.cores),
+            f"{size.time_s:.4g} s ({size.low_s:.3g} to {size.high_s:.3g})",
+            f"{size.core_hours:.3g}",
+            percent(size.chance),
+            shown(size.configuration).replace("[", r"\["),
+        )
+    output().print(table)
+    if found.probes:
+        runs = f"{found.probes} run{'s' * (found.probes != 1)}"
+        output().print(f"to find this out: {runs}, {found.probe_core_hours:.3g} core-hours", markup=False)
+    if found.keeps:
+        output().print(found.sentence(), markup=False)
+
+
+def _script(found: "RightSize", study: "StudyFile", objective: "Objective", form: str) -> str:
+    from autotune.batch.job_script import JobScript, job_script
+    from autotune.batch.winner_script import site_of
+    from autotune.execution.task import describe_job
+    from launchers import Usage
+    from launchers.mpi import script_flavour
+    from objectives.base import Context
+
+    with tempfile.TemporaryDirectory(prefix="autotune-rightsize-") as scratch:
+        folder = Path(scratch)
+        job = describe_job(objective.job(found.chosen.configuration, Context(folder, steps=study.whole_steps)), None)
+        remarks = [
+            found.sentence(),
+            "the time and the memory asked for are guesses; set them, the project and the queue",
+        ]
+        name, needs = f"autotune-{study.name}", Usage(elapsed_s=found.chosen.high_s)
+        site = site_of(study.model_dump(mode="json"), form)
+        size = JobScript(
+            name, found.chosen.configuration, job, needs, script_flavour(job), remarks, site, measured=False
+        )
+        return job_script(form, size)

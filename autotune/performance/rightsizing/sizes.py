@@ -1,0 +1,184 @@
+"""Sizes: the configurations of a space that differ in what a run takes, and in what goes with that."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from autotune.errors import CannotRunHereError
+from autotune.performance.regression.design_matrix import DesignMatrix
+from autotune.performance.rightsizing.candidates import Candidates
+from autotune.performance.run_times.model import RunTimes
+from autotune.performance.validity import Validity
+from autotune.records.measurement import Facts, Measured, Setting
+from launchers import Resources
+from objectives.base import Context, Plan
+from spaces import Configuration, Space
+from spaces.valid_set.valid_set import Indices
+
+_LISTED = 200_000
+_SAMPLED = 20_000
+_NEIGHBOURS = 200
+# So many of the same number of cores are looked at, those that are expected to be the fastest.
+_ALIKE = 4
+# And so many numbers of cores, spread by their logarithms.
+_CORE_COUNTS = 250
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where runs are made: at most so many nodes of so many cores; a run takes `whole_nodes` if none is shared."""
+
+    nodes: int
+    cores_per_node: int
+    whole_nodes: bool = False
+
+    def taken(self, resources: Resources) -> tuple[int, int]:
+        """Return how many nodes and cores a run takes."""
+        nodes = max(resources.nodes, -(-resources.cores // self.cores_per_node))
+        return nodes, nodes * self.cores_per_node if self.whole_nodes else resources.cores
+
+
+def room_of(facts: Facts, most_nodes: int | None, whole_nodes: bool) -> Room:
+    """Return the room on a machine with these facts, of which a run may use so many nodes; all of them if None.
+
+    Raises:
+        CannotRunHereError: it has fewer.
+    """
+    nodes = int(facts.get("nodes", 1))
+    if most_nodes is not None and most_nodes > nodes:
+        msg = (
+            f"--max-nodes {most_nodes}: runs of this study get at most {nodes} node{'s' * (nodes != 1)} where it runs; "
+            "name a site with more (--set launcher.site=NAME, `nodes` in its file), or predict for a described "
+            "machine: --machine NAME"
+        )
+        raise CannotRunHereError(msg)
+    cores = int(facts.get("cores", 1))
+    return Room(most_nodes or nodes, int(facts.get("cores_per_node", max(1, cores // nodes))), whole_nodes)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A program made ready in a setting, with its space; the files of its jobs are made in `folder`."""
+
+    space: Space
+    setting: Setting
+    plan: Plan
+    room: Room
+    folder: Path
+
+    def candidates(self, measured: Sequence[Measured]) -> tuple[Candidates, RunTimes | None]:
+        """Return the candidates, and the model of the program's times if there is one."""
+        rules = (*(constraint.rule for constraint in self.space.constraints), *self.space.derived.values())
+        times = RunTimes.fitted(measured, rules, self.setting, self.plan.shape)
+        model = times if times is not None and not times.abstains else None
+        sizing = self._sizing()
+        varied = sizing | (model.varied if model is not None else frozenset())
+        rows = self._rows(varied)
+        rows = rows[~Validity.of(self.space, self.setting, measured).fails(rows)]
+        taken = self._taken(rows, sizing)
+        fits = taken[:, 0] <= self.room.nodes
+        rows, taken = rows[fits], taken[fits]
+        expected = model.estimate(self._cases(rows, taken[:, 0])) if model is not None else None
+        order = np.argsort(expected.mean, kind="stable") if expected is not None else np.arange(len(rows))
+        kept = _thinned(taken[:, 1], order)
+        made = Candidates.of(self.space.decode(rows), taken[:, 0].tolist(), taken[:, 1].tolist(), expected)
+        return made.at(kept), times
+
+    def resources(self, configuration: Configuration) -> Resources:
+        """Return what a run of a configuration occupies."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.plan.objective.job(configuration, Context(self.folder)).resources
+
+    def _sizing(self) -> frozenset[str]:
+        """Return the parameters that change what a run occupies."""
+        default = self.space.default()
+        own = self._size_of(default)
+        names: set[str] = set()
+        seen: dict[frozenset[str], int] = defaultdict(int)
+        for other in self.space.neighbours(default):
+            changed = frozenset(name for name in {**default, **other} if default.get(name) != other.get(name))
+            seen[changed] += 1
+            if len(changed) == 1 and seen[changed] <= _NEIGHBOURS and not changed <= names:
+                names |= changed if self._size_of(other) != own else set()
+        return frozenset(names)
+
+    def _size_of(self, configuration: Configuration) -> tuple[int, int]:
+        resources = self.resources(configuration)
+        return resources.nodes, resources.cores
+
+    def _rows(self, varied: frozenset[str]) -> Indices:
+        """Return value indexes, (n, p), the default's first: those that differ from it in `varied` parameters only."""
+        space = self.space
+        default = space.indices([space.default()])
+        others = [column for column, parameter in enumerate(space.parameters) if parameter.name not in varied]
+        if space.listable and space.size.value <= _LISTED:
+            rows = space.all_indices()
+            rows = rows[(rows[:, others] == default[:, others]).all(axis=1)]
+        else:
+            rows = space.sample_indices(np.random.default_rng(0), _SAMPLED)
+            rows[:, others] = default[0, others]
+            rows = np.unique(rows, axis=0)
+            rows = rows[space.valid_indices(rows)]
+        rest = rows[(rows != default).any(axis=1)]
+        return np.ascontiguousarray(np.concatenate([default, rest]))
+
+    def _taken(self, rows: Indices, sizing: frozenset[str]) -> "np.ndarray[tuple[int, int], np.dtype[np.intp]]":
+        """Return the nodes and cores of value indexes, (n, 2)."""
+        columns = [column for column, parameter in enumerate(self.space.parameters) if parameter.name in sizing]
+        if not columns:
+            columns = [0]
+        _, first, places = np.unique(rows[:, columns], axis=0, return_index=True, return_inverse=True)
+        each = [self.room.taken(self.resources(one)) for one in self.space.decode(rows[first])]
+        return np.array(each, dtype=np.intp)[places.reshape(-1)]
+
+    def _cases(self, rows: Indices, nodes: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> DesignMatrix:
+        cases = DesignMatrix.candidates(self.space, rows, self.setting)
+        own = {"nodes": nodes.astype(float), "cores": (nodes * self.room.cores_per_node).astype(float)}
+        known = {name: column for name, column in own.items() if name in cases.machine}
+        return DesignMatrix(cases.configuration, cases.workload, {**cases.machine, **known})
+
+
+def measured_here(setting: Setting, measured: Iterable[Measured]) -> Iterator[tuple[Configuration, float]]:
+    """Yield what was measured in a setting, on however many nodes: configurations with their times."""
+    for row in measured:
+        identities = {row.setting.identity, setting.identity} - {""}
+        same = (row.setting.program, row.setting.machine, row.setting.workload, row.setting.metric.name)
+        is_here = same == (setting.program, setting.machine, setting.workload, setting.metric.name)
+        if is_here and row.value is not None and len(identities) <= 1:
+            yield row.configuration, row.value
+
+
+def median_times(candidates: Candidates, runs: Iterable[tuple[Configuration, float]]) -> dict[int, float]:
+    """Return the median time of each candidate that ran, by its place; `runs` are configurations with their times."""
+    places = {_key(configuration): place for place, configuration in enumerate(candidates.configurations)}
+    times: dict[int, list[float]] = defaultdict(list)
+    for configuration, time_s in runs:
+        if _key(configuration) in places:
+            times[places[_key(configuration)]].append(time_s)
+    return {place: median(values) for place, values in times.items()}
+
+
+def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:
+    return frozenset(configuration.items())
+
+
+def _thinned(
+    cores: "np.ndarray[tuple[int], np.dtype[np.intp]]", order: "np.ndarray[tuple[int], np.dtype[np.intp]]"
+) -> list[int]:
+    """Return places of rows: the default's, and of each of some numbers of cores the first few in an order."""
+    counts = np.unique(cores)
+    if len(counts) > _CORE_COUNTS:
+        wanted = np.geomspace(counts[0], counts[-1], _CORE_COUNTS)
+        counts = np.unique(counts[np.abs(np.log(counts[None, :] / wanted[:, None])).argmin(axis=1)])
+    chosen = {int(count): 0 for count in counts}
+    kept = [0]
+    for place in order.tolist():
+        count = int(cores[place])
+        if place != 0 and chosen.get(count, _ALIKE) < _ALIKE:
+            chosen[count] += 1
+            kept.append(place)
+    return kept

@@ -1,0 +1,89 @@
+"""`autotune rightsize` as a person types it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from autotune.cli.app import app
+from autotune.errors import CannotRunHereError
+from autotune.records.measurement import Measured, Setting
+from autotune.storage.measurement_store import MeasurementStore
+from objectives.base import Metric
+
+STUDY = """
+objective = "command"
+
+[options]
+argv = ["solve"]
+ranks = "np"
+metrics = [{ name = "took_s", unit = "s", pattern = '(\\S+)', kind = "time" }]
+
+[space.parameters.np]
+type = "integer"
+values = [1, 2, 4, 8, 16, 32, 48, 96, 192]
+default = 48
+"""
+FACTS = {"cores": 48, "cores_per_node": 48, "nodes": 1}
+TOOK = Metric("took_s", "s", kind="time")
+
+
+@pytest.fixture
+def solver(tmp_path, monkeypatch):
+    (tmp_path / "solver.toml").write_text(STUDY, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    places = [Setting("solver", machine, "small", TOOK, FACTS, {}, source="a page") for machine in ("other", "gadi")]
+    ranks = (1, 2, 4, 8, 16, 32, 48, 96)
+    rows = [Measured(place, {"np": np}, 1000.0 / np + 5.0) for place in places for np in ranks]
+    MeasurementStore.create(f"sqlite:///{tmp_path / 'autotune.db'}").add(rows)
+    return tmp_path
+
+
+def rightsize(*words):
+    return CliRunner().invoke(app, ["rightsize", "./solver.toml", *words])
+
+
+def test_a_described_machine_is_predicted_without_runs(solver):
+    result = rightsize("--machine", "gadi", "--max-nodes", "2", "--deadline", "10m", "--json")
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["keeps"], found["probes"]) == (0, True, 0)
+    assert found["chosen"]["time_s"] < 600.0
+    assert found["chosen"]["nodes"] == 1
+    assert {size["configuration"]["np"] for size in found["front"]} <= {1, 2, 4, 8, 16, 32, 48, 96}
+
+
+def test_an_impossible_deadline_has_an_exit_code_of_its_own_and_says_the_likeliest(solver):
+    result = rightsize("--machine", "gadi", "--deadline", "1s", "--script", "slurm")
+    assert result.exit_code == 3
+    assert "nothing keeps the limits with a chance of 90%; the likeliest" in result.stderr
+    assert "#SBATCH" not in result.stdout
+
+
+def test_a_script_and_a_picture_of_the_chosen_size(solver):
+    words = ("--machine", "gadi", "--max-nodes", "2", "--deadline", "10m")
+    result = rightsize(*words, "--script", "slurm", "--picture", "front.svg")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("#!")
+    assert "keeps the limits" in result.stdout
+    assert "core-hours" in (solver / "front.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "say what a run may take: --deadline 2h"),
+        (("--deadline", "soon"), "'soon' is not a duration"),
+        (("--max-core-hours", "-1"), "-1 is not a number of core-hours above 0"),
+        (("--max-energy", "2 miles"), "'2 miles' is not an energy above 0"),
+    ],
+)
+def test_mistyped_limits_are_said(solver, words, message):
+    result = rightsize(*words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_energy_cannot_be_predicted(solver):
+    result = rightsize("--machine", "gadi", "--max-energy", "2kWh")
+    assert isinstance(result.exception, CannotRunHereError)
+    assert "what a run draws is measured by runs" in str(result.exception)

@@ -1,0 +1,102 @@
+"""The runs of a right-sizing: few, stored, and resumed."""
+
+import pytest
+
+from autotune.comparison.sizing import SizingRequest, check_is_sized
+from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.performance.measurements.dataset import measurements
+from autotune.performance.rightsizing.limits import Limits
+from autotune.records.outcome import Outcome
+from autotune.storage.study_store import StudyStore
+from launchers import Usage
+from objectives.base import FailureKind, Metric, Plan
+from spaces import Choice, Integer, Space
+from tests.support.contests import manager
+from tests.support.fakes import PaperExecutor, PaperObjective, definition, failed, study_file, took
+
+SPACE = Space([Integer.range("np", 1, 8, default=8), Choice("malloc", ("keep", "huge"), default="keep")], [])
+SECONDS = Metric("wall_s", "s", kind="time")
+FACTS = {"nodes": 2, "cores": 8, "cores_per_node": 4}
+
+
+def seconds(configuration):
+    return 100.0 / configuration["np"] + 5.0
+
+
+def timed(configuration):
+    return took(seconds(configuration))
+
+
+@pytest.fixture
+def store(tmp_path):
+    return StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(SPACE))
+
+
+def sized(store, folder, executor, limits, runs=6, **request):
+    asked = SizingRequest(limits, runs, **request)
+    sizing = asked.sizing(store, Plan(PaperObjective(), (), (), {}, {}), SPACE, FACTS, folder / "sizes")
+    sizing.probe(manager(folder, executor), study_file(), runs)
+    return sizing.right_size()
+
+
+def test_a_few_runs_are_made_stored_and_not_made_again(store, tmp_path):
+    executor = PaperExecutor(timed)
+    found = sized(store, tmp_path, executor, Limits(32.0))
+    assert (found.keeps, found.chosen.configuration) == (True, {"np": 4, "malloc": "keep"})
+    assert found.probes == len(executor.launched) <= 6
+    assert found.probe_core_hours == pytest.approx(
+        sum(configuration["np"] * seconds(configuration) for _, configuration in executor.launched) / 3600.0
+    )
+    again = PaperExecutor(timed)
+    assert sized(store, tmp_path, again, Limits(32.0)) == found
+    assert again.launched == []
+    # Another deadline begins with what is known.
+    assert sized(store, tmp_path, again, Limits(300.0), runs=0).chosen.cores <= 2
+    assert store.trials() == []
+
+
+def test_other_predictions_learn_from_its_runs(store, tmp_path):
+    sized(store, tmp_path, PaperExecutor(timed), Limits(32.0))
+    known = [row for row in measurements([store.url]) if row.setting.source == "study paper"]
+    assert {row.configuration["np"]: row.value for row in known}[4] == pytest.approx(30.0)
+
+
+def test_a_run_that_fails_is_told_apart_and_the_next_size_is_taken(store, tmp_path):
+    def model(configuration):
+        return failed(FailureKind.APPLICATION_ERROR) if configuration["np"] == 4 else timed(configuration)
+
+    executor = PaperExecutor(model)
+    assert sized(store, tmp_path, executor, Limits(32.0)).chosen.cores == 5
+    assert [configuration["np"] for _, configuration in executor.launched].count(4) == 1
+
+
+def test_fewer_nodes_and_whole_nodes(store, tmp_path):
+    found = sized(store, tmp_path, PaperExecutor(timed), Limits(150.0), most_nodes=1, whole_nodes=True)
+    assert (found.chosen.nodes, found.chosen.cores, found.chosen.configuration["np"]) == (1, 4, 4)
+    assert {size.nodes for size in found.front} == {1}
+
+
+def test_energy_is_limited_where_a_metric_is_one(store, tmp_path):
+    with pytest.raises(CannotRunHereError, match="no metric of study 'paper' is an energy, with the unit J, kJ"):
+        sized(store, tmp_path, PaperExecutor(timed), Limits(energy_j=1e4))
+
+    def drawing(configuration):
+        time_s = seconds(configuration)
+        metrics = {"wall_s": time_s, "energy": 0.05 * time_s * configuration["np"]}
+        return Outcome(metrics=metrics, usage=Usage(elapsed_s=time_s))
+
+    metered = definition(SPACE, metrics=(SECONDS, Metric("energy", "kJ")))
+    other = StudyStore.create(f"sqlite:///{tmp_path / 'metered.db'}", "paper", metered)
+    # 50 W a core: 7 kJ are 140 core-seconds, which 8 cores take, and the noise of runs is to be allowed for.
+    found = sized(other, tmp_path, PaperExecutor(drawing), Limits(energy_j=7.0e3))
+    assert found.chosen.cores in {5, 6}
+
+
+def test_without_runs_and_without_a_model_nothing_is_known(store, tmp_path):
+    with pytest.raises(CannotRunHereError, match=r"nothing is known .* allow some \(--probes 6\)"):
+        sized(store, tmp_path, PaperExecutor(timed), Limits(32.0), runs=0)
+
+
+def test_a_deadline_needs_a_time():
+    with pytest.raises(StudyFileError, match="rate, the first metric of this study, is no time"):
+        check_is_sized(Metric("rate", "1/s", "maximize"))

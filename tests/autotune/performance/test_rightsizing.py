@@ -1,0 +1,109 @@
+"""Right-sizing: the cheapest size that keeps the limits, from few runs."""
+
+from math import inf, log
+
+import numpy as np
+import pytest
+
+from autotune.errors import CannotRunHereError
+from autotune.performance.rightsizing.candidates import Candidates
+from autotune.performance.rightsizing.limits import Limits
+from autotune.performance.rightsizing.right_size import Knowledge
+from autotune.performance.rightsizing.sizes import room_of
+from autotune.performance.run_times.model import Estimate
+from launchers import Resources
+
+CORES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def law(cores):
+    return 1000.0 * (1.0 / cores + 0.01)
+
+
+def candidates(expected=None):
+    configurations = [{"np": cores} for cores in CORES]
+    return Candidates.of(configurations, [max(1, cores // 32) for cores in CORES], CORES, expected)
+
+
+def after_runs(limits, most=6, times=law, failing=()):
+    known, spent = Knowledge(candidates(), limits), 0
+    while spent < most and (chosen := known.next()) is not None:
+        place = CORES.index(chosen["np"])
+        spent += 1
+        if chosen["np"] in failing:
+            known = Knowledge(known.candidates, limits, known.times_s, known.failed | {place})
+        else:
+            known = Knowledge(known.candidates, limits, {**known.times_s, place: times(chosen["np"])}, known.failed)
+    return known, spent
+
+
+@pytest.mark.parametrize(("deadline_s", "cheapest"), [(800.0, 2), (200.0, 8), (50.0, 32), (25.0, 128)])
+def test_a_few_runs_find_the_cheapest_size_that_meets_the_deadline(deadline_s, cheapest):
+    known, spent = after_runs(Limits(deadline_s))
+    found = known.right_size()
+    assert (found.chosen.cores, found.keeps) == (cheapest, True)
+    assert spent <= 6
+    assert found.chosen.time_s == pytest.approx(law(cheapest), rel=0.1)
+    assert found.chosen in found.front
+
+
+def test_the_front_has_no_size_that_another_beats_in_both_and_begins_with_the_fastest():
+    # 64 and 128 cores are slower than 32: nobody should take them.
+    known, _ = after_runs(Limits(60.0), most=8, times=lambda cores: law(cores) + 0.5 * cores)
+    front = known.right_size().front
+    hours = [size.core_hours for size in front]
+    assert [size.time_s for size in front] == sorted(size.time_s for size in front)
+    assert hours == sorted(hours, reverse=True)
+    assert front[0].cores <= 32
+
+
+def test_an_impossible_deadline_is_said_with_the_fastest():
+    found = after_runs(Limits(5.0))[0].right_size()
+    assert not found.keeps
+    assert "nothing keeps the limits with a chance of 90%; the likeliest, with under 1%, is" in found.sentence()
+    assert found.chosen.cores == 128
+
+
+def test_without_a_deadline_the_fastest_within_the_budget():
+    assert after_runs(Limits(core_seconds=1500.0))[0].right_size().chosen.cores == 32
+    # 2 W a core: 3,000 J are 1,500 core-seconds.
+    assert after_runs(Limits(energy_j=3000.0, power_w=2.0))[0].right_size().chosen.cores == 32
+
+
+def test_a_size_that_failed_is_neither_chosen_nor_tried_again():
+    known, _ = after_runs(Limits(200.0), failing={8})
+    assert known.right_size().chosen.cores == 16
+    assert known.failed == {3}
+
+
+def test_a_model_of_the_program_alone_predicts_and_knows_nothing_without_one():
+    expected = Estimate(np.array([log(law(cores)) for cores in CORES]), np.full(len(CORES), 0.1))
+    found = Knowledge(candidates(expected), Limits(200.0)).right_size()
+    assert (found.chosen.cores, found.chosen.measured) == (8, False)
+    assert Knowledge(candidates(), Limits(200.0)).right_size() is None
+    vague = Estimate(expected.mean, np.full(len(CORES), 2.0))
+    assert Knowledge(candidates(vague), Limits(200.0)).right_size().chosen.cores > 8
+    anything = Estimate(expected.mean, np.full(len(CORES), 8.0))
+    assert Knowledge(candidates(anything), Limits(200.0)).right_size() is None
+
+
+def test_runs_correct_a_model_that_is_wrong_about_scaling():
+    expected = Estimate(np.array([log(1000.0 / cores) for cores in CORES]), np.full(len(CORES), 0.3))
+    times_s = {place: law(CORES[place]) for place in (3, 5, 6)}
+    found = Knowledge(candidates(expected), Limits(20.0), times_s).right_size()
+    assert found.chosen.cores == 128
+
+
+def test_what_a_run_takes_where_nodes_are_shared_and_where_not():
+    facts = {"nodes": 4, "cores": 128, "cores_per_node": 32}
+    assert room_of(facts, None, whole_nodes=False).taken(Resources(cores=40)) == (2, 40)
+    assert room_of(facts, 2, whole_nodes=True).taken(Resources(cores=40)) == (2, 64)
+    with pytest.raises(CannotRunHereError, match="--max-nodes 8: runs of this study get at most 4 nodes"):
+        room_of(facts, 8, whole_nodes=False)
+
+
+def test_limits_are_the_strictest_of_all():
+    longest = np.exp(Limits(100.0, core_seconds=1600.0).longest(candidates()))
+    assert longest == pytest.approx([100.0] * 5 + [50.0, 25.0, 12.5])
+    assert np.isinf(Limits(energy_j=5.0).longest(candidates())).all()
+    assert Limits().deadline_s == inf
