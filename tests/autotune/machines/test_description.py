@@ -17,6 +17,7 @@ from spaces import Space, constraints_from_tables, parameters_from_tables
 
 SHIPPED = {
     *("gadi", "gadi-gpuvolta", "gadi-dgxa100", "summit", "summit-dev", "titan", "claix2018", "hpcac", "iris", "aion"),
+    "theta",
     *("nvidia-a100", "nvidia-a4000", "nvidia-a6000", "amd-mi250x", "amd-w6600", "amd-w7800"),
 }
 

@@ -29,6 +29,7 @@ COUNTS = {
     "gadi-qe": 41,
     "summit-data-science": 37,
     "summit-deep-learning": 11,
+    "theta-qe": 19,
 }
 
 
@@ -51,7 +52,7 @@ def test_a_file_is_whole_and_says_where_its_figures_come_from(path):
     assert found.left_out == ()
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# ")
-    assert "slide" in tomllib.loads(text)["source"]
+    assert "slide" in (source := tomllib.loads(text)["source"]) or "https://" in source
     assert "eft out" in text
 
 
@@ -62,7 +63,7 @@ def test_all_files_are_looked_at():
 def test_the_machines_are_described():
     assert {one.setting.machine for one in shipped()} == {
         *("gadi", "gadi-gpuvolta", "gadi-dgxa100"),
-        *("summit", "summit-dev"),
+        *("summit", "summit-dev", "theta"),
     }
     assert all(described(one.setting.machine) is not None for one in shipped())
 
@@ -103,7 +104,7 @@ def test_quantum_espresso_on_gadi(place, build, metric, chosen, published):
 
 
 def test_the_problem_on_gadi_and_the_routines_of_two_runs_are_known():
-    known = [one for one in shipped() if one.setting.program == "qe"]
+    known = [one for one in shipped() if (one.setting.program, one.setting.machine) == ("qe", "gadi")]
     sizes = {"kpoints": 20, "bands": 115, "atoms": 24, "fft_dense_x": 96, "planes": 72, "pw_version": "7.0"}
     assert all(sizes.items() <= one.setting.workload_facts.items() for one in known)
     told = {one.configuration["np"]: one.parts for one in known if one.parts}
@@ -111,6 +112,30 @@ def test_the_problem_on_gadi_and_the_routines_of_two_runs_are_known():
         40: (46.85, 118.5),
         1200: (1.65, 12.14),
     }
+
+
+@pytest.mark.parametrize(
+    ("layout", "published", "shared_s"),
+    [
+        ({"np": 16, "threads": 4, "ntg": 2, "ndiag": 16}, 316.78, 116.97),
+        ({"np": 2, "threads": 32, "ntg": 1}, 964.57, 682.98),
+    ],
+)
+def test_quantum_espresso_on_theta(layout, published, shared_s):
+    chosen = {"npool": 1, **layout}
+    (known,) = [one for one in shipped() if one.setting.machine == "theta" and one.configuration == chosen]
+    assert known.value == known.parts["PWSCF"] == published
+    assert known.parts["cdiaghg"] == shared_s
+    assert known.setting.workload_facts["scf_iterations"] == 2
+
+
+def test_the_parts_of_a_run_are_not_more_than_the_whole():
+    for one in shipped():
+        whole = one.parts.get("PWSCF", 0.0)
+        assert all(seconds <= whole for seconds in one.parts.values())
+        inner = [one.parts.get(name, 0.0) for name in ("c_bands", "sum_band", "v_of_rho", "newd", "mix_rho")]
+        # v_of_rho and newd are called once before the iterations, too.
+        assert sum(inner) <= 1.01 * one.parts.get("electrons", whole)
 
 
 @pytest.mark.parametrize(
