@@ -1,11 +1,11 @@
-"""Carrying measurements over to a machine that is not known: leave-one-machine-out on tables of one kernel.
+"""Carrying measurements over to a machine that is not known: leave-one-machine-out on tables of one program.
 
-    python benchmarks/transfer.py --data FOLDER [--shares 1,0.33,0.1] [--seeds 2] [--budget 200] [--no-search]
+    python benchmarks/transfer.py [--data FOLDER] [--shares 1,0.33] [--seeds 3] [--no-search] [--budget 200]
 
-FOLDER holds `convolution/*.json.gz` (caches of Kernel Tuner, one a GPU) and its `space.json`; they are not part of this
-project. For each GPU the five proposals are made from the other GPUs' tables (or a random share of them), and judged by
-its own: best time / time of the first and of the best of five, beside simpler ways. Then studies are simulated on it,
-with a warm start and without: trials to within 5 % of the optimum.
+Two spaces: `benchmarks/loop_nest`, and `convolution/*.json.gz` in FOLDER (caches of Kernel Tuner, one a
+GPU; they are not part of this project). For each machine five proposals are made from the other machines' tables (or
+random shares of them), and judged by its own: best time / time of the first and of the best of five, beside simpler
+ways. Then studies are simulated, with a warm start and without: trials to within 5 % of the optimum.
 """
 
 import argparse
@@ -33,11 +33,13 @@ from autotune.performance.transfer.sources import sources
 from autotune.records.measurement import Measured, Setting
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.suggest import ask
+from benchmarks.loop_nest.machines import MACHINES as LOOP_MACHINES
+from benchmarks.loop_nest.table import load_loop_nest
 from benchmarks.measured_tables import load_tables
 from benchmarks.search.problem import Problem
 from objectives.base import Metric
 
-MACHINES = {
+GPUS = {
     "A100": "nvidia-a100",
     "A4000": "nvidia-a4000",
     "A6000": "nvidia-a6000",
@@ -52,7 +54,7 @@ TIME = Metric("time_s", "s", kind="time")
 
 @dataclass(frozen=True)
 class Machine:
-    """A GPU with its table, as a problem of search and as measurements."""
+    """A machine with its table, as a problem of search and as measurements."""
 
     name: str
     problem: Problem
@@ -73,15 +75,22 @@ class Machine:
         return 0.0 if np.isnan(value) else float(self.problem.optimum / value)
 
 
-def load(folder: Path) -> list[Machine]:
+def load_gpus(folder: Path) -> list[Machine]:
     found = []
     for table in load_tables(folder):
         gpu = table.name.rpartition(" ")[2]
-        if gpu in MACHINES:
-            name = MACHINES[gpu]
+        if gpu in GPUS:
+            name = GPUS[gpu]
             setting = Setting("convolution", name, "convolution", TIME, find_machine(name).facts)
             found.append(Machine(gpu, Problem.of(table), setting))
     return found
+
+
+def load_loops() -> list[Machine]:
+    return [
+        Machine(one.name, Problem.of(table), Setting("loop_nest", one.name, "192", TIME, one.facts))
+        for one, table in zip(LOOP_MACHINES, load_loop_nest(), strict=True)
+    ]
 
 
 def default_first(machine: Machine) -> np.ndarray:
@@ -101,13 +110,15 @@ def others(machines: Sequence[Machine], out: Machine, share: float, seed: int) -
     return [one for machine in machines if machine is not out for one in machine.measured(share, rng)]
 
 
-def proposals(machines: Sequence[Machine], share: float, seed: int, *, beside: bool) -> None:
-    print(
-        f"\n{share:.0%} of each other GPU's table, seed {seed}: best / time of the first proposal, of the best of five"
-    )
-    names = ["ours", *(BASELINES if beside else ())]
-    rows: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-    print(f"{'GPU':8} {'default':>8} " + " ".join(f"{name:>18}" for name in names))
+Reached = dict[str, list[tuple[float, float]]]
+"""The efficiency of the first proposal and of the best of five, for each way and machine."""
+
+
+def proposals(machines: Sequence[Machine], share: float, seed: int) -> Reached:
+    print(f"\n{share:.0%} of each other table, seed {seed}: best / time of the first proposal, of the best of five")
+    names = ["ours", *BASELINES]
+    rows: Reached = {name: [] for name in names}
+    print(f"{'machine':18} {'default':>8} " + " ".join(f"{name:>18}" for name in names))
     for machine in machines:
         known = others(machines, machine, share, seed)
         started = time.perf_counter()
@@ -115,7 +126,7 @@ def proposals(machines: Sequence[Machine], share: float, seed: int, *, beside: b
         took_s = time.perf_counter() - started
         chosen = {"ours": told.rows[list(told.proposals)]}
         candidates = default_first(machine)
-        for name, baseline in BASELINES.items() if beside else ():
+        for name, baseline in BASELINES.items():
             scores = baseline(known, machine.problem.space, candidates, machine.setting)
             assert scores is not None
             chosen[name] = candidates[np.argsort(scores, kind="stable")[:TRIES]]
@@ -126,15 +137,25 @@ def proposals(machines: Sequence[Machine], share: float, seed: int, *, beside: b
             cells.append(f"{reached[0]:>11.2f} {max(reached):>6.2f}")
         default = machine.efficiency(candidates[0].tolist())
         real, said = rows["ours"][-1][0] / default, told.speed_up(told.proposals[0])
-        print(f"{machine.name:8} {default:>8.2f} " + " ".join(cells), end="")
+        print(f"{machine.name:18} {default:>8.2f} " + " ".join(cells), end="")
         print(f"   gain {real:.2f}, said {said}; {took_s:.1f} s", flush=True)
-    for name in names:
-        firsts, bests = zip(*rows[name], strict=True)
-        near = sum(best >= 1 / 1.1 for best in bests)
-        print(
-            f"{name:18} first: median {median(firsts):.2f}, least {min(firsts):.2f}; "
-            f"best of five: mean {np.mean(bests):.2f}, within 10 % on {near} of {len(bests)}"
-        )
+    return rows
+
+
+def summary(seeds: Sequence[Reached]) -> None:
+    """Print the median over seeds of each figure, with the least and the greatest if there are several."""
+    print(f"{'':18} {'first: median':>20} {'least':>20} {'best of five: mean':>20} {'least':>20} {'within 10 %':>20}")
+    for name in seeds[0]:
+        figures = []
+        for rows in seeds:
+            firsts, bests = np.array(rows[name]).T
+            figures.append((median(firsts), min(firsts), np.mean(bests), min(bests), np.mean(bests >= 1 / 1.1)))
+        columns = np.array(figures).T
+        cells = [
+            f"{np.median(column):.2f}" + (f" ({column.min():.2f} to {column.max():.2f})" if len(seeds) > 1 else "")
+            for column in columns
+        ]
+        print(f"{name:18} " + " ".join(f"{cell:>20}" for cell in cells), flush=True)
 
 
 def searched(machine: Machine, seed: int, budget: int, warm: Callable[[ValidSetSampler], None] | None) -> int | None:
@@ -181,21 +202,24 @@ def searches(machines: Sequence[Machine], seeds: int, budget: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--shares", default="1", help="shares of the other tables that are known")
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--shares", default="1,0.33", help="shares of the other tables that are known")
+    parser.add_argument("--seeds", type=int, default=3, help="random shares, and studies of each machine")
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--no-search", action="store_true")
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    machines = load(given.data)
-    if len(machines) < 4:
-        sys.exit(f"{given.data} does not hold the tables convolution/*.json.gz; nothing was measured")
-    for share in map(float, given.shares.split(",")):
-        for seed in range(1 if share == 1.0 else given.seeds):
-            proposals(machines, share, seed, beside=share == 1.0)
-    if not given.no_search:
-        searches(machines, given.seeds, given.budget)
+    spaces = {"loop nest": load_loops()}
+    if given.data is not None:
+        spaces["convolution"] = load_gpus(given.data)
+        if len(spaces["convolution"]) < 4:
+            sys.exit(f"{given.data} does not hold the tables convolution/*.json.gz; nothing was measured")
+    for name, machines in spaces.items():
+        print(f"\n== {name}: {len(machines)} machines, {machines[0].problem.size} configurations")
+        for share in map(float, given.shares.split(",")):
+            summary([proposals(machines, share, seed) for seed in range(1 if share == 1.0 else given.seeds)])
+        if not given.no_search:
+            searches(machines, given.seeds, given.budget)
 
 
 if __name__ == "__main__":

@@ -164,7 +164,12 @@ class _View:
         doubts += self.validity.doubts(self.rows[indices])
         gains = [result.speed_up(index) for index in result.proposals]
         proposals = self._proposals(indices, gains)
-        promising = bool(result.proposals) and len(result.gains) > 1 and bool((result.gains > 0.0).all())
+        first = gains[0] if gains else None
+        promising = first is not None and first.low > 1.0
+        if first is not None and not promising:
+            doubts += (
+                f"the first proposal may be slower than the default: {first.low:.2g} times as good at the least",
+            )
         if len(result.gains) > 1:
             won = int((result.gains > 0.0).sum())
             text = (

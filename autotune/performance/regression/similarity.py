@@ -9,7 +9,6 @@ from autotune.records.measurement import Facts
 
 # The squared distance of two machines at random: of numbers it is 2, for they are standardised.
 _OTHER_WORD = 2.0
-_VENDORS = ("gpu_vendor", "cpu_vendor")
 
 
 def squared_distances(facts: Sequence[Facts]) -> FloatArray:
@@ -33,9 +32,26 @@ def squared_distances(facts: Sequence[Facts]) -> FloatArray:
     return distances
 
 
-def vendors(facts: Sequence[Facts]) -> tuple[str, ...]:
-    """Return the vendor of each machine's accelerators, or of its processors if it has none; "" where unknown."""
-    return tuple(next((str(machine[name]) for name in _VENDORS if machine.get(name)), "") for machine in facts)
+def sharing(known: Sequence[Facts], facts: Facts) -> list[tuple[int, ...]]:
+    """Return the groups of known machines, by index, that share a word (vendor, architecture) with another machine.
+
+    A word that all of them have tells nothing; several words of the same machines make one group.
+    """
+    words = [(name, word) for name, word in facts.items() if isinstance(word, str)]
+    groups = [tuple(at for at, machine in enumerate(known) if machine.get(name) == word) for name, word in words]
+    return list(dict.fromkeys(group for group in groups if 0 < len(group) < len(known)))
+
+
+def fact_columns(facts: Sequence[Facts]) -> FloatArray:
+    """Return the facts that all of m machines have as numbers, (m, k): sizes by the logarithm, a column a word."""
+    shared = [name for name in facts[0] if all(name in machine for machine in facts)]
+    columns = [np.log([float(machine[name]) for machine in facts]) for name in shared if _is_size(name, facts)]
+    for name in shared:
+        words = [machine[name] for machine in facts]
+        if all(isinstance(word, str) for word in words):
+            columns += [np.array([float(word == each) for word in words]) for each in dict.fromkeys(words)]
+    varied = [column for column in columns if np.ptp(column) > 0.0]
+    return np.column_stack(varied) if varied else np.zeros((len(facts), 0))
 
 
 def _is_size(name: str, facts: Sequence[Facts]) -> bool:

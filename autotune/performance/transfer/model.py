@@ -1,7 +1,7 @@
 """Transfer: which configurations of a space should be best on a machine, by measurements of it on other machines.
 
-No time is predicted, only how near a configuration comes to the best. Each known machine is predicted without its own
-data, too, which tells how certain a prediction is.
+No time is predicted, only how near a configuration comes to the best: in each of several possible worlds, of which the
+machine may be any. Each known machine is predicted without its own data, too, which tells how certain a prediction is.
 """
 
 from collections.abc import Sequence
@@ -12,22 +12,18 @@ import numpy.typing as npt
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval
-from autotune.performance.regression.similarity import squared_distances, vendors
+from autotune.performance.transfer.evidence import Evidence
 from autotune.performance.transfer.portfolio import portfolio
 from autotune.performance.transfer.sources import FLOOR, Source
-from autotune.performance.transfer.stacking import Stack, StackEvidence
+from autotune.performance.transfer.worlds import Worlds
 from autotune.records.measurement import Setting
 from spaces import Space
 from spaces.valid_set.valid_set import Indices
 
-# The most configurations that a stack learns from; the best of each machine are among them.
+# The most configurations that trees learn from; the best of each machine are among them.
 _LEARNT = 6_000
 _BEST_SHARE = 0.15
-# Proposals are chosen among this number: the best that are expected, and the best on each machine.
-_CHOSEN_FROM = 250
 _LEAST = 0.05
-# With fewer machines a stack cannot learn how they differ.
-_STACKED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,62 +73,37 @@ def transfer(  # noqa: PLR0913, PLR0917  they have little in common
 
     `chances`, (n,), are those that a row works, if they are known: a proposal is good by its efficiency times that.
     """
-    evidence = _evidence(space, setting, sources, rows)
-    known = np.flatnonzero(_known(evidence))
-    learnt = evidence.at(_worth_learning(evidence, known))
-    expected, surprises, gains = _judged(evidence, learnt)
-    worth = expected if chances is None else expected * chances
-    chosen = _candidates(worth, evidence.whole)
+    evidence = Evidence.of(space, setting, sources, rows)
+    learnt = evidence.at(_worth_learning(evidence))
+    machines = range(len(sources))
+    worlds = Worlds.of(evidence, learnt, machines, len(sources))
+    working = np.ones(len(rows)) if chances is None else chances
     # The default is measured anyway; where nothing is expected to beat it there is nothing to propose.
-    chosen = chosen[chosen > 0]
-    picked: list[int] = []
-    if len(chosen) and expected[chosen].max() > expected[0]:
-        rng = np.random.default_rng(0)
-        picked = portfolio(worth[chosen], surprises[:, chosen], evidence.traits[chosen], count, rng)
-    proposals = tuple(int(chosen[index]) for index in picked)
-    floored = bool((evidence.whole[:, 0] <= np.log(FLOOR)).any())
-    return Transfer(rows, expected, surprises, proposals, gains, floored)
-
-
-def _evidence(space: Space, setting: Setting, sources: Sequence[Source], rows: Indices) -> StackEvidence:
-    known = np.array([source.measured_at(rows) for source in sources])
-    smooth = np.array([source.smooth_at(rows) for source in sources])
-    facts = [*(source.setting.machine_facts for source in sources), setting.machine_facts]
-    whole = np.where(np.isnan(known), smooth, known)
-    return StackEvidence(known, whole, smooth, squared_distances(facts), vendors(facts), space.traits_of(rows))
-
-
-def _judged(evidence: StackEvidence, learnt: StackEvidence) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the expected efficiencies, (n,), the surprises of known machines, (m, n), and the gains there."""
-    m = len(evidence.whole)
+    allowed = np.arange(len(rows)) > 0
+    better = allowed & (worlds.expected > worlds.expected[0])
+    proposals = portfolio(worlds.efficiencies * working, worlds.chances, count, allowed) if better.any() else ()
     true = np.exp(evidence.whole)
-    if m < _STACKED:
-        weights = np.exp(-evidence.near[m, :m] / 2.0)
-        expected = weights @ true / weights.sum()
-        if m == 1:
-            return expected, true[:0], np.zeros(0)
-        return expected, true - expected, _gains(true, true[::-1])
-    expected = Stack.fitted(learnt, range(m)).predict(evidence, m)
-    left_out = []
-    for out in range(m):
-        others = [machine for machine in range(m) if machine != out]
-        left_out.append(Stack.fitted(learnt, others).predict(evidence, out))
-    return expected, true - np.array(left_out), _gains(true, np.array(left_out))
+    left_out = np.array([_without(evidence, learnt, out) for out in machines]) if len(machines) > 1 else true[:0]
+    surprises = true[: len(left_out)] - left_out
+    floored = bool((evidence.whole[:, 0] <= np.log(FLOOR)).any())
+    return Transfer(rows, worlds.expected, surprises, proposals, _gains(true, left_out), floored)
+
+
+def _without(evidence: Evidence, learnt: Evidence, out: int) -> FloatArray:
+    """Return the expected efficiencies, (n,), on a known machine by the others."""
+    others = [machine for machine in range(len(evidence.whole)) if machine != out]
+    return Worlds.of(evidence, learnt, others, out).expected
 
 
 def _gains(true: FloatArray, guessed: FloatArray) -> FloatArray:
     """Return the logarithms of the speed-ups, (m,), of the best guess for each machine over the default."""
-    first = guessed.argmax(axis=1)
-    gains: FloatArray = np.log(true[np.arange(len(first)), first] / true[:, 0])
+    first = guessed[:, 1:].argmax(axis=1) + 1
+    gains: FloatArray = np.log(true[np.arange(len(first)), first] / true[np.arange(len(first)), 0])
     return gains
 
 
-def _known(evidence: StackEvidence) -> npt.NDArray[np.bool_]:
-    there: npt.NDArray[np.bool_] = np.any(~np.isnan(evidence.known), axis=0)
-    return there
-
-
-def _worth_learning(evidence: StackEvidence, known: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _worth_learning(evidence: Evidence) -> npt.NDArray[np.intp]:
+    known = np.flatnonzero(np.any(~np.isnan(evidence.known), axis=0))
     if len(known) <= _LEARNT:
         return known
     logs = np.where(np.isnan(evidence.known), np.log(FLOOR), evidence.known)
@@ -140,9 +111,3 @@ def _worth_learning(evidence: StackEvidence, known: npt.NDArray[np.intp]) -> npt
     others = np.setdiff1d(known, best)
     drawn = np.random.default_rng(0).permutation(others)[: max(0, _LEARNT - len(best))]
     return np.union1d(best, drawn)
-
-
-def _candidates(expected: FloatArray, whole: FloatArray) -> npt.NDArray[np.intp]:
-    each = max(1, _CHOSEN_FROM // len(whole))
-    best = [np.argsort(-logs, kind="stable")[:each] for logs in whole]
-    return np.unique(np.concatenate([np.argsort(-expected, kind="stable")[:_CHOSEN_FROM], *best]))
