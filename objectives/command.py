@@ -34,11 +34,11 @@ from objectives.commandoptions import AnswerOptions, CommandOptions
 from objectives.commandwarnings import option_warnings
 from objectives.ending import check_disk, check_ending
 from objectives.figure import Figure, number_of, text_of
-from objectives.fileoptions import RunFile
+from objectives.fileoptions import RunFile, files_identity
 from objectives.mentions.count import counted, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in, names_in
-from objectives.mentions.words import as_text, filled_words, program_of
+from objectives.mentions.words import as_text, environment_text, filled_words, program_of
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
 from spaces import Configuration
@@ -254,12 +254,9 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
         identity["program"] = _digest(program)
     identity["metrics"] = ", ".join(f"{m.name} ({m.direction})" for m in options.metrics) or "none"
     # It is there even when empty: a stored study without it is one from before it was part of it.
-    identity["environment"] = (
-        ", ".join(f"{name}={text}" for name, text in sorted(options.environment.items())) or "none"
-    )
+    identity["environment"] = environment_text(options.environment)
     identity |= expressions(ranks=options.ranks, threads=options.threads, nodes=options.nodes)
-    if files:
-        identity["files"] = ", ".join(f"{file.name} sha256:{file.digest}" for file in files)
+    identity |= files_identity(files)
     if options.prepare:
         identity["prepare"] = "; ".join(as_text(step) for step in options.prepare)
         tools = {path for step in options.prepare if (path := shutil.which(program_of(step))) is not None}

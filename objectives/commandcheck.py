@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from launchers import STDERR, STDOUT
 from objectives.commandfacts import fact_errors
 from objectives.commandoptions import CommandOptions
-from objectives.fileoptions import RunFile, input_files, repeated_names
+from objectives.fileoptions import RunFile, input_files, mentioned_in_files, repeated_names
 from objectives.inputfile import name_error
 from objectives.mentions.count import counts
 from objectives.mentions.templates import mentioned_in, template_errors
@@ -48,9 +48,7 @@ def read(
 def mentions(options: CommandOptions, files: tuple[RunFile, ...]) -> tuple[Mention, ...]:
     """Return what the options and their files mention, each with the path of the first place."""
     found = [mention for place, text in _templates(options) for mention in mentioned_in(text, place)]
-    paths = {file.name: f"options.files.{i}" for i, file in enumerate(options.files)}
-    for file in files:
-        found += file.mentioned(paths.get(file.name, "options.files"))
+    found += mentioned_in_files(options.files, files)
     found += counts(ranks=options.ranks, threads=options.threads, nodes=options.nodes)
     first: dict[tuple[str, bool], Mention] = {}
     for mention in found:

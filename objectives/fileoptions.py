@@ -13,6 +13,7 @@ from objectives.copiedfile import CopiedFile, mentioned_files, short_text
 from objectives.editedfile import EditedFile, LineEdit, edit_errors
 from objectives.inputfile import BRACES, MOST_BYTES, InputFile, name_error
 from objectives.madefile import NotMadeError, made_once, made_path
+from spaces.mention import Mention
 from spaces.parameters.problem import OptionProblem, Problem
 
 RunFile = InputFile | CopiedFile | EditedFile
@@ -72,6 +73,17 @@ def input_files(files: Sequence[FileOptions], *, make: bool = True) -> tuple[tup
                 wrong += written.problems(f"{place}.{'text' if file.template is None else 'template'}")
         errors += wrong
     return tuple(known), errors
+
+
+def mentioned_in_files(declared: Sequence[FileOptions], files: Sequence[RunFile]) -> list[Mention]:
+    """Return what the files mention, each with the path of the one that was declared."""
+    paths = {file.name: f"options.files.{i}" for i, file in enumerate(declared)}
+    return [mention for file in files for mention in file.mentioned(paths.get(file.name, "options.files"))]
+
+
+def files_identity(files: Sequence[RunFile]) -> dict[str, str]:
+    """Return what tells the files from others, for what makes measurements comparable."""
+    return {"files": ", ".join(f"{file.name} sha256:{file.digest}" for file in files)} if files else {}
 
 
 def _template_text(file: FileOptions, place: str) -> tuple[str | None, list[Problem]]:

@@ -84,3 +84,8 @@ def dangling(words: Sequence[Word], unset: Set[str]) -> Iterator[str]:
                 f'{option} stands without a value where {missing[0]} has none; write ["{option}", "{value}"] for words '
                 "that come and go together"
             )
+
+
+def environment_text(environment: Mapping[str, str]) -> str:
+    """Return variables as one line, in order; it is there even when empty."""
+    return ", ".join(f"{name}={text}" for name, text in sorted(environment.items())) or "none"

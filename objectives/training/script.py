@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from launchers.software.digest import file_digest
 from objectives.base import STEPS_VARIABLE, Plan, PlanError, RunJob, StepsTold
-from objectives.fileoptions import FileOptions, RunFile, input_files
+from objectives.fileoptions import FileOptions, RunFile, files_identity, input_files, mentioned_in_files
 from objectives.mentions.count import Count, counts, expressions
 from objectives.mentions.templates import mentioned_in, template_errors
-from objectives.mentions.words import CommandLine, Word, as_text, changed, flat, places, program_of
+from objectives.mentions.words import CommandLine, Word, as_text, changed, environment_text, flat, places, program_of
 from objectives.options import read_options
 from objectives.training.metric import ProgressMetric
 from objectives.training.objective import PLACEHOLDERS, STEPS, TrainingObjective
@@ -86,8 +86,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     mentioned: list[Mention] = []
     if not errors:
         mentioned = [mention for place, text in checked.templates for mention in mentioned_in(text, place)]
-        paths = {file.name: f"options.files.{i}" for i, file in enumerate(checked.files)}
-        mentioned += [mention for f in files for mention in f.mentioned(paths.get(f.name, "options.files"))]
+        mentioned += mentioned_in_files(checked.files, files)
     in_steps = checked.target is None and checked.budget_s is None
     if not in_steps and any(mention.text == STEPS for mention in mentioned):
         msg = f"{{{STEPS}}} has no value: a target, or a budget of time, ends a run by itself"
@@ -174,14 +173,12 @@ def _identity(options: TrainingOptions, argv: Sequence[str], files: Sequence[Run
     # The interpreter and its script; other files may be data, or what a run writes.
     program = [argv[0], *[word for word in argv[1:] if Path(word).is_file()][:1]]
     metric = options.metric.metric()
-    identity = {
+    return {
         "command": as_text(options.argv),
         "program": ", ".join(f"{Path(word).name} sha256:{file_digest(Path(word))}" for word in program),
         "metric": f"{metric.name} ({metric.direction})",
-        "environment": ", ".join(f"{name}={text}" for name, text in sorted(options.environment.items())) or "none",
+        "environment": environment_text(options.environment),
         "until": f"target {options.target}, budget {options.budget_s} s",
         **expressions(cores=options.cores),
+        **files_identity(files),
     }
-    if files:
-        identity["files"] = ", ".join(f"{file.name} sha256:{file.digest}" for file in files)
-    return identity
