@@ -69,21 +69,26 @@ def test_a_paused_trial_has_no_value_to_compare(tmp_path):
     assert all(trial.value is None for trial in frozen if standings.trials[trial.number].state is State.PAUSED)
 
 
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """What comes of a study that nobody interrupts: its brackets, what was trained, and the configurations."""
+    executor = TrainingExecutor()
+    store, _, runner = training_session(tmp_path_factory.mktemp("whole"), executor, training_study(30))
+    runner.tune()
+    return store.attribute(BRACKETS), executor.trained, [trial.configuration for trial in store.trials()]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("at_most", [0, 1, 5, 30])
-def test_an_interrupted_study_ends_with_the_same_brackets_and_repeats_nothing(tmp_path, at_most):
-    whole = TrainingExecutor()
-    store, _, runner = training_session(tmp_path / "a", whole, training_study(30))
-    runner.tune()
+def test_an_interrupted_study_ends_with_the_same_brackets_and_repeats_nothing(tmp_path, uninterrupted, at_most):
     first, second = TrainingExecutor(at_most=at_most), TrainingExecutor()
-    again, _, runner = training_session(tmp_path / "b", first, training_study(30), kept=True)
+    store, _, runner = training_session(tmp_path / "b", first, training_study(30), kept=True)
     with pytest.raises(KeyboardInterrupt):
         runner.tune()
-    again, _, runner = training_session(tmp_path / "b", second, training_study(30), kept=True)
+    store, _, runner = training_session(tmp_path / "b", second, training_study(30), kept=True)
     runner.tune()
-    assert again.attribute(BRACKETS) == store.attribute(BRACKETS)
-    assert first.trained + second.trained == whole.trained
-    assert [trial.configuration for trial in again.trials()] == [trial.configuration for trial in store.trials()]
+    configurations = [trial.configuration for trial in store.trials()]
+    assert (store.attribute(BRACKETS), first.trained + second.trained, configurations) == uninterrupted
 
 
 @pytest.fixture(autouse=True)
