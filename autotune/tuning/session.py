@@ -7,8 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from autotune.comparison.ablation import ablate
-from autotune.comparison.blocks import FAILED_OFTEN
-from autotune.comparison.confirm import confirm, pairs_wanted
+from autotune.comparison.confirm import confirm
 from autotune.comparison.findings import Ablation
 from autotune.comparison.other_workloads import compare_on_workloads
 from autotune.comparison.scaling import ScalingPoint, scale
@@ -34,11 +33,11 @@ from autotune.search.base import Proposer
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.registry import check_sampler, sampler_of
 from autotune.statistics.standings import Standings
-from autotune.statistics.verdict import Verdict
 from autotune.storage.stored_study import check_continues
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
 from autotune.tuning.anew import begin_anew
+from autotune.tuning.done import is_done, is_judged
 from autotune.tuning.hope import check_hope, check_worked
 from autotune.tuning.loop import Ending, TuningLoop
 from autotune.tuning.rereading import reread
@@ -46,7 +45,7 @@ from autotune.tuning.retry import retry
 from autotune.tuning.simulated import simulated_runs
 from launchers.local import sweep as end_left_over
 from objectives import registry
-from objectives.base import Context, Metric, Objective
+from objectives.base import Context, Objective
 from spaces import Configuration, Space
 
 
@@ -91,7 +90,7 @@ def run_study(study: StudyFile, settings: SessionSettings, display: Display) -> 
                 # What is no better than before would be no better if it ran again.
                 check_hope(_standings(store, study), study.budget.give_up_after, launched=True)
             retry(store, everything=settings.retry_failed)
-        if not _is_done(store, study, prepared):
+        if not is_done(store, study, prepared):
             _warm_up(opened, sampler)
             with _says_what_remains(store, study), _runs(opened) as manager:
                 _tune(Asker(store, sampler), manager, study)
@@ -172,7 +171,7 @@ def confirm_study(study: StudyFile, settings: SessionSettings, display: Display)
     """
     _check_winner(study)
     with _opened(study, settings, display) as opened:
-        if not _is_judged(summarise(opened.store), study, opened.prepared):
+        if not is_judged(summarise(opened.store), study, opened.prepared):
             with _runs(opened) as manager:
                 _judge(opened.store, manager, study, opened.prepared)
         return summarise(opened.store)
@@ -362,45 +361,3 @@ def _judge(store: StudyStore, manager: RunManager, study: StudyFile, prepared: P
     compare_on_workloads(store, manager, study, prepared.workloads)
     if manager.registry.coordinators is not None:
         manager.registry.coordinators.rest(_JUDGE)
-
-
-def _is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:
-    """Whether the same command was carried out before: then nothing is started and nothing is written."""
-    summary = summarise(store)
-    size = prepared.space.size
-    wanted = min(study.budget.most, size.value) if size.exact else study.budget.most
-    stopped = summary.outlook is not None and summary.outlook.holds(summary.standings, study)
-    if (summary.finished < wanted and not stopped) or summary.finished < len(summary.trials):
-        return False
-    return _is_judged(summary, study, prepared)
-
-
-def _is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
-    if study.tradeoff is not None:
-        return True
-    if not _is_confirmed(summary, study):
-        return False
-    verdict, metric = summary.present_verdict, summary.standings.metric
-    if verdict is None or not verdict.significant(metric):
-        return True
-    carried = {(entry.workload, entry.digest): entry for entry in summary.carried}
-    for workload in prepared.workloads:
-        transfer = carried.get((workload.name, workload.digest))
-        if transfer is None or not (transfer.why or _has_enough(transfer.verdict, study, metric)):
-            return False
-    return True
-
-
-def _is_confirmed(summary: Summary, study: StudyFile) -> bool:
-    standings, verdict = summary.standings, summary.present_verdict
-    if standings.baseline is None or standings.ranking[0].number == standings.baseline.number:
-        return True
-    if verdict is None:
-        return False
-    return _has_enough(verdict, study, standings.metric)
-
-
-def _has_enough(verdict: Verdict, study: StudyFile, metric: Metric) -> bool:
-    if not verdict.known:
-        return len(verdict.failures) >= FAILED_OFTEN
-    return len(verdict.pairs) >= pairs_wanted(verdict, study.verdict, metric)

@@ -1,0 +1,53 @@
+"""Whether a study is done: its trials are made, and its winner is compared with the default."""
+
+from autotune.comparison.blocks import FAILED_OFTEN
+from autotune.comparison.confirm import pairs_wanted
+from autotune.planning.prepare import Prepared
+from autotune.results.summary import Summary, summarise
+from autotune.statistics.verdict import Verdict
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import StudyFile
+from objectives.base import Metric
+
+
+def is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:
+    """Whether the same command was carried out before: then nothing is started and nothing is written."""
+    summary = summarise(store)
+    size = prepared.space.size
+    wanted = min(study.budget.most, size.value) if size.exact else study.budget.most
+    stopped = summary.outlook is not None and summary.outlook.holds(summary.standings, study)
+    if (summary.finished < wanted and not stopped) or summary.finished < len(summary.trials):
+        return False
+    return is_judged(summary, study, prepared)
+
+
+def is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
+    """Whether the winner was compared with the default as often as the study file wants, on all workloads."""
+    if study.tradeoff is not None:
+        return True
+    if not _is_confirmed(summary, study):
+        return False
+    verdict, metric = summary.present_verdict, summary.standings.metric
+    if verdict is None or not verdict.significant(metric):
+        return True
+    carried = {(entry.workload, entry.digest): entry for entry in summary.carried}
+    for workload in prepared.workloads:
+        transfer = carried.get((workload.name, workload.digest))
+        if transfer is None or not (transfer.why or _has_enough(transfer.verdict, study, metric)):
+            return False
+    return True
+
+
+def _is_confirmed(summary: Summary, study: StudyFile) -> bool:
+    standings, verdict = summary.standings, summary.present_verdict
+    if standings.baseline is None or standings.ranking[0].number == standings.baseline.number:
+        return True
+    if verdict is None:
+        return False
+    return _has_enough(verdict, study, standings.metric)
+
+
+def _has_enough(verdict: Verdict, study: StudyFile, metric: Metric) -> bool:
+    if not verdict.known:
+        return len(verdict.failures) >= FAILED_OFTEN
+    return len(verdict.pairs) >= pairs_wanted(verdict, study.verdict, metric)
