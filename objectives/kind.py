@@ -35,6 +35,7 @@ class ObjectiveKind:
         paths: The options that are paths relative to the study file, such as `input`; in a list, `files.*.template`.
         quantities: A function that computes what a run time depends on, for performance models.
         costs: A function that computes what a run time is a sum of, before any measurement.
+        layout: A function that says in words how a configuration divides the problem.
         programs: The programs that it needs.
         own_input: A function that puts a user's input, a path, into the options; else it becomes the option `input`.
         facts: The option that takes a file with the size of the problem, for predictions without the program.
@@ -46,6 +47,7 @@ class ObjectiveKind:
     paths: tuple[str, ...] = ()
     quantities: str | None = None
     costs: str | None = None
+    layout: str | None = None
     programs: tuple[Program, ...] = ()
     own_input: str | None = None
     facts: str | None = None

@@ -15,6 +15,7 @@ from launchers.extensions.entry_points import EntryPointError, describe, loaded,
 from objectives.base import Plan, PlanError, RunJob
 from objectives.costs.costs import Costs
 from objectives.kind import ObjectiveKind, Program, Runs
+from spaces import Configuration, Value
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -36,6 +37,7 @@ OBJECTIVES = {
         own_input="objectives.qe.options:with_own_input",
         quantities="objectives.qe.quantities:quantities",
         costs="objectives.qe.costs:costs",
+        layout="objectives.qe.layout:layout",
         facts="facts",
         paths=("facts",),
         programs=(
@@ -182,6 +184,13 @@ def costs(name: str) -> CostsOf | None:
     """Return what the run time of the objective called `name` is made of; None where nobody wrote it."""
     where = _stored_kind(name).costs
     return None if where is None else _function(name, where)
+
+
+def layout(name: str, configuration: Configuration, facts: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return sentences on how a configuration divides a problem with known `facts`; none where nobody wrote them."""
+    where = _stored_kind(name).layout
+    sentences: tuple[str, ...] = () if where is None else _function(name, where)(configuration, facts)
+    return sentences
 
 
 def _stored_kind(name: str) -> ObjectiveKind:

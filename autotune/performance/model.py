@@ -24,9 +24,10 @@ from autotune.performance.transfer.model import Transfer, transfer
 from autotune.performance.transfer.sources import Source, sources
 from autotune.performance.validity import Validity
 from autotune.records.measurement import Measured, Setting
+from objectives import registry
 from objectives.base import Metric
 from objectives.shapes.shape import Shape
-from spaces import Space
+from spaces import Space, Value
 from spaces.valid_set.valid_set import Indices
 
 # Candidates are a whole valid set up to this size; of a larger one a sample, and its measured configurations.
@@ -263,6 +264,10 @@ class _View:
         mask: np.ndarray[tuple[int], np.dtype[np.bool_]] = (self.rows[:, others] == self.rows[0, others]).all(axis=1)
         return mask
 
+    @property
+    def _facts(self) -> dict[str, Value]:
+        return {**self.setting.machine_facts, **self.setting.workload_facts}
+
     def _cases(self, indices: Places) -> DesignMatrix:
         return DesignMatrix.candidates(self.space, self.rows[indices], self.setting)
 
@@ -286,6 +291,7 @@ class _View:
             doubts=doubts,
             reasons=reasons,
             default_runs=default.measured_runs,
+            layout=registry.layout(self.setting.program, proposals[0].configuration, self._facts) if proposals else (),
         )
 
     def _proposals(self, indices: Places, gains: Sequence[Interval | None]) -> tuple[Proposal, ...]:

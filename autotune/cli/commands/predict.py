@@ -115,6 +115,8 @@ def _print(prediction: "Prediction", size: str) -> None:
     of_default = _cell(prediction.default_value, prediction.default_runs)
     table.add_row("default", shown(prediction.default).replace("[", r"\["), of_default, "")
     output().print(table)
+    if prediction.layout:
+        output().print(f"the first: {'; '.join(prediction.layout)}", markup=False)
     if prediction.reasons:
         reasons = ", ".join(f"{name} {factor:.2f}x" for name, factor in prediction.reasons)
         output().print(f"what makes the first better than the default, or worse: {reasons}", markup=False)

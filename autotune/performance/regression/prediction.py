@@ -50,7 +50,8 @@ class Prediction:
 
     It is `promising` if the first proposal beats the default by more than the model's uncertainty. `grounds` say what
     the model was fitted on, `doubts` in which respect the setting lies outside of that, `reasons` what makes the
-    first proposal better than the default: features with the factors of speed that they are worth, the largest first.
+    first proposal better than the default: features with the factors of speed that they are worth, the largest first;
+    `layout` how the first proposal divides the problem.
     The default was measured in the setting itself if it has `default_runs`.
     """
 
@@ -63,6 +64,7 @@ class Prediction:
     doubts: tuple[str, ...] = ()
     reasons: tuple[tuple[str, float], ...] = ()
     default_runs: int = 0
+    layout: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
@@ -86,6 +88,7 @@ class Prediction:
             "grounds": list(self.grounds),
             "doubts": list(self.doubts),
             "reasons": dict(self.reasons),
+            "layout": list(self.layout),
         }
 
 
@@ -121,6 +124,7 @@ def believed(prediction: Prediction) -> Prediction:
         promising=prediction.promising and bool(kept),
         doubts=(doubt, *prediction.doubts),
         reasons=prediction.reasons if kept else (),
+        layout=prediction.layout if kept else (),
     )
 
 
