@@ -1,0 +1,214 @@
+"""How many core-hours a right size takes beside the cheapest one: `python -m benchmarks.rightsize --data FOLDER`.
+
+Recorded runs of pw.x (a folder of the developer's, qe/pwx_*.csv.gz) are the truth: a probe is one of the recorded runs
+of a configuration. A case is a series of runs and a deadline, 1.1 to 5 times the fastest median time. A configuration
+is feasible if nine of ten of its runs meet the deadline; the cheapest of those is what all are compared with. Beside
+`autotune`, from six probes that it chooses, with and without the cost model of pw.x: an Amdahl-like fit to six probes
+that are spread over the numbers of cores, the cheapest and the fastest of these six, and the most cores.
+"""
+
+import argparse
+import csv
+import gzip
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from scipy.optimize import nnls
+
+from autotune.performance.regression.design_matrix import DesignMatrix
+from autotune.performance.regression.features import FloatArray
+from autotune.performance.rightsizing.candidates import Candidates
+from autotune.performance.rightsizing.limits import Limits
+from autotune.performance.rightsizing.right_size import Knowledge
+from autotune.performance.run_times.model import RunTimes
+from autotune.records.measurement import Measured, Setting
+from benchmarks.pwx_runs import GRID, MATERIALS, WALL
+
+DEADLINES = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
+PROBES = 6
+_LEAST_CONFIGURATIONS, _LEAST_CORE_COUNTS = 8, 5
+_WITHIN = 1.05
+_KEPT = 0.9
+
+
+@dataclass(frozen=True)
+class Series:
+    """Recorded runs of one series: the candidates, with what pw.x should take by the manual, and their times."""
+
+    name: str
+    candidates: Candidates
+    runs: tuple[FloatArray, ...]
+
+    @property
+    def medians(self) -> FloatArray:
+        return np.array([np.median(times) for times in self.runs])
+
+    def kept(self, deadline_s: float) -> FloatArray:
+        """Return the share of the runs of each candidate that meet a deadline, (n,)."""
+        return np.array([np.mean(times <= deadline_s) for times in self.runs])
+
+
+def series_of(folder: Path, material: str) -> Iterator[Series]:
+    """Yield the series of a material that have enough configurations."""
+    groups: dict[tuple[str, ...], dict[tuple[int, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
+    facts: dict[tuple[str, ...], Mapping[str, str]] = {}
+    with gzip.open(folder / f"pwx_{material}.csv.gz", "rt", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["path"].startswith("2_"):
+                continue
+            key = (row["group"], row["nk"], row["ecut"])
+            chosen = tuple(int(float(row[name] or 1)) for name in ("nodes", "mpi", "npool", "ndiag"))
+            groups[key][chosen].append(float(row["wall_s"]))
+            facts[key] = row
+    for key, runs in groups.items():
+        if len(runs) < _LEAST_CONFIGURATIONS or len({chosen[1] for chosen in runs}) < _LEAST_CORE_COUNTS:
+            continue
+        yield Series(key[0], _candidates(facts[key], list(runs)), tuple(np.array(times) for times in runs.values()))
+
+
+def _candidates(row: Mapping[str, str], chosen: Sequence[tuple[int, ...]]) -> Candidates:
+    configurations = [dict(zip(("np", "npool", "ndiag"), one[1:], strict=True)) for one in chosen]
+    work = {"kpoints": int(float(row["nk"])), "bands": int(float(row["nbnd"])), "atoms": int(float(row["nat"]))}
+    work |= dict(zip(GRID, (int(size) for size in row["fft"].split(",")), strict=True))
+    cores = 96 if "hlrn" in row["group"] else 20
+    settings = [
+        Setting("qe", "cluster", "here", WALL, {"nodes": one[0], "cores_per_node": cores}, work) for one in chosen
+    ]
+    model = RunTimes.fitted([], (), settings[0])
+    rows = [Measured(setting, configuration) for setting, configuration in zip(settings, configurations, strict=True)]
+    expected = model.estimate(DesignMatrix.measured(rows)) if model is not None else None
+    return Candidates.of(configurations, [one[0] for one in chosen], [one[1] for one in chosen], expected)
+
+
+Choice = tuple[int, float]
+Way = Callable[[Series, float, np.random.Generator], Choice]
+"""Returns the place of the candidate that is taken for a deadline, and the core-seconds of the probes."""
+
+
+def _ours(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
+    candidates, limits = series.candidates, Limits(deadline_s)
+    times_s: dict[int, float] = {}
+    while len(times_s) < PROBES and (chosen := Knowledge(candidates, limits, times_s).next()) is not None:
+        place = candidates.configurations.index(chosen)
+        times_s[place] = float(rng.choice(series.runs[place]))
+    found = Knowledge(candidates, limits, times_s).right_size()
+    assert found is not None
+    spent = sum(candidates.cores[place] * time_s for place, time_s in times_s.items())
+    return candidates.configurations.index(found.chosen.configuration), float(spent)
+
+
+def _without_model(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
+    own = series.candidates
+    bare = Candidates(own.configurations, own.nodes, own.cores, own.traits)
+    return _ours(Series(series.name, bare, series.runs), deadline_s, rng)
+
+
+def _spread(series: Series, rng: np.random.Generator) -> tuple[list[int], FloatArray]:
+    """Return six places, spread over the numbers of cores, with a run of each."""
+    order = np.lexsort((rng.random(len(series.runs)), series.candidates.cores))
+    places = [int(order[place]) for place in np.linspace(0, len(order) - 1, PROBES).round().astype(int)]
+    return places, np.array([rng.choice(series.runs[place]) for place in places])
+
+
+def _amdahl(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
+    places, times_s = _spread(series, rng)
+    cores = series.candidates.cores
+    design = np.column_stack([np.ones(len(cores)), 1.0 / cores, np.log2(cores)])
+    weights, _ = nnls(design[places] / times_s[:, None], np.ones(PROBES))
+    said = design @ weights
+    return _cheapest(said, said * cores, deadline_s), float(cores[places] @ times_s)
+
+
+def _cheapest_of_six(series: Series, deadline_s: float, rng: np.random.Generator) -> Choice:
+    places, times_s = _spread(series, rng)
+    cores = series.candidates.cores[places]
+    return places[_cheapest(times_s, times_s * cores, deadline_s)], float(cores @ times_s)
+
+
+def _fastest_of_six(series: Series, _: float, rng: np.random.Generator) -> Choice:
+    places, times_s = _spread(series, rng)
+    return places[int(times_s.argmin())], float(series.candidates.cores[places] @ times_s)
+
+
+def _most_cores(series: Series, _: float, rng: np.random.Generator) -> Choice:
+    cores = series.candidates.cores
+    return int(rng.choice(np.flatnonzero(cores == cores.max()))), 0.0
+
+
+def _cheapest(times_s: FloatArray, costs: FloatArray, deadline_s: float) -> int:
+    meets = times_s <= deadline_s
+    return int(np.where(meets, costs, np.inf).argmin() if meets.any() else times_s.argmin())
+
+
+WAYS: Mapping[str, Way] = {
+    "autotune": _ours,
+    "without a model": _without_model,
+    "Amdahl-like fit": _amdahl,
+    "cheapest of six": _cheapest_of_six,
+    "fastest of six": _fastest_of_six,
+    "most cores": _most_cores,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case: core-hours over those of the cheapest, the share of runs in time, what was spent on it."""
+
+    ratio: float
+    kept: float
+    spent: float
+
+
+def outcomes(every: Sequence[Series], way: Way, seed: int) -> list[Outcome]:
+    """Return what comes of a way to choose in all cases that have a feasible configuration."""
+    found = []
+    for number, series in enumerate(every):
+        medians = series.medians
+        core_s = medians * series.candidates.cores
+        for factor in DEADLINES:
+            deadline_s = factor * float(medians.min())
+            kept = series.kept(deadline_s)
+            if not (kept >= _KEPT).any():
+                continue
+            cheapest = float(core_s[kept >= _KEPT].min())
+            place, spent = way(series, deadline_s, np.random.default_rng([seed, number]))
+            found.append(Outcome(float(core_s[place]) / cheapest, float(kept[place]), spent / cheapest))
+    return found
+
+
+def line(name: str, by_seed: Sequence[Sequence[Outcome]]) -> str:
+    """Return what came of a way to choose, with the spread over the seeds."""
+    within = [100.0 * np.mean([one.ratio <= _WITHIN for one in seed]) for seed in by_seed]
+    kept = [100.0 * np.mean([one.kept for one in seed]) for seed in by_seed]
+    both = [100.0 * np.mean([one.ratio <= _WITHIN and one.kept >= _KEPT for one in seed]) for seed in by_seed]
+    every = [one for seed in by_seed for one in seed]
+    ratios = [one.ratio for one in every]
+    return (
+        f"  {name:16s} <= 1.05: {np.mean(within):3.0f}% ({min(within):.0f} to {max(within):.0f})"
+        f"  in time: {np.mean(kept):3.0f}% ({min(kept):.0f} to {max(kept):.0f})  both: {np.mean(both):3.0f}%"
+        f"  median {median(ratios):.2f}, 90% within {np.quantile(ratios, 0.9):.2f}"
+        f"  probes {median(one.spent for one in every):.1f} runs of the cheapest"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with qe/pwx_silicon.csv.gz, qe/pwx_tas2.csv.gz"
+    )
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=list(WAYS))
+    given = parser.parse_args()
+    for material in MATERIALS:
+        every = list(series_of(given.data / "qe", material))
+        print(f"{material}: {len(every)} series, deadlines of {DEADLINES} times the fastest", flush=True)
+        for name in given.ways:
+            print(line(name, [outcomes(every, WAYS[name], seed) for seed in range(given.seeds)]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
