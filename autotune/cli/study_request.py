@@ -94,6 +94,9 @@ def choose(
     try:
         options = loaded.options
         if facts_file is not None:
+            if not Path(facts_file).expanduser().is_file():
+                msg = f"--facts {facts_file}: there is no such file"
+                raise StudyFileError(msg)
             options = registry.with_facts(loaded.objective, options, facts_file, has_input=input_file is not None)
         if input_file is None:
             return loaded.model_copy(update={"options": options})
