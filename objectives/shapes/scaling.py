@@ -11,7 +11,7 @@ _RANKS, _THREADS, _NODES = "_ranks", "_threads", "_nodes"
 
 # Shares of the time on one core. They are rough, as the doubts say: what counts is which term grows with what.
 _COMPUTING = 1.0
-_SURE, _ROUGH, _VAGUE = 0.2, 1.0, 1.5
+_SURE, _ROUGH, _VAGUE = 0.15, 0.8, 1.2
 
 
 def strong_scaling(ranks: str | None, threads: str | None, nodes: str | None = None) -> Shape:

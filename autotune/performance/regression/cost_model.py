@@ -106,7 +106,12 @@ class CostModel:
                 np.tile(self.deviations * share, len(group.labels)),
                 np.full(len(group.labels), self.level * share),
             ]
-        return np.concatenate([*parts, np.full(len(self.workloads.labels), _WORKLOAD_LEVEL)])
+        return np.concatenate([*parts, np.full(len(self.workloads.labels), self.workload_level)])
+
+    @property
+    def workload_level(self) -> float:
+        """The standard deviation of a workload's level: where the work is not known, that of all terms together."""
+        return max(_WORKLOAD_LEVEL, self.level)
 
     def draws(self, table: Table, count: int = DRAWS) -> FloatArray:
         """Return logarithms of the cases, (`count`, m), each by one draw of all rates; NaN where a term is unknown.
@@ -137,7 +142,7 @@ class CostModel:
             at = ends
         own = (self.mode[:, None] + away)[at:]
         places = self.workloads.places(table.groups["workload"])
-        levels = levels + np.concatenate([own, _pairs(rng, 1, count) * _WORKLOAD_LEVEL])[places].T
+        levels = levels + np.concatenate([own, _pairs(rng, 1, count) * self.workload_level])[places].T
         sums = np.empty((count, len(table)))
         for draw in range(count):
             logarithms, shares = _log_sum(terms + new[draw])

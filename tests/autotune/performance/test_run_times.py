@@ -296,3 +296,15 @@ def test_of_a_rate_the_sum_is_the_inverse():
     assert found.mean[1] - found.mean[0] == pytest.approx(np.log(101 / 7.25), abs=0.5)
     assert dict(model.explain(cases(here, [16]), cases(here, [1])))["computing"] > 1.0
     assert RunTimes.fitted(known, (), here, strong_scaling("np", None)) is None
+
+
+def test_of_unknown_work_each_workload_has_a_level_of_its_own():
+    times = {100: 1.0, 200: 50.0}
+    places = {size: setting("a", size, cores_per_node=64) for size in times}
+    known = [
+        Measured(places[size], {"np": count}, scale * (1.0 / count + 0.01))
+        for size, scale in times.items()
+        for count in (1, 2)
+    ]
+    model = RunTimes.fitted(known, (), places[200], strong_scaling("np", None))
+    assert np.exp(model.estimate(cases(places[200], [1, 8])).mean) == pytest.approx([50.5, 6.75], rel=0.15)
