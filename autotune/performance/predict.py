@@ -145,7 +145,8 @@ def _installed(asked: Question, known: Sequence[Measured]) -> tuple[Setting, tup
     machine, facts = with_installation(setting.machine, setting.machine_facts, new)
     share = "all" if there.rows == there.total else f"{there.rows} of the {there.total}"
     words = ", ".join(f"{name} {written(value)}" for name, value in new.items())
-    remark = f"taken as installed on {setting.machine}: {words}, as in {share} measurements there"
+    about = "of this workload there" if there.of_workload else "there"
+    remark = f"taken as installed on {setting.machine}: {words}, as in {share} measurements {about}"
     other = "" if there.rows == there.total else "; --installation says another"
     return replace(setting, machine=machine, machine_facts=facts), (remark + other,)
 

@@ -21,11 +21,12 @@ _LEAST_SIZES = 3
 
 @dataclass(frozen=True)
 class KnownInstallation:
-    """The installation that most measurements on a machine have: `rows` of `total`."""
+    """The installation that most measurements on a machine have: `rows` of `total`, of the workload if it ran there."""
 
     facts: Facts
     rows: int
     total: int
+    of_workload: bool
 
 
 def recognised(measured: Sequence[Measured], setting: Setting) -> list[Measured]:
@@ -59,17 +60,21 @@ def is_same_workload(one: Setting, other: Setting) -> bool:
 def known_installation(setting: Setting, measured: Sequence[Measured]) -> KnownInstallation | None:
     """Return the installation that most measurements of the setting's program on its machine have.
 
-    Those of its workload go before others. What contradicts the facts that the setting states is left out; None where
-    nothing adds to these.
+    Those of its workload and by its metric go before others. What contradicts the facts that the setting states is left
+    out; None where nothing adds to these.
     """
+    own = installation_of(setting)
     there = [
         row.setting
         for row in measured
-        if row.setting.program == setting.program and is_same_hardware(row.setting, setting)
+        if row.setting.program == setting.program
+        and is_same_hardware(row.setting, setting)
+        and agree(installation_of(row.setting), own)
     ]
-    there = [other for other in there if is_same_workload(other, setting)] or there
+    of_workload = [other for other in there if is_same_workload(other, setting)]
+    there = of_workload or there
+    there = [other for other in there if other.metric.compares_with(setting.metric)] or there
     counts = Counter(frozenset(installation_of(other).items()) for other in there)
-    own = installation_of(setting)
     facts: dict[str, Value] = dict(own)
     rows = 0
     # What is known less often of the same build completes it.
@@ -77,7 +82,7 @@ def known_installation(setting: Setting, measured: Sequence[Measured]) -> KnownI
         if agree(dict(items), facts):
             facts = {**dict(sorted(items)), **facts}
             rows += count
-    return KnownInstallation(facts, rows, len(there)) if facts != own else None
+    return KnownInstallation(facts, rows, len(there), bool(of_workload)) if facts != own else None
 
 
 def _renamed(known: Setting, setting: Setting) -> Setting:

@@ -128,7 +128,7 @@ def _print(prediction: "Prediction", size: str) -> None:
     if measured:
         how = f"{measured} of the {len(prediction.proposals)} were measured there, the others are predicted"
     if measured == len(prediction.proposals):
-        how = "measured there"
+        how = "all of these were measured there"
     output().print(
         f"{how}: {size} valid configurations on {prediction.setting.machine}; intervals are to hold "
         "as often as they say, as far as the past tells (autotune model)",

@@ -59,6 +59,7 @@ class Predictor:
         from autotune.performance.measurements.dataset import measurements  # noqa: PLC0415
         from autotune.performance.predict import predict, restricted  # noqa: PLC0415
         from autotune.performance.predict import question as made_ready  # noqa: PLC0415
+        from autotune.performance.recognition import recognised  # noqa: PLC0415
         from launchers.local import local_launcher  # noqa: PLC0415
 
         target = _target(question)
@@ -72,7 +73,8 @@ class Predictor:
                 notes = (*notes, "the facts of the workload are the question's, the space is that of the study's own")
             known = measurements([self._url])
             prediction = predict(prepared, known, question.k)
-        here = [row for row in known if row.setting.key == prepared.setting.key and row.value is not None]
+        setting = prediction.setting
+        here = [row for row in recognised(known, setting) if row.setting.key == setting.key and row.value is not None]
         return _answer(entry.name, target, prediction, here, notes)
 
 

@@ -78,7 +78,7 @@ def test_the_default_that_was_measured_there_has_the_measured_value(asked):
     assert prediction.default_value.value == pytest.approx(law(16, 1))
     assert prediction.default_runs == 10
     assert any("measured here: " in line and "in 10 runs" in line for line in prediction.grounds)
-    assert any("pw_version 6.1" in line and "all measurements" in line for line in prediction.grounds)
+    assert any("pw_version 6.1" in line and "all measurements of this workload" in line for line in prediction.grounds)
     assert [doubt for doubt in prediction.doubts if "pw_version" in doubt or "nothing was measured" in doubt] == []
 
 
@@ -173,7 +173,17 @@ def test_the_build_of_most_measurements_is_taken_unless_another_is_stated():
     assert (found.facts, found.rows, found.total) == (BUILD, len(GRID), len(GRID) + 5)
     stated = replace(mine, machine_facts={**FACTS, "pw_version": "7.2"})
     assert known_installation(stated, known).facts == {"pw_version": "7.2", "scalapack": True}
+    built = {"pw_version": "7.2", "scalapack": True}
+    other_problem = runs(imported(workload="another", build=built, atoms=2), GRID[:2])
+    found = known_installation(stated, runs(imported(), GRID) + other_problem)
+    assert (found.facts["scalapack"], found.of_workload) == (True, False)
     assert known_installation(replace(mine, machine="venus", machine_facts={}), known) is None
+
+
+def test_a_build_that_was_measured_by_another_metric_goes_behind():
+    cpu = replace(imported(build={"pw_version": "7.2"}), metric=Metric("cpu_s", "s"))
+    found = known_installation(replace(imported(), workload_facts=SIZES), runs(cpu, GRID) + runs(imported(), GRID[:2]))
+    assert found.facts == BUILD
 
 
 def test_an_installation_in_words():
