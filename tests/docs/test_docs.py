@@ -162,10 +162,11 @@ def test_the_commands_and_the_mapping_of_the_import_document(tmp_path):
         assert set(model.model_fields) <= set(re.findall(r"\b[a-z_]+\b", example)) | {"rows"}
     (tmp_path / "mine.toml").write_text(example, encoding="utf-8")
     (tmp_path / "runs.csv").write_text(
-        "ranks,pools,nodes,minutes,at least,why,repeats,input,cutoff\n4,2,1,1.5,,,5,CeO2,50\n8,2,1,,2,,1,CeO2,50\n",
+        "ranks,pools,nodes,minutes,at least,why,repeats,input,cutoff,h_psi,fftw\n"
+        "4,2,1,1.5,,,5,CeO2,50,60,20\n8,2,1,,2,,1,CeO2,50,,\n",
         encoding="utf-8",
     )
-    rows = re.sub(r"^(csv|nodes_column|failure|runs|bound) .*\n", "", example, flags=re.MULTILINE)
+    rows = re.sub(r"^(csv|nodes_column|failure|runs|bound|parts) .*\n", "", example, flags=re.MULTILINE)
     (tmp_path / "rows.toml").write_text(
         f"{rows}\n[[rows]]\nranks = 4\npools = 2\nminutes = 1.0\ninput = 'CeO2'\ncutoff = 50\n", encoding="utf-8"
     )
