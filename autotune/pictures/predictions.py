@@ -133,7 +133,7 @@ def started_with(summary: "Summary") -> Chart | None:
         for index, gain in enumerate(gains)
     )
     columns = ("proposal", f"predicted {ratio_title(standings.metric)}", "from", "to", "measured", "configuration")
-    text = f"What other studies predicted when this one began: {warm.sentence(standings)}."
+    text = f"What was predicted when the study began: {warm.sentence(standings)}."
     return Chart("predicted", "Predicted and measured", text, (panel,), Table(columns, cells))
 
 

@@ -222,7 +222,7 @@ def cost(summary: Summary) -> Section:
         made, whole = summary.steps
         parts.append(Words(f"{made:,} steps were trained; to train every trial to its end would have been {whole:,}."))
     if summary.warm is not None and summary.warm.proposals:
-        parts.append(Words(f"Warm start from what other studies measured: {summary.warm.sentence(summary.standings)}."))
+        parts.append(Words(f"Warm start: {summary.warm.sentence(summary.standings)}."))
     if summary.outlook is not None:
         parts.append(Words(f"Would more search pay? {summary.outlook.sentence()}."))
     return Section("cost", "What it cost, and what more would bring", tuple(parts))
