@@ -123,7 +123,8 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
         CannotRunHereError: nothing is known of the program.
     """
     own = [row for row in known if row.setting.program == asked.setting.program]
-    if not own:
+    has_costs = asked.plan.shape is not None or registry.costs(asked.setting.program) is not None
+    if not own and not has_costs:
         programs = ", ".join(sorted({row.setting.program for row in known})) or "nothing"
         msg = (
             f"nothing was measured of {asked.setting.program!r} anywhere (there is: {programs}); tune it on a machine, "

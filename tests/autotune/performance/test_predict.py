@@ -15,6 +15,7 @@ from autotune.studyfile import StudyFile
 from launchers.local import local_launcher
 from objectives import registry
 from objectives.base import Metric
+from objectives.shapes.scaling import strong_scaling
 
 TOOK = Metric("took_s", "s", kind="time")
 STUDY = StudyFile.model_validate(
@@ -324,3 +325,10 @@ def test_values_over_orders_of_magnitude_are_no_prediction(asked):
 @pytest.mark.slow
 def test_the_same_data_give_the_same_prediction(asked):
     assert predict(asked, many(asked), 5) == predict(asked, many(asked), 5)
+
+
+def test_a_program_that_was_never_measured_is_answered_by_its_shape(asked):
+    shaped = replace(asked, plan=replace(asked.plan, shape=strong_scaling("x", None)))
+    assert predict(shaped, [], top=3).doubts
+    with pytest.raises(CannotRunHereError, match="nothing was measured"):
+        predict(asked, [], top=3)
