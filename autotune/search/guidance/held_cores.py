@@ -59,6 +59,7 @@ class HeldCores:
 
 
 def _logarithms(columns: dict[str, NDArray[np.generic]], names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return the logarithms of columns, (n, k); a parameter without a value counts as 1."""
-    logs: NDArray[np.float64] = np.nan_to_num(np.log(np.column_stack([columns[name].astype(float) for name in names])))
-    return logs
+    """Return the logarithms of columns, (n, k); a parameter without a value counts as 1, and so does one of 0."""
+    numbers = [columns[name].astype(float) for name in names]
+    logs = [np.log(np.where(column > 0.0, column, 1.0)) for column in numbers]
+    return np.column_stack(logs) if logs else np.zeros((len(next(iter(columns.values()), ())), 0))
