@@ -43,9 +43,9 @@ _REDUCTIONS = 30.0  # of an iteration at a k-point
 _SUBSPACES = 3.0  # problems of an iteration at a k-point, each of about twice as many rows as there are bands
 
 _DOUBTS = {
-    "FFT": 0.35,
+    "FFT": 0.45,
     "memory traffic of a node": 0.5,
-    "matrix products": 0.6,
+    "matrix products": 1.0,
     "subspace problem": 0.6,
     "messages of the subspace problem": 1.0,
     "calls": 0.6,
@@ -59,7 +59,7 @@ _DOUBTS = {
     "density and potential": 0.8,
     "sums over pools": 1.0,
     "sums over band groups": 1.5,
-    "start": 1.3,
+    "start": 1.6,
     "start of ranks": 1.0,
     "start of nodes": 1.0,
 }
@@ -161,7 +161,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
         "start of ranks": ranks * _RANK_S,
         "start of nodes": (at.nodes - 1.0) * _NODE_S,
     }
-    return Costs({name: np.maximum(column, 0.0) for name, column in seconds.items()}, _DOUBTS, 0.35, _TIMERS, _READS)
+    return Costs({name: np.maximum(column, 0.0) for name, column in seconds.items()}, _DOUBTS, 0.6, _TIMERS, _READS)
 
 
 class _Known:

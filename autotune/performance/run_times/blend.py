@@ -1,7 +1,6 @@
 """Blends of members, and their errors: chosen and calibrated by their predictions for hidden rows."""
 
 import itertools
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -14,16 +13,15 @@ from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import CONFIDENCE
 from autotune.performance.regression.table import Table, Words
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind
-from autotune.performance.run_times.sample import LeftOut, TrainingSample
+from autotune.performance.run_times.sample import ENOUGH, LeftOut, TrainingSample
 
 _HUBER = 0.2
 _PARTS = 4  # weights are quarters: finer ones would be noise
 _LEAST_OFF, _USUAL = 0.02, 0.1
 _CLEARLY, _ENOUGH = 0.9, 20
-_LEARNABLE = {"", "nodes"}  # respects in which a setting may be new and yet like the known ones
-# Absolute values of a standard normal distribution, at even chances: the scores of a model that is calibrated.
-_NORMAL = 99
-_CALIBRATED = np.array([NormalDist().inv_cdf(0.5 + chance / 200.0) for chance in range(1, _NORMAL + 1)])
+_UNKNOWN_WORK = 2.0  # costs whose level is so uncertain say how times change, but no times
+_NORMAL = NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0)  # what a calibrated model needs
+_OF_LABELS = 0.9
 _PRIOR_ROWS, _HIDDEN_PARTS, _DRAWS = 3.0, 5, 20
 
 
@@ -79,24 +77,23 @@ class Width:
     def of(cls, off: FloatArray, apart: FloatArray, labels: Words) -> "Width":
         """Calibrate by the absolute errors, (n,), of hidden rows, the spreads, (n,), there, and their labels, (n,).
 
-        Rows of one label are no independent witnesses: each label counts alike. One more is as the spreads say, so that
-        few labels hardly change what a model says of its uncertainty.
+        Rows of one label are no independent witnesses, and the asked one is a label of its own: the factor suits most
+        labels, each of which needs one that holds nine tenths of its rows. One more is as the spreads say, so that few
+        labels hardly change what a model says of its uncertainty. (Conformal by group: Dunn, Wasserman & Ramdas, JASA
+        118, 2023.)
         """
         usual = min(_USUAL, max(_LEAST_OFF, float(np.median(off)))) if len(off) else _USUAL
         scores = off / np.hypot(usual, apart)
-        sizes = Counter(labels.tolist())
-        weights = np.array([1.0 / sizes[label] for label in labels.tolist()])
-        return cls(
-            usual,
-            _quantile(np.append(scores, _CALIBRATED), np.append(weights, np.full(_NORMAL, 1.0 / _NORMAL))),
-        )
+        groups = [scores[labels == label] for label in dict.fromkeys(labels.tolist())]
+        needed = [_quantile(group, np.ones(len(group))) for group in groups]
+        return cls(usual, float(np.quantile([*needed, _NORMAL], _OF_LABELS)))
 
     def half(self, apart: FloatArray) -> FloatArray:
         """Return half widths, (m,), for the spreads, (m,), of the predictions."""
         return self.factor * np.hypot(self.usual, apart)
 
 
-CALIBRATED = Width(_USUAL, NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0))
+CALIBRATED = Width(_USUAL, _NORMAL)
 """The width that follows from what a cost model says of its uncertainty, where there is nothing to calibrate by."""
 
 
@@ -136,14 +133,16 @@ def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> B
     """Return the blend with the least error for hidden rows: by Huber's loss, weights on a grid of quarters.
 
     Half of the loss is that of the order: of errors less their mean in a setting. A cost model is not replaced, nor
-    mixed with others, unless that is better by a tenth on rows that are as new as the asked ones; and never about a
-    machine, build or workload that is hardly known: what others leave unexplained there says too little of it.
+    mixed with others, unless that is better by a tenth on rows that are as new as the asked ones; and never before the
+    very setting has ten values: what others leave unexplained elsewhere says too little of it. Costs that do not know
+    the amount of work have no such privilege.
     """
     judged = hidden.judged
     knows_costs = kinds[0].knows_costs
     alone = Blend(((0, 0),), np.ones(1), knows_costs)
-    is_new = sample.novelty.respect not in _LEARNABLE and not sample.is_known_a_little
-    if knows_costs and (is_new or not hidden.as_asked or judged.sum() < _ENOUGH):
+    is_new = sample.novelty.alike < ENOUGH
+    is_trusted = sample.table.costs is not None and sample.table.costs.level < _UNKNOWN_WORK
+    if knows_costs and ((is_trusted and (is_new or not hidden.as_asked)) or judged.sum() < _ENOUGH):
         return alone
     y, weights = sample.y[judged], sample.weighted[judged]
     said = hidden.said[judged]

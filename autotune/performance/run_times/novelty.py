@@ -43,13 +43,20 @@ class Novelty:
     """The `respect` in which a setting is new ("" if none), and `labels` of the rows, (n,).
 
     Rows with the same label are hidden together, `by` the same respect, or by a finer one where that has fewer
-    than two other labels. `own`, (n,), are the rows with the setting's own `label`.
+    than two other labels. `own`, (n,), are the rows with the setting's own `label`; `alike` counts those of the very
+    setting: of the same machine, build, workload and nodes.
     """
 
     respect: str
     by: str
     labels: Words
     label: str
+    alike: int
+
+    @property
+    def is_hidden_alike(self) -> bool:
+        """Whether rows are hidden that are as new as the setting is, not by a finer respect."""
+        return self.by == (self.respect or "setting")
 
     @property
     def own(self) -> npt.NDArray[np.bool_]:
@@ -74,7 +81,8 @@ def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
         ("setting", _whole),
     )
     labels = np.array([str(value) for value in by_setting(settings, label)], dtype=object)
-    return Novelty("" if new == "setting" else new, by, labels, str(label(setting)))
+    alike = by_setting(settings, _whole).count(_whole(setting))
+    return Novelty("" if new == "setting" else new, by, labels, str(label(setting)), alike)
 
 
 def folds(labels: Words, own: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.NDArray[np.intp]:

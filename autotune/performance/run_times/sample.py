@@ -136,8 +136,7 @@ def left_out(
                 drawn = member.draws(table)
                 if drawn is not None:
                     draws[:, test] = drawn - drawn.mean(axis=0)
-    is_alone = bool((fold >= 0).all()) and len(set(sample.novelty.labels[~sample.novelty.own].tolist())) < 2
-    answers = LeftOut(said, fold, draws, not is_alone or sample.novelty.respect == "" or sample.is_known_a_little)
+    answers = LeftOut(said, fold, draws, sample.novelty.is_hidden_alike)
     if answers.judged.any():
         return answers
     if only_inside:
