@@ -32,7 +32,9 @@ TOOK = Metric("took_s", "s", kind="time")
 def solver(tmp_path, monkeypatch):
     (tmp_path / "solver.toml").write_text(STUDY, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    places = [Setting("solver", machine, "small", TOOK, FACTS, {}, source="a page") for machine in ("other", "gadi")]
+    asked = CliRunner().invoke(app, ["predict", "./solver.toml", "--machine", "gadi", "--json"])
+    workload = json.loads(asked.stdout)["setting"]["workload"]
+    places = [Setting("solver", machine, workload, TOOK, FACTS, {}, source="a page") for machine in ("other", "gadi")]
     ranks = (1, 2, 4, 8, 16, 32, 48, 96)
     rows = [Measured(place, {"np": np}, 1000.0 / np + 5.0) for place in places for np in ranks]
     MeasurementStore.create(f"sqlite:///{tmp_path / 'autotune.db'}").add(rows)
