@@ -63,7 +63,10 @@ class StudyOptions:
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the search.")] = None
     warm_start: Annotated[
         Switch | None,
-        typer.Option("--warm-start", help="First try what a model of other machines predicts to be best here."),
+        typer.Option(
+            "--warm-start",
+            help="First try what is predicted to be best here, by costs that are known or by measurements elsewhere.",
+        ),
     ] = None
     changes: SetOption = None
     input_file: InputOption = None

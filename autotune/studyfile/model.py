@@ -99,7 +99,8 @@ _OTHERS_SAMPLER = re.compile(r"optunahub:[A-Za-z]\w*(/\w+)*(:[A-Za-z]\w*)?|[A-Za
 class SamplerSection(_Section):
     """Which configurations are tried. `startup` of them come first, before any measurement is looked at.
 
-    With `warm_start` what a model of other machines predicts is tried first, if it promises to beat the default.
+    With `warm_start` what is predicted to be best goes first, by the program's costs or measurements elsewhere, and
+    guides the search, as far as the study's own runs bear it out.
     `options` are the arguments of a sampler that is a class: Optuna's, OptunaHub's, or one of your own.
     """
 

@@ -145,12 +145,13 @@ def _warm_up(opened: _Opened, sampler: Proposer) -> None:
     try:
         told = guide(space, setting, known, shape)
         start = warm_start(store, space, setting, known, display, shape, told)
+        cores = _held_cores(prepared) if start.followed else None
     except Exception as error:  # noqa: BLE001  whatever a model stumbles over, a study can do without it
         display.line(f"no warm start: the model failed: {' '.join(str(error).split()) or type(error).__name__}")
         return
     sampler.guide_by(told, leads=start.followed)
     if start.followed:
-        sampler.weigh_by(_held_cores(prepared))
+        sampler.weigh_by(cores)
     else:
         sampler.start_with(start.proposals)
 

@@ -206,7 +206,7 @@ def test_a_command_that_predicts(tmp_path, command):
     if "--json" in words:
         assert json.loads(ended.stdout)["setting"]["program"] == "qe"
     else:
-        assert re.search(r"predicted.*: [\d,]+ valid configurations on ", ended.stdout.replace("\n", " "))
+        assert re.search(r"predicted.*; there are [\d,]+ valid configurations on ", ended.stdout.replace("\n", " "))
     if "--facts" in words:
         assert "np=1200 npool=20" in ended.stdout
     assert {path.name for path in tmp_path.iterdir()} == files.keys()

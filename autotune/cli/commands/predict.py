@@ -128,9 +128,9 @@ def _print(prediction: "Prediction", size: str) -> None:
     if measured:
         how = f"{measured} of the {len(prediction.proposals)} were measured there, the others are predicted"
     if measured == len(prediction.proposals):
-        how = "all of these were measured there"
+        how = "each of these proposals was measured there" if measured > 1 else "this proposal was measured there"
     output().print(
-        f"{how}: {size} valid configurations on {prediction.setting.machine}; intervals are to hold "
+        f"{how}; there are {size} valid configurations on {prediction.setting.machine}; intervals are to hold "
         "as often as they say, as far as the past tells (autotune model)",
         markup=False,
     )

@@ -1,8 +1,8 @@
 """The model of run times: the time of a configuration where it has not run, and how certain it is.
 
-Two members are blended: a sum of costs with unknown rates, where the program has such terms, and a log-linear model;
-each with boosted trees on its residuals. To choose between models, and to calibrate the width of intervals, rows are
-hidden that are as new to the other rows as the predicted setting is to all rows.
+Up to three members are blended: a sum of costs with unknown rates, where the program has such terms, and a log-linear
+model, each with boosted trees on its residuals; and a random forest. To choose between models, and to calibrate the
+width of intervals, rows are hidden that are as new to the other rows as the predicted setting is to all rows.
 
 A bound counts where the model, fitted without bounds, predicts a value on its wrong side: as the mean of the predicted
 values beyond it (Hutter, Hoos & Leyton-Brown, 2011). Failures are left out: they say nothing about times.
@@ -42,7 +42,15 @@ _LEAST = 6
 _HIDDEN_FROM = 1_000
 _BLOCK = 16_384
 _GROUP = "group"
-_PLURALS = {"nodes": "numbers of nodes"}
+_FAMILIES = {"cost model": "a cost model", "log-linear": "a log-linear model", "forest": "a random forest"}
+# What was hidden to see how far a model errs, in a user's words.
+_UNSEEN = {
+    "machine": "machines",
+    "installation": "builds",
+    "workload": "workloads",
+    "nodes": "numbers of nodes",
+    "setting": "machines or workloads",
+}
 # Nine tenths of a normal distribution lie within this number of standard deviations.
 _DEVIATIONS = 1.6449
 
@@ -102,7 +110,8 @@ class RunTimes:
         table = _read(reader, values, cases) if values else asked.at(np.zeros(0, dtype=np.intp))
         y, weights = np.log([row.value or np.nan for row in values]), _weights(values)
         kind, context, names = kinds(asked, products=False)[0], Context((), ()), frozenset(asked.columns)
-        doubt = f"only {len(values)} of its values are known" if values else "nothing of the program was measured"
+        count = f"{len(values)} of its values {'is' if len(values) == 1 else 'are'} known"
+        doubt = f"only {count}" if values else "nothing of the program was measured"
         return cls(
             setting=setting,
             reader=reader,
@@ -116,7 +125,7 @@ class RunTimes:
             ratio_width=CALIBRATED,
             doubts=(f"{doubt}: predicted from what is known of its costs",),
             abstains=False,
-            grounds=f"what is known of the costs of {setting.program}, and {len(values)} measurements",
+            grounds=f"a cost model of {setting.program}{f'; {count}' if values else ''}",
         )
 
     @property
@@ -247,7 +256,7 @@ class _Fit:
             ratio_width=within,
             doubts=doubts(self.rows, self.setting, self.unseen, self.instead),
             abstains=is_like_nothing(self.rows, self.setting),
-            grounds=self._grounds(chosen, blend),
+            grounds=self._grounds(chosen, blend, hidden),
         )
         return self._with_bounds(model, [row for row in others if row.bound is not None], chosen)
 
@@ -298,20 +307,21 @@ class _Fit:
         places = self._places(rng)
         return self.sample if len(places) == len(self.rows) else self.sample.at(places)
 
-    def _grounds(self, chosen: tuple[Kind, ...], blend: Blend) -> str:
+    def _grounds(self, chosen: tuple[Kind, ...], blend: Blend, hidden: LeftOut) -> str:
         machines = len({row.setting.machine for row in self.rows})
         distinct = {id(row.setting): row.setting for row in self.rows}.values()
         builds = len({installation(setting) for setting in distinct})
-        parts = ", ".join(
-            f"{kind.family} {weight:.0%} with {ROUNDS[rounds]} trees"
+        members = [
+            (_FAMILIES[kind.family] + (" with trees that correct it" if rounds and kind.boosted else ""), weight)
             for kind, (_, rounds), weight in zip(chosen, blend.picks, blend.weights, strict=True)
             if weight
-        )
-        by = self.sample.novelty.by
-        judged = f"judged by hiding whole {_PLURALS.get(by, f'{by}s')}"
+        ]
+        parts = " and ".join(name if len(members) == 1 else f"{name} ({weight:.0%})" for name, weight in members)
+        tested = "measurements" if hidden.single else _UNSEEN[self.sample.novelty.by]
+        judged = f"tested on {tested} left out of the fit" if hidden.judged.any() else "too little is known to test it"
         return (
             f"fitted on {len(self.rows)} measurements of {self.setting.program} on {machines} machine"
-            f"{'s' * (machines != 1)}, {builds} build{'s' * (builds != 1)}; {parts}; {judged}"
+            f"{'s' * (machines != 1)}, {builds} build{'s' * (builds != 1)}: {parts}, {judged}"
         )
 
 

@@ -91,12 +91,14 @@ class LeftOut:
 
     `draws`, (draws, n), are those of a member that says how uncertain it is, less their mean; 0 where none does. Only
     with `as_asked` are the rows as new as the setting is: else labels were too large to hide, and single rows were.
+    `single` tells that no whole labels were hidden.
     """
 
     said: FloatArray
     fold: npt.NDArray[np.intp]
     draws: FloatArray
     as_asked: bool = True
+    single: bool = False
 
     @property
     def judged(self) -> npt.NDArray[np.bool_]:
@@ -136,7 +138,8 @@ def left_out(
                 drawn = member.draws(table)
                 if drawn is not None:
                     draws[:, test] = drawn - drawn.mean(axis=0)
-    answers = LeftOut(said, fold, draws, sample.novelty.is_hidden_alike)
+    single = len(set(sample.novelty.labels[~sample.novelty.own].tolist())) < 2
+    answers = LeftOut(said, fold, draws, sample.novelty.is_hidden_alike, single)
     if answers.judged.any():
         return answers
     if only_inside:

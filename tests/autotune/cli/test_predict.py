@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,11 +91,25 @@ def test_a_prediction(known):
         "took_s [s]",
         "speed-up",
         "x=48 y=1",
-        "predicted, not measured: ",
+        "predicted, not measured; there are ",
         "doubt: nothing was measured on gadi",
     ):
         assert said in told.stdout
     assert "fitted on " in told.stdout
+
+
+def test_the_size_of_the_space_is_not_taken_for_what_was_measured(folder):
+    fill(folder, measured("gadi", 1.0))
+    here = json.loads(asked("--json").stdout)["setting"]
+    fill(
+        folder,
+        [
+            replace(row, setting=replace(row.setting, workload=here["workload"], workload_facts=here["workload_facts"]))
+            for row in measured("gadi", 1.0)
+        ],
+    )
+    said = " ".join(asked("--top", "2", "--where", "x == 1 or x == 4").stdout.split())
+    assert "each of these proposals was measured there; there are 6 valid configurations on gadi" in said
 
 
 def test_a_prediction_as_json(known):

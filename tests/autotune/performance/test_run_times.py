@@ -246,8 +246,15 @@ def test_the_same_data_give_the_same_model():
 
 def test_grounds_say_what_it_was_fitted_on():
     grounds = fitted(rows(build="gcc"), setting("z", 100, build="gcc")).grounds
-    assert grounds.startswith("fitted on 45 measurements of solver on 3 machines, 1 build; log-linear 100%")
-    assert grounds.endswith("judged by hiding whole machines")
+    assert grounds == (
+        "fitted on 45 measurements of solver on 3 machines, 1 build: a log-linear model, "
+        "tested on machines left out of the fit"
+    )
+
+
+def test_grounds_of_a_single_setting_tell_that_single_measurements_were_left_out():
+    grounds = fitted(rows("a", (100,), range(1, 17)), setting("a", 100)).grounds
+    assert grounds.endswith("tested on measurements left out of the fit")
 
 
 def test_what_is_new_is_found_the_least_known_first():
