@@ -96,7 +96,9 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     clock = known("cpu_frequency_hz", _CLOCK_HZ) / _CLOCK_HZ
     in_pool = ranks / pools
     in_group = in_pool / groups
-    diagonal = np.clip(known("ndiag", 1.0), 1.0, in_pool)
+    # Unset, pw.x takes the largest square where it can share the problem, one rank where it cannot.
+    chosen = np.where(known("scalapack", 0.0) > 0.0, np.floor(np.sqrt(in_pool)) ** 2, 1.0)
+    diagonal = np.clip(known("ndiag", chosen), 1.0, in_pool)
     mine = np.ceil(known("kpoints") / pools)
     at = placed(ranks, pools, threads, known("nodes"), per_node)
     here = np.minimum(at.ranks_of_node, in_group)

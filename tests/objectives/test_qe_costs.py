@@ -63,3 +63,10 @@ def test_other_facts_may_be_unknown(fact):
     columns = {name: column_of([value]) for name, value in {**FACTS, **MACHINE}.items() if name != fact}
     found = registry.costs("qe")({**columns, "np": column_of([48])})
     assert not np.isnan(np.sum(list(found.seconds.values())))
+
+
+def test_an_unset_ndiag_is_the_largest_square_where_the_problem_can_be_shared():
+    shared = costs(np=[20, 20], ndiag=[16, np.nan], scalapack=[1, 1]).seconds["subspace problem"]
+    assert shared[0] == shared[1]
+    alone = costs(np=[20, 20], ndiag=[1, np.nan], scalapack=[0, 0]).seconds["subspace problem"]
+    assert alone[0] == alone[1] > shared[0]
