@@ -22,6 +22,8 @@ from spaces.valid_set.valid_set import Indices
 _LISTED = 200_000
 _SAMPLED = 20_000
 _NEIGHBOURS = 200
+# From so many places is a parameter looked at that cannot change alone in the default configuration.
+_ORIGINS = 4
 # So many of the same number of cores are looked at, those that are expected to be the fastest.
 _ALIKE = 4
 # And so many numbers of cores, spread by their logarithms.
@@ -96,15 +98,30 @@ class Sizes:
     def _sizing(self) -> frozenset[str]:
         """Return the parameters that change what a run occupies."""
         default = self.space.default()
-        own = self._size_of(default)
-        names: set[str] = set()
-        seen: dict[frozenset[str], int] = defaultdict(int)
+        found, free = self._sizing_at(default)
+        origins: dict[frozenset[str], int] = defaultdict(int)
         for other in self.space.neighbours(default):
-            changed = frozenset(name for name in {**default, **other} if default.get(name) != other.get(name))
-            seen[changed] += 1
-            if len(changed) == 1 and seen[changed] <= _NEIGHBOURS and not changed <= names:
-                names |= changed if self._size_of(other) != own else set()
-        return frozenset(names)
+            # What can change there only together with others is looked at where they have changed.
+            bound = _changed(default, other) - free
+            origins[bound] += 1
+            if bound and origins[bound] <= _ORIGINS:
+                more, tried = self._sizing_at(other)
+                found, free = found | more, free | tried
+        return found
+
+    def _sizing_at(self, origin: Configuration) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the parameters that alone change what a run of `origin` occupies, and all that change alone there."""
+        own = self._size_of(origin)
+        found: set[str] = set()
+        seen: dict[str, int] = defaultdict(int)
+        for other in self.space.neighbours(origin):
+            changed = _changed(origin, other)
+            if len(changed) == 1:
+                (name,) = changed
+                seen[name] += 1
+                if seen[name] <= _NEIGHBOURS and name not in found and self._size_of(other) != own:
+                    found.add(name)
+        return frozenset(found), frozenset(seen)
 
     def _size_of(self, configuration: Configuration) -> tuple[int, int]:
         resources = self.resources(configuration)
@@ -160,6 +177,10 @@ def median_times(candidates: Candidates, runs: Iterable[tuple[Configuration, flo
         if _key(configuration) in places:
             times[places[_key(configuration)]].append(time_s)
     return {place: median(values) for place, values in times.items()}
+
+
+def _changed(one: Configuration, other: Configuration) -> frozenset[str]:
+    return frozenset(name for name in {**one, **other} if one.get(name) != other.get(name))
 
 
 def _key(configuration: Configuration) -> frozenset[tuple[str, object]]:

@@ -1,6 +1,7 @@
 """Right-sizing: the cheapest size that keeps the limits, from few runs."""
 
 from math import inf, log
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +10,12 @@ from autotune.errors import CannotRunHereError
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import Limits
 from autotune.performance.rightsizing.right_size import Knowledge
-from autotune.performance.rightsizing.sizes import room_of
+from autotune.performance.rightsizing.sizes import Room, Sizes, room_of
 from autotune.performance.run_times.model import Estimate
+from autotune.records.measurement import Setting
 from launchers import Resources
+from objectives.base import Metric
+from spaces import Constraint, Integer, Space
 
 CORES = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -107,3 +111,16 @@ def test_limits_are_the_strictest_of_all():
     assert longest == pytest.approx([100.0] * 5 + [50.0, 25.0, 12.5])
     assert np.isinf(Limits(energy_j=5.0).longest(candidates())).all()
     assert Limits().deadline_s == inf
+
+
+def test_threads_count_where_the_default_leaves_no_room_for_more_of_them(tmp_path):
+    def job(configuration, _):
+        return SimpleNamespace(resources=Resources(cores=configuration["np"] * configuration["threads"]))
+
+    parameters = [Integer("np", values=(12, 24, 30), default=30), Integer("threads", values=(1, 2), default=1)]
+    space = Space(parameters, [Constraint("ranks fit", "np * threads <= 48", "they share a node")])
+    setting = Setting("solver", "mars", "small", Metric("took_s", "s", kind="time"), {}, {}, source="")
+    plan = SimpleNamespace(objective=SimpleNamespace(job=job), shape=None)
+    found, _ = Sizes(space, setting, plan, Room(1, 48), tmp_path / "jobs").candidates(())
+    taken = {(one["np"], one["threads"]): cores for one, cores in zip(found.configurations, found.cores, strict=True)}
+    assert taken == {(30, 1): 30, (24, 1): 24, (24, 2): 48, (12, 1): 12, (12, 2): 24}
