@@ -124,19 +124,17 @@ class CostModel:
         rng = np.random.default_rng(0)
         away = solve_triangular(self.factor.T, _pairs(rng, len(self.mode), count), lower=False)
         at = len(self.names)
-        terms, known = table.costs.logarithms + self.mode[:at], [(away[:at].T[:, None, :], np.zeros(1, dtype=np.intp))]
-        new, levels = np.zeros((count, 1, 1)), np.zeros((count, 1))
+        terms, levels = table.costs.logarithms + self.mode[:at], np.zeros((count, 1))
+        everywhere = np.zeros(1, dtype=np.intp)
+        known: list[tuple[FloatArray, Places]] = [(away[:at].T[:, None, :], everywhere)]
+        new: list[tuple[FloatArray, FloatArray]] = []
         for group in self.groups:
-            size, share, places = (
-                len(group.labels),
-                np.sqrt(_SHARES[group.name]),
-                group.places(table.groups[group.name]),
-            )
-            rates, ends = self._rates(self.mode, at, size), at + size * (len(self.names) + 1)
-            terms = terms + rates[places]
+            size, share = len(group.labels), np.sqrt(_SHARES[group.name])
+            places, ends = group.places(table.groups[group.name]), at + size * (len(self.names) + 1)
+            terms = terms + self._rates(self.mode, at, size)[places]
             known.append((self._rates(away, at, size).transpose(2, 0, 1), places))
-            drawn = _pairs(rng, len(self.names), count).T * self.deviations * share
-            new = new + drawn[:, None, :] * (places < 0)[:, None]
+            is_new = (places < 0).astype(float)[:, None]
+            new.append((_pairs(rng, len(self.names), count).T * self.deviations * share, is_new))
             own = (self.mode[:, None] + away)[ends - size : ends]
             levels = levels + np.concatenate([own, _pairs(rng, 1, count) * self.level * share])[places].T
             at = ends
@@ -144,9 +142,10 @@ class CostModel:
         places = self.workloads.places(table.groups["workload"])
         levels = levels + np.concatenate([own, _pairs(rng, 1, count) * self.workload_level])[places].T
         sums = np.empty((count, len(table)))
-        for draw in range(count):
-            logarithms, shares = _log_sum(terms + new[draw])
-            moved = sum((parts[draw][places] for parts, places in known), np.zeros(1))
+        for draw in range(count):  # one at a time: all together would take gigabytes for many cases
+            drawn = sum((rates[draw] * is_new for rates, is_new in new if is_new.any()), np.zeros(1))
+            moved = sum((rates[draw][places] for rates, places in known), np.zeros(1))
+            logarithms, shares = _log_sum(terms + drawn)
             sums[draw] = logarithms + (shares * moved).sum(axis=1) + levels[draw]
         return self.sign * sums
 
@@ -192,7 +191,8 @@ class CostModel:
 class _Fit:
     """Observations, (n,): `logs`, (n, p), of terms, -inf for those that an observation does not hold.
 
-    `columns`, (n, k), are the parameters of a row beside its rates: where rates of its groups begin, then its levels.
+    Among the parameters, (q,), `rates`, (n, g), say where those of a row's groups begin, `levels`, (n, l), which ones
+    are its levels; `priors`, (q,), are standard deviations.
     """
 
     logs: FloatArray

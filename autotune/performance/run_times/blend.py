@@ -222,10 +222,11 @@ class Predicted:
         """Return what `members`, which are those of the blend, say of a table."""
         columns, drawn = [], np.zeros((DRAWS, len(table)))
         for member, rounds in zip(members, blend.rounds, strict=True):
-            columns.append(
-                member.predict(table, (rounds,))[:, 0] if member is not None else np.full(len(table), np.nan)
-            )
-            draws = member.draws(table) if member is not None else None
+            if member is None:
+                columns.append(np.full(len(table), np.nan))
+                continue
+            expected, draws = member.expected(table, rounds)
+            columns.append(expected)
             if draws is not None:
                 drawn = (draws - draws.mean(axis=0)) * blend.share_of_costs
         return cls(blend, filled(np.column_stack(columns)), np.nan_to_num(drawn))

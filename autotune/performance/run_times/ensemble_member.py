@@ -102,6 +102,13 @@ class EnsembleMember:
         """Return what the base draws for cases, (draws, m), where it says how uncertain it is."""
         return self.base.draws(table) if isinstance(self.base, CostModel) else None
 
+    def expected(self, table: Table, rounds: int) -> tuple[FloatArray, FloatArray | None]:
+        """Return the expected logarithms, (m,), with a number of trees, and the draws of the base, if it has some."""
+        drawn = self.draws(table)
+        if drawn is None or rounds > 0:
+            return self.predict(table, (rounds,))[:, 0], drawn
+        return drawn.mean(axis=0), drawn
+
     def difference(self, pair: Table, rounds: int) -> dict[str, float]:
         """Return what each feature adds to the first of two rows in one setting beyond the second."""
         replaced = self.context.replaced(pair)
