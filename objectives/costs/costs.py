@@ -23,6 +23,8 @@ class Costs:
         level: The standard deviation of the logarithm of all terms together: how little is known of the amount of
             work. With a great one only the order of configurations is predicted, not their times.
         timers: The terms that each of the program's own timers measures, by the timer's name.
+        timed: In which cases the timers measure what the run waits for, (n,): they are one rank's, which another may
+            keep waiting. None: in all.
         reads: The parameters that the terms depend on.
         inverse: Whether the sum is the inverse of what is measured: the seconds that a unit of work takes, where work
             a second is measured.
@@ -32,6 +34,7 @@ class Costs:
     doubts: Mapping[str, float]
     level: float
     timers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    timed: npt.NDArray[np.bool_] | None = None
     reads: frozenset[str] = frozenset()
     inverse: bool = False
 
@@ -52,9 +55,11 @@ class Costs:
 
     def at(self, places: npt.NDArray[np.intp]) -> "Costs":
         """Return the cases at `places`, (m,)."""
-        return replace(self, seconds={name: column[places] for name, column in self.seconds.items()})
+        timed = None if self.timed is None else self.timed[places]
+        return replace(self, seconds={name: column[places] for name, column in self.seconds.items()}, timed=timed)
 
     def joined(self, other: "Costs") -> "Costs":
         """Return the cases of both, which have the same terms."""
         seconds = {name: np.concatenate([self.seconds[name], other.seconds[name]]) for name in self.names}
-        return replace(self, seconds=seconds)
+        parts = [costs.timed for costs in (self, other) if costs.timed is not None]
+        return replace(self, seconds=seconds, timed=np.concatenate(parts) if len(parts) == 2 else None)

@@ -163,7 +163,10 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
         "start of ranks": ranks * _RANK_S,
         "start of nodes": (at.nodes - 1.0) * _NODE_S,
     }
-    return Costs({name: np.maximum(column, 0.0) for name, column in seconds.items()}, _DOUBTS, 0.6, _TIMERS, _READS)
+    # The first pool lies on few nodes where others lie across more, and then only its timers are printed.
+    timed = (pools == 1.0) | (at.span == 1.0)
+    found = {name: np.maximum(column, 0.0) for name, column in seconds.items()}
+    return Costs(found, _DOUBTS, 0.6, _TIMERS, timed, _READS)
 
 
 class _Known:

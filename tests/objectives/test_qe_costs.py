@@ -70,3 +70,8 @@ def test_an_unset_ndiag_is_the_largest_square_where_the_problem_can_be_shared():
     assert shared[0] == shared[1]
     alone = costs(np=[20, 20], ndiag=[1, np.nan], scalapack=[0, 0]).seconds["subspace problem"]
     assert alone[0] == alone[1] > shared[0]
+
+
+def test_timers_speak_for_the_run_where_no_other_pool_keeps_it_waiting():
+    # Pools of 36 ranks on nodes of 48: the second lies across two nodes, the first, whose timers are printed, on one.
+    assert costs(np=[48, 96, 72], npool=[4, 1, 2], nodes=[1, 2, 2]).timed.tolist() == [True, True, False]

@@ -236,7 +236,8 @@ class _Fit:
             if seconds is None:
                 continue
             with np.errstate(invalid="ignore"):
-                rows = np.flatnonzero(seconds > _LEAST_SHARE * np.exp(self.y))
+                is_told = seconds > _LEAST_SHARE * np.exp(self.y)
+            rows = np.flatnonzero(is_told if costs.timed is None else is_told & costs.timed)
             held = np.isin(np.array(costs.names), names)
             logs = np.where(held, self.logs[rows], -np.inf)
             rows, logs = rows[np.isfinite(logs).any(axis=1)], logs[np.isfinite(logs).any(axis=1)]

@@ -116,3 +116,12 @@ def test_what_was_measured_is_predicted_though_its_parts_are_not_known():
     y = truth(rows) + 1.0
     one = rows.at(np.array([5]))
     assert fitted(one, y[5:]).predict(one) == pytest.approx(y[5:], abs=0.15)
+
+
+def test_timers_of_a_rank_that_others_keep_waiting_do_not_count():
+    rows = table(("b",))
+    y = truth(rows, messages=3.0)
+    idle = {"send": 0.02 * np.exp(y)}
+    waiting = replace(rows, costs=replace(rows.costs, timed=np.zeros(len(rows), dtype=bool)), timers=idle)
+    assert fitted(waiting, y).predict(rows) == pytest.approx(fitted(rows, y).predict(rows))
+    assert fitted(replace(rows, timers=idle), y).predict(rows) != pytest.approx(fitted(rows, y).predict(rows), abs=0.01)
