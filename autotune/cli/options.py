@@ -54,6 +54,15 @@ StudyArgument = Annotated[
         autocompletion=study_files,
     ),
 ]
+InstallationOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--installation",
+        metavar="NAME=VALUE",
+        help="How the program is installed on a described machine: compiler=gcc. Repeatable. Default: as in most "
+        "of what was measured there.",
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the study file: budget.workers=2. Repeatable."),

@@ -14,7 +14,9 @@ from autotune.comparison.blocks import Blocks, Side
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.formatting import shown
+from autotune.performance.installation import with_installation_apart
 from autotune.performance.measurements.dataset import measurements, setting_of
+from autotune.performance.recognition import recognised
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import ENERGY_UNITS, HOUR_S, Limits
 from autotune.performance.rightsizing.right_size import Knowledge, RightSize
@@ -52,10 +54,10 @@ class SizingRequest:
         Raises:
             CannotRunHereError: runs get fewer nodes there.
         """
-        setting = setting_of(store.name, store.definition)
+        setting = with_installation_apart(setting_of(store.name, store.definition))
         room = room_of(facts, self.most_nodes, self.whole_nodes)
         sizes = Sizes(space, setting, plan, room, folder)
-        candidates, times = sizes.candidates(measurements(self.urls, setting.program))
+        candidates, times = sizes.candidates(recognised(measurements(self.urls, setting.program), setting))
 
         def cores_of(configuration: Configuration) -> int:
             return room.taken(sizes.resources(configuration))[1]
@@ -76,7 +78,7 @@ class Sizing:
     def known(self) -> Knowledge:
         """Return what the stored runs tell."""
         runs = [run for run in self.store.runs() if run.series.kind not in _ELSEWHERE]
-        times = [(run.configuration, run.outcome.metrics[self._metric.name]) for run in runs if run.outcome.complete]
+        times = [(run.configuration, self._time_s(run)) for run in runs if self._is_timed(run)]
         times_s = median_times(self.candidates, times)
         tried = median_times(self.candidates, [(run.configuration, inf) for run in runs])
         return Knowledge(self.candidates, self._limits(runs), times_s, frozenset(tried) - frozenset(times_s))
@@ -127,6 +129,13 @@ class Sizing:
     def _metric(self) -> Metric:
         return self.store.definition.target
 
+    def _time_s(self, run: Run) -> float:
+        return run.outcome.metrics[self._metric.name]
+
+    def _is_timed(self, run: Run) -> bool:
+        """Whether the run has a time; a program that rounds one down to 0 tells none."""
+        return run.outcome.complete and self._time_s(run) > 0.0
+
     def _limits(self, runs: Sequence[Run]) -> Limits:
         metrics = self.store.definition.metrics
         energy = next((metric for metric in metrics if metric.unit in ENERGY_UNITS), None)
@@ -142,15 +151,15 @@ class Sizing:
         drawn = [
             run.outcome.metrics[energy.name]
             * ENERGY_UNITS[energy.unit]
-            / (self.cores_of(run.configuration) * run.outcome.metrics[self._metric.name])
+            / (self.cores_of(run.configuration) * self._time_s(run))
             for run in runs
-            if run.outcome.complete and energy.name in run.outcome.metrics
+            if self._is_timed(run) and energy.name in run.outcome.metrics
         ]
         return replace(self.limits, power_w=median(drawn)) if drawn else self.limits
 
 
 def check_is_sized(metric: Metric) -> None:
-    """Refuse a study whose first metric is no time.
+    """Refuse a study whose first metric is no time in seconds, which limits are in.
 
     Raises:
         StudyFileError: it is not.
@@ -159,5 +168,11 @@ def check_is_sized(metric: Metric) -> None:
         msg = (
             f"{metric.name}, the first metric of this study, is no time: put the metric first that is the time of a "
             'run, with kind = "time"'
+        )
+        raise StudyFileError(msg)
+    if metric.unit not in {"s", ""}:
+        msg = (
+            f"{metric.name}, the first metric of this study, is in {metric.unit}, and limits are in seconds: put a "
+            "metric first that is in s"
         )
         raise StudyFileError(msg)

@@ -11,7 +11,7 @@ from autotune.formatting import shown, written
 from autotune.machines.catalogue import THIS, find_machine
 from autotune.machines.detect import quick_facts
 from autotune.machines.this_machine import FACTS, this_machine
-from autotune.performance.installation import stated_installation
+from autotune.performance.installation import stated_installation, with_installation_apart
 from autotune.performance.measurements.dataset import (
     identity_of,
     program_of,
@@ -20,7 +20,7 @@ from autotune.performance.measurements.dataset import (
 )
 from autotune.performance.measurements.machine_names import machine_of
 from autotune.performance.model import PerformanceModel
-from autotune.performance.recognition import known_installation
+from autotune.performance.recognition import known_installation, recognised
 from autotune.performance.regression.prediction import Prediction, believed
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
@@ -134,6 +134,13 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
     setting, remarks = _installed(asked, own)
     prediction = PerformanceModel(tuple(own), asked.rules, asked.plan.shape).best(asked.space, setting, top)
     return believed(replace(prediction, grounds=(*remarks, *prediction.grounds)))
+
+
+def known_there(asked: Question, known: Sequence[Measured]) -> tuple[Setting, list[Measured], tuple[str, ...]]:
+    """Return the setting as it is installed there, what is `known` by the setting's names, and a sentence on both."""
+    setting, remarks = _installed(asked, known)
+    setting = with_installation_apart(setting)
+    return setting, recognised(known, setting), remarks
 
 
 def _installed(asked: Question, known: Sequence[Measured]) -> tuple[Setting, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from autotune.cli.options import (
     AlsoOption,
     AsJson,
     InputOption,
+    InstallationOption,
     SetOption,
     Storage,
     StudyArgument,
@@ -38,15 +39,7 @@ def predict(
     name: StudyArgument,
     machine: MachineOption = "this",
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Number of its nodes that a run may use.")] = 1,
-    installation: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--installation",
-            metavar="NAME=VALUE",
-            help="How the program is installed on a described machine: compiler=gcc. Repeatable. Default: as in most "
-            "of what was measured there.",
-        ),
-    ] = None,
+    installation: InstallationOption = None,
     top: Annotated[int, typer.Option("--top", min=1, help="Number of configurations to propose.")] = 5,
     where: Annotated[
         list[str] | None,

@@ -163,9 +163,10 @@ def measured_here(setting: Setting, measured: Iterable[Measured]) -> Iterator[tu
     """Yield what was measured in a setting, on however many nodes: configurations with their times."""
     for row in measured:
         identities = {row.setting.identity, setting.identity} - {""}
-        same = (row.setting.program, row.setting.machine, row.setting.workload, row.setting.metric.name)
-        is_here = same == (setting.program, setting.machine, setting.workload, setting.metric.name)
-        if is_here and row.value is not None and len(identities) <= 1:
+        same = (row.setting.program, row.setting.machine, row.setting.workload)
+        is_here = same == (setting.program, setting.machine, setting.workload)
+        is_timed = row.setting.metric.compares_with(setting.metric) and (row.value or 0.0) > 0.0
+        if is_here and is_timed and row.value is not None and len(identities) <= 1:
             yield row.configuration, row.value
 
 

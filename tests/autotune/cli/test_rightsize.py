@@ -54,6 +54,27 @@ def test_a_described_machine_is_predicted_without_runs(solver):
     assert {size["configuration"]["np"] for size in found["front"]} <= {1, 2, 4, 8, 16, 32, 48, 96}
 
 
+def test_what_was_measured_there_is_found_with_its_installation(solver):
+    asked = ("predict", "./solver.toml", "--machine", "gadi", "--nodes", "2", "--json")
+    here = json.loads(CliRunner().invoke(app, asked).stdout)["setting"]
+    built = {**FACTS, "nodes": 2, "compiler": "icc"}
+    place = Setting("solver", "gadi, icc", here["workload"], TOOK, built, here["workload_facts"], source="a queue")
+    rows = [Measured(place, {"np": np}, 500.0 / np + 2.0) for np in (1, 2, 4, 8, 16, 48, 96)]
+    MeasurementStore.create(f"sqlite:///{solver / 'autotune.db'}").add(rows)
+    words = ("--machine", "gadi", "--max-nodes", "2", "--deadline", "90s", "--json")
+    found, other = (json.loads(rightsize(*words, *more).stdout) for more in ((), ("--installation", "compiler=gcc")))
+    assert found["grounds"][0].startswith("taken as installed on gadi: compiler icc")
+    times = [{size["configuration"]["np"]: size["time_s"] for size in answer["front"]}[96] for answer in (found, other)]
+    # Between what icc took and what a build took of which nothing is known; the second alone beside gcc.
+    assert times == pytest.approx([11.3, 15.4], rel=0.15)
+
+
+def test_an_installation_is_stated_of_described_machines_only(solver):
+    result = rightsize("--deadline", "10m", "--installation", "compiler=gcc")
+    assert result.exit_code == 2
+    assert "it is for a described machine" in " ".join(result.stderr.replace("│", " ").split())
+
+
 def test_an_impossible_deadline_has_an_exit_code_of_its_own_and_says_the_likeliest(solver):
     result = rightsize("--machine", "gadi", "--deadline", "1s", "--script", "slurm")
     assert result.exit_code == 3

@@ -100,3 +100,13 @@ def test_without_runs_and_without_a_model_nothing_is_known(store, tmp_path):
 def test_a_deadline_needs_a_time():
     with pytest.raises(StudyFileError, match="rate, the first metric of this study, is no time"):
         check_is_sized(Metric("rate", "1/s", "maximize"))
+    with pytest.raises(StudyFileError, match="took, the first metric of this study, is in ms, and limits are in sec"):
+        check_is_sized(Metric("took", "ms", kind="time"))
+
+
+def test_a_time_that_was_rounded_to_0_is_none(store, tmp_path):
+    def rounded(configuration):
+        return took(0.0) if configuration["np"] == 8 else timed(configuration)
+
+    found = sized(store, tmp_path, PaperExecutor(rounded), Limits(32.0))
+    assert (found.keeps, found.chosen.configuration["np"]) == (True, 4)

@@ -28,6 +28,7 @@ from autotune.cli.options import (
     AlsoOption,
     AsJson,
     InputOption,
+    InstallationOption,
     OnEndOption,
     QuietOption,
     RunsOption,
@@ -77,6 +78,7 @@ def rightsize(
         str | None,
         typer.Option("--machine", metavar="NAME|FILE", help="Run nothing: predict for this described machine."),
     ] = None,
+    installation: InstallationOption = None,
     whole_nodes: Annotated[
         bool, typer.Option("--whole-nodes", help="Count all cores of each node, as where nodes are not shared.")
     ] = False,
@@ -109,10 +111,15 @@ def rightsize(
     limits = _limits(deadline, max_core_hours, max_energy)
     study = choose(name, changes, input_file)
     held = if_held(wait, take_over)
+    if installation and machine is None:
+        msg = "it is for a described machine: --machine NAME; here the program itself tells how it is installed"
+        raise typer.BadParameter(msg, param_hint="--installation")
     if machine is not None:
         known = known_storages(storage, also or (), may_be_new=True)
         with tempfile.TemporaryDirectory(prefix="autotune-rightsize-") as scratch:
-            found, objective = _predicted(study, limits, machine, max_nodes, whole_nodes, known, Path(scratch))
+            found, objective = _predicted(
+                study, limits, machine, installation or [], max_nodes, whole_nodes, known, Path(scratch)
+            )
             _tell(found, study, objective, picture, script, target, as_json=as_json)
         return
     from autotune import studyfile
@@ -157,6 +164,7 @@ def _predicted(
     study: "StudyFile",
     limits: "Limits",
     machine: str,
+    installation: list[str],
     most_nodes: int | None,
     whole_nodes: bool,
     urls: list[str],
@@ -165,7 +173,7 @@ def _predicted(
     """Return the right size on a described machine by what is known, and the objective that makes its jobs."""
     from autotune.comparison.sizing import check_is_sized
     from autotune.performance.measurements.dataset import measurements
-    from autotune.performance.predict import question, target_of
+    from autotune.performance.predict import known_there, question, target_of
     from autotune.performance.rightsizing.right_size import Knowledge
     from autotune.performance.rightsizing.sizes import Sizes, measured_here, median_times, room_of
     from launchers.local import local_launcher
@@ -173,15 +181,15 @@ def _predicted(
     if limits.energy_j < inf:
         msg = "--max-energy: what a run draws is measured by runs; leave --machine out, or limit the core-hours"
         raise CannotRunHereError(msg)
-    asked = question(study, target_of(machine, most_nodes or 1), local_launcher(), scratch)
+    asked = question(study, target_of(machine, most_nodes or 1, installation), local_launcher(), scratch)
     check_is_sized(asked.setting.metric)
     for note in asked.plan.notes:
         errors().print(note, markup=False)
-    room = room_of(asked.setting.machine_facts, most_nodes, whole_nodes)
-    sizes = Sizes(asked.space, asked.setting, asked.plan, room, scratch / "sizes")
-    measured = measurements(urls, asked.setting.program)
+    setting, measured, remarks = known_there(asked, measurements(urls, asked.setting.program))
+    room = room_of(setting.machine_facts, most_nodes, whole_nodes)
+    sizes = Sizes(asked.space, setting, asked.plan, room, scratch / "sizes")
     candidates, model = sizes.candidates(measured)
-    times_s = median_times(candidates, measured_here(asked.setting, measured))
+    times_s = median_times(candidates, measured_here(setting, measured))
     found = Knowledge(candidates, limits, times_s).right_size()
     if found is None:
         msg = (
@@ -189,7 +197,8 @@ def _predicted(
             "--machine out), or `autotune import` measurements"
         )
         raise CannotRunHereError("\n".join((msg, *(model.doubts if model is not None else ()))))
-    return found.by(model), asked.plan.objective
+    found = found.by(model)
+    return replace(found, grounds=(*remarks, *found.grounds)), asked.plan.objective
 
 
 def _tell(
