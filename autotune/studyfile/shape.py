@@ -11,11 +11,13 @@ from objectives.base import Plan
 from objectives.shapes.shape import UNKNOWN_WORK, Shape, Term
 from spaces import Space
 from spaces.expressions.evaluate import can_fail
-from spaces.expressions.quantities import column_of
+from spaces.expressions.node import Node
+from spaces.expressions.quantities import Columns, column_of
 from spaces.expressions.syntax import clean
 from spaces.mention import Mention
 from spaces.parameters.errors import ExpressionError
 from spaces.parameters.problem import Problem
+from spaces.valid_set.valid_set import Indices
 
 _SAMPLED = 200
 _ROUNDING = 1e-6  # bounds of logarithms are no closer
@@ -61,11 +63,18 @@ def _named(model: ModelSection, space: Space) -> Shape:
 
 def _typical_sizes(shape: Shape, space: Space) -> dict[str, float]:
     """Return the geometric mean of each term over configurations where it is not 0."""
-    rows = space.sample_indices(np.random.default_rng(0), _SAMPLED)
-    facts = {name: np.repeat(column_of([value]), len(rows)) for name, value in space.facts.items()}
-    columns = shape.of({**facts, **space.columns(rows)})
+    columns = shape.of(_columns(space, _sampled(space)))
     positive = {name: column[column > 0.0] for name, column in columns.items()}
     return {name: float(np.exp(np.log(column).mean())) for name, column in positive.items() if len(column)}
+
+
+def _sampled(space: Space) -> Indices:
+    return space.sample_indices(np.random.default_rng(0), _SAMPLED)
+
+
+def _columns(space: Space, rows: Indices) -> Columns:
+    facts = {name: np.repeat(column_of([value]), len(rows)) for name, value in space.facts.items()}
+    return {**facts, **space.columns(rows)}
 
 
 def _wrong(text: str, space: Space) -> str | None:
@@ -83,10 +92,27 @@ def _wrong(text: str, space: Space) -> str | None:
     if node.low < -_ROUNDING:
         least = "" if np.isinf(node.low) else f", as low as {node.low:g}"
         return f"a term is a part of a time, and {clean(text)} could be negative{least}: write max(0, ...)"
+    return _unset(text, node, space)
+
+
+def _unset(text: str, node: Node, space: Space) -> str | None:
+    """Return in which configurations a term has no value, since parameters are unset."""
+    names = [p.name for p in space.parameters if node.positions & {space.parameters.index(p)}]
+    where = ""
     if not space.values_of({"": node}, space.default()):
-        names = [p.name for p in space.parameters if node.positions & {space.parameters.index(p)}]
-        return (
-            f"a term needs a value everywhere, and {clean(text)} has none in the default configuration, which leaves "
-            f"{', '.join(names)} unset: write (... if is_set({names[0]}) else ...)"
-        )
-    return None
+        where = f"the default configuration, which leaves {', '.join(names)} unset"
+    elif any(p.optional and p.name in names for p in space.parameters) and _lacks_values(text, space):
+        names = [p.name for p in space.parameters if p.optional and p.name in names]
+        where = f"configurations that leave {' or '.join(names)} unset"
+    if not where:
+        return None
+    return (
+        f"a term needs a value everywhere, and {clean(text)} has none in {where}: "
+        f"write (... if is_set({names[0]}) else ...)"
+    )
+
+
+def _lacks_values(text: str, space: Space) -> bool:
+    """Return whether a term has no value in some of many configurations."""
+    columns = Shape((Term(text, text),), derived=space.derived).of(_columns(space, _sampled(space)))
+    return text not in columns or bool(np.isnan(columns[text]).any())

@@ -82,6 +82,13 @@ def test_all_errors_of_the_terms_at_once_each_with_its_path(tmp_path):
     assert "is_set(tile)" in problems["model.terms.3"]
 
 
+def test_a_term_needs_a_value_where_a_parameter_with_a_default_is_unset(tmp_path, monkeypatch):
+    monkeypatch.setitem(PARAMETERS, "tile", {**PARAMETERS["tile"], "default": 8})
+    with pytest.raises(StudyFileError, match=r"configurations that leave tile unset: write .* is_set\(tile\)"):
+        planned(tmp_path, {"terms": ["1000 / np", "tile / np"]})
+    assert planned(tmp_path, {"terms": ["1000 / np", "tile if is_set(tile) else 0"]}).shape is not None
+
+
 def test_a_name_that_is_not_there_is_told_with_the_other_errors_of_the_file(tmp_path):
     with pytest.raises(StudyFileError) as caught:
         planned(tmp_path, {"terms": ["ranks / 2", "np +"]}, ranks="npp")
