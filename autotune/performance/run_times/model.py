@@ -238,6 +238,7 @@ class _Fit:
         part = self._part(rng)
         hidden = left_out(part, self.kinds, rng)
         blend = blended(part, self.kinds, hidden)
+        hidden = hidden.told_by(blend.picks)
         width = self._width(part, hidden, blend, rng)
         within = ratio_width(part, hidden, blend, rng)
         chosen = tuple(self.kinds[kind] for kind, _ in blend.picks)
@@ -287,7 +288,7 @@ class _Fit:
         return replace(model, members=tuple(members), grounds=model.grounds + more)
 
     def _width(self, part: TrainingSample, hidden: LeftOut, blend: Blend, rng: np.random.Generator) -> Width:
-        if part.is_known_a_little and (hidden.fold < 0).any():
+        if part.is_known_a_little and hidden.judged.any() and (hidden.fold < 0).any():
             return own_width(part, self.kinds, hidden, blend, rng)
         if blend.knows_costs and not hidden.as_asked:
             return CALIBRATED

@@ -106,6 +106,11 @@ class LeftOut:
         is_judged: npt.NDArray[np.bool_] = np.any(~np.isnan(self.said), axis=(1, 2))
         return is_judged
 
+    def told_by(self, picks: Sequence[tuple[int, int]]) -> "LeftOut":
+        """Return it without the rows of which none of some members, (kind, rounds), can tell: of unknown costs, say."""
+        told = np.any([~np.isnan(self.said[:, kind, rounds]) for kind, rounds in picks], axis=0)
+        return replace(self, said=np.where(told[:, None, None], self.said, np.nan))
+
 
 def left_out(
     sample: TrainingSample, kinds: Sequence[Kind], rng: np.random.Generator, only_inside: bool = True

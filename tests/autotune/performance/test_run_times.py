@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from autotune.performance.measurements.shipped import shipped
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import folds, novelty
@@ -315,3 +316,14 @@ def test_of_unknown_work_each_workload_has_a_level_of_its_own():
     ]
     model = RunTimes.fitted(known, (), places[200], strong_scaling("np", None))
     assert np.exp(model.estimate(cases(places[200], [1, 8])).mean) == pytest.approx([50.5, 6.75], rel=0.15)
+
+
+def test_runs_of_unknown_size_leave_the_times_that_costs_tell():
+    known = [row for row in shipped() if row.setting.program == "qe"]
+    theta = next(row.setting for row in known if row.setting.machine == "theta")
+    mine = replace(theta, machine="cellar", workload="ceria", machine_facts={"nodes": 1}, workload_facts={"atoms": 24})
+    runs = [Measured(mine, {"np": count}, 700.0 / count) for count in (24, 48, 96)]
+    asked = replace(theta, machine="cellar", machine_facts={"nodes": 1, "cores": 128, "cores_per_node": 128})
+    known = [row for row in known if row.setting.metric.compares_with(asked.metric)]
+    found = fitted([*known, *runs], asked).estimate(DesignMatrix.measured([known[-1]]))
+    assert np.isfinite([*found.mean, *found.half]).all()
