@@ -65,6 +65,7 @@ def predict(
 
     The model learns from measurements on other machines. Nothing runs on the machine itself.
     """
+    _check_script(script, target, needs_input=facts_file is not None and input_file is None)
     from autotune.performance.measurements.dataset import measurements
     from autotune.performance.measurements.shipped import shipped
     from autotune.performance.predict import predict as predicted
@@ -89,6 +90,15 @@ def predict(
     _print(prediction, str(prepared.space.size))
 
 
+def _check_script(script: str | None, target: Path | None, *, needs_input: bool) -> None:
+    if script is not None and needs_input:
+        msg = "a job needs the input itself, of which --facts tells only the size: name it with --input FILE"
+        raise typer.BadParameter(msg, param_hint="--script")
+    if target is not None and script is None:
+        msg = "it is for a job script: say which with --script slurm (or pbs, lsf, ...)"
+        raise typer.BadParameter(msg, param_hint="--output")
+
+
 def _print(prediction: "Prediction", size: str) -> None:
     from rich.table import Table
 
@@ -103,7 +113,9 @@ def _print(prediction: "Prediction", size: str) -> None:
     table = Table("", "configuration", value.replace("[", r"\["), ratio_title(metric))
     for number, proposal in enumerate(prediction.proposals, start=1):
         is_measured = bool(proposal.measured_runs and prediction.default_runs)
-        cells = (_cell(proposal.value, proposal.measured_runs), _cell(proposal.speed_up, int(is_measured)))
+        is_default = proposal.configuration == prediction.default
+        gain = "the default" if is_default else _cell(proposal.speed_up, int(is_measured))
+        cells = (_cell(proposal.value, proposal.measured_runs), gain)
         table.add_row(str(number), shown(proposal.configuration).replace("[", r"\["), *cells)
     of_default = _cell(prediction.default_value, prediction.default_runs)
     table.add_row("default", shown(prediction.default).replace("[", r"\["), of_default, "")

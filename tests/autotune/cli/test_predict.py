@@ -140,6 +140,25 @@ def test_the_job_script_is_valid_and_says_that_it_is_predicted(known, form):
     assert asked("--script", form).stdout == text
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--facts", "size.toml", "--script", "slurm"), "a job needs the input itself, of which --facts tells only"),
+        (("--output", "job.sh"), "it is for a job script: say which with --script"),
+    ],
+)
+def test_a_script_that_could_not_run_and_one_that_nobody_asked_for_are_refused(folder, words, message):
+    told = run(*GADI, *words)
+    assert told.exit_code == ExitCode.USAGE
+    assert message in " ".join(told.stderr.replace("│", " ").split())
+
+
+def test_a_proposal_that_is_the_default_is_called_so(known):
+    del known
+    lines = asked("--where", "x == 48 and y == 1").stdout.splitlines()
+    assert "the default" in next(line for line in lines if line.startswith("│ 1"))
+
+
 def test_a_script_of_nothing_is_refused(folder):
     fill(folder, measured("earth", 1.0)[:3])
     assert "nothing can be proposed" in asked().stdout
