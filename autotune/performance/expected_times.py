@@ -54,7 +54,8 @@ class ExpectedTimes:
         expected = self._cost(rows) - self._best - np.log(self.validity.chances(rows))
         default = self.space.indices([self.space.default()])[0]
         changed = (rows != default)[:, [one.name not in self.times.varied for one in self.space.parameters]].sum(axis=1)
-        return np.where(self.validity.fails(rows), np.inf, expected + _OF_UNREAD * changed)
+        is_unknown = np.isnan(expected)
+        return np.where(self.validity.fails(rows) | is_unknown, np.inf, expected + _OF_UNREAD * changed)
 
     def _cost(self, rows: Indices) -> FloatArray:
         estimate = self.times.estimate(DesignMatrix.candidates(self.space, rows, self.setting))
@@ -62,4 +63,5 @@ class ExpectedTimes:
 
     @cached_property
     def _best(self) -> float:
-        return float(self._cost(self.space.sample_indices(np.random.default_rng(0), _DRAWN)).min())
+        costs = self._cost(self.space.sample_indices(np.random.default_rng(0), _DRAWN))
+        return float(np.min(costs, initial=np.inf, where=~np.isnan(costs)))

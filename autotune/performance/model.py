@@ -7,7 +7,7 @@ comes (`transfer`); run times, and configurations of other spaces, are predicted
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp
+from math import exp, isnan
 
 import numpy as np
 import numpy.typing as npt
@@ -193,6 +193,11 @@ class _View:
             doubts += ("no configuration is left that differs from the default only in what was varied",)
             return self._prediction((), grounds, doubts)
         costs = self._costs(times, comparable) - np.log(self.validity.chances(self.rows[comparable]))
+        # What the model knows nothing of is not proposed.
+        comparable, costs = comparable[~np.isnan(costs)], costs[~np.isnan(costs)]
+        if len(comparable) == 0:
+            doubts += ("nothing is known of the times of these configurations",)
+            return self._prediction((), grounds, doubts)
         indices = comparable[np.argsort(costs, kind="stable")[:top]]
         sign = -1.0 if self.setting.metric.direction == "maximize" else 1.0
         default_case, cases = self._cases(np.array([0])), self._cases(indices)
@@ -318,7 +323,7 @@ class _View:
             return [None] * len(indices)
         estimate = self._estimate(self.times, indices)
         return [
-            Interval(exp(middle), exp(middle - wide), exp(middle + wide))
+            None if isnan(middle) else Interval(exp(middle), exp(middle - wide), exp(middle + wide))
             for middle, wide in zip(estimate.mean.tolist(), estimate.half.tolist(), strict=True)
         ]
 

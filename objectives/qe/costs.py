@@ -85,7 +85,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     if not {"kpoints", "fft_dense_x", "fft_dense_y", "fft_dense_z"} <= set(columns):
         return None
     known = _Known(columns)
-    ranks, threads = known("np"), known("threads", 1.0)
+    ranks, threads = known("np", 1.0), known("threads", 1.0)
     pools, groups, tasks = known("npool", 1.0), known("nbgrp", 1.0), known("ntg", 1.0)
     per_node = known("cores_per_node", ranks * threads)
     dense = [known(f"fft_dense_{axis}") for axis in "xyz"]

@@ -121,12 +121,13 @@ class Hidden:
 
 
 def filled(said: FloatArray) -> FloatArray:
-    """Return predictions of members, (n, k), with the mean of the others where a member has none."""
+    """Return predictions of members, (n, k), the mean of the others where a member has none."""
     missing = np.isnan(said)
     if not missing.any():
         return said
-    counts = np.maximum((~missing).sum(axis=1, keepdims=True), 1)
-    return np.where(missing, np.nansum(said, axis=1, keepdims=True) / counts, said)
+    counts = (~missing).sum(axis=1, keepdims=True)
+    means = np.where(counts > 0, np.nansum(said, axis=1, keepdims=True) / np.maximum(counts, 1), np.nan)
+    return np.where(missing, means, said)
 
 
 def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> Blend:

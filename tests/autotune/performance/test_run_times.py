@@ -5,6 +5,7 @@ import pytest
 
 from autotune.performance.measurements.shipped import shipped
 from autotune.performance.regression.design_matrix import DesignMatrix
+from autotune.performance.run_times.blend import filled
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import folds, novelty
 from autotune.records.measurement import Measured, Setting
@@ -327,3 +328,9 @@ def test_runs_of_unknown_size_leave_the_times_that_costs_tell():
     known = [row for row in known if row.setting.metric.compares_with(asked.metric)]
     found = fitted([*known, *runs], asked).estimate(DesignMatrix.measured([known[-1]]))
     assert np.isfinite([*found.mean, *found.half]).all()
+
+
+def test_what_no_member_knows_is_not_a_second():
+    said = np.array([[1.0, np.nan], [np.nan, np.nan]])
+    assert filled(said).tolist()[0] == [1.0, 1.0]
+    assert np.isnan(filled(said)[1]).all()
