@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from autotune.errors import CannotRunHereError
+from autotune.errors import AutotuneError
 from autotune.performance.run_times.novelty import INSTALLATION
 from autotune.records.measurement import Facts, Setting
 from spaces import Value
@@ -35,18 +35,21 @@ def stated_installation(words: Iterable[str]) -> dict[str, Value]:
     """Return the facts that a user states of an installation, as NAME=VALUE; true and false are no texts.
 
     Raises:
-        CannotRunHereError: a word is not of that form, or its name is that of no such fact.
+        AutotuneError: a word is not of that form, or its name is that of no such fact, or of one that is stated twice.
     """
     facts: dict[str, Value] = {}
     for word in words:
         name, equals, text = (part.strip() for part in word.partition("="))
         if not equals or not text:
             msg = f"--installation takes NAME=VALUE, got {word!r}"
-            raise CannotRunHereError(msg)
+            raise AutotuneError(msg)
         if name not in INSTALLATION:
             known = sorted(INSTALLATION)
             msg = f"no fact of an installation is called {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}"
-            raise CannotRunHereError(msg)
+            raise AutotuneError(msg)
+        if name in facts:
+            msg = f"--installation states {name} twice: {facts[name]!r} and {text!r}; state it once"
+            raise AutotuneError(msg)
         facts[name] = {"true": True, "false": False}.get(text.lower(), text)
     return facts
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.errors import AutotuneError, CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
 from autotune.formatting import shown, written
 from autotune.machines.catalogue import THIS, find_machine
@@ -212,13 +212,13 @@ def target_of(machine: str, nodes: int, installation: Iterable[str] = ()) -> Tar
 
     Raises:
         MachineError: there is no such machine, or it has not so many nodes.
-        CannotRunHereError: a fact of the installation is none, or it is stated of this machine.
+        AutotuneError: a fact of the installation is none, or it is stated of this machine.
     """
     stated = stated_installation(installation)
     if machine == THIS and nodes == 1:
         if stated:
             msg = "--installation is for a described machine (--machine NAME): here the program itself tells it"
-            raise CannotRunHereError(msg)
+            raise AutotuneError(msg)
         here = this_machine()
         name, facts = machine_of(here.describe() | {"facts": quick_facts(here)})
         return Target(name, {**facts, **here.facts}, here=True)

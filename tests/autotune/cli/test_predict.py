@@ -183,6 +183,13 @@ def test_further_storages_are_learnt_from(folder):
         ((*GADI, "--where", "z < 3"), StudyFileError, "--where: .*unknown name 'z'"),
         ((*GADI, "--where", "x > 99"), StudyFileError, "--where: no configuration is valid"),
         (GADI, CannotRunHereError, "nothing was measured of 'solver'.*autotune import"),
+        ((*GADI, "--installation", "blass=mkl"), AutotuneError, "did you mean 'blas'"),
+        ((*GADI, "--installation", "blas"), AutotuneError, "takes NAME=VALUE, got 'blas'"),
+        (
+            (*GADI, "--installation", "blas=a", "--installation", "blas=b"),
+            AutotuneError,
+            "states blas twice: 'a' and 'b'",
+        ),
         ((*GADI, "--storage", "none.db"), StorageError, "no storage at none.db"),
         ((*GADI, "--also", "none.db"), StorageError, "no storage at none.db"),
         (("model", "--storage", "none.db"), StorageError, "no storage at none.db"),
@@ -205,7 +212,11 @@ def test_a_storage_that_is_not_there_yet_is_none_where_the_shipped_figures_answe
 
 
 def test_a_mistake_ends_with_a_code_and_no_traceback(folder):
-    for words, code in ((["model", "data-scence"], 3), ([*GADI, "--where", "x <"], 2)):
+    for words, code in (
+        (["model", "data-scence"], 3),
+        ([*GADI, "--where", "x <"], 2),
+        ([*GADI, "--installation", "x=1"], 2),
+    ):
         ended = autotune(folder, *words)
         assert ended.returncode == code, ended.stderr
         assert ended.stderr.startswith("autotune: ")
