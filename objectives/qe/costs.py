@@ -59,7 +59,7 @@ _DOUBTS = {
     "density and potential": 0.8,
     "sums over pools": 1.0,
     "sums over band groups": 1.5,
-    "start": 1.6,
+    "start": 1.3,
     "start of ranks": 1.0,
     "start of nodes": 1.0,
 }
@@ -166,7 +166,7 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     # The first pool lies on few nodes where others lie across more, and then only its timers are printed.
     timed = (pools == 1.0) | (at.span == 1.0)
     found = {name: np.maximum(column, 0.0) for name, column in seconds.items()}
-    return Costs(found, _DOUBTS, 0.6, _TIMERS, timed, _READS)
+    return Costs(found, _DOUBTS, 0.5, _TIMERS, timed, _READS)
 
 
 class _Known:
