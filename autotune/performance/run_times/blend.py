@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -130,20 +130,33 @@ def filled(said: FloatArray) -> FloatArray:
     return np.where(missing, means, said)
 
 
+def having_a_say(sample: TrainingSample, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+    """Return the kinds that may have a say about the setting.
+
+    A cost model is alone, without trees, before the very setting has ten values, and where no rows can be hidden that
+    are as new: what others leave unexplained elsewhere says too little of it. Costs that do not know the amount of work
+    have no such privilege.
+    """
+    can_be_judged = sample.novelty.alike >= ENOUGH and sample.novelty.is_hidden_alike
+    return kinds if can_be_judged or not _is_trusted(sample, kinds) else (replace(kinds[0], boosted=False),)
+
+
+def _is_trusted(sample: TrainingSample, kinds: Sequence[Kind]) -> bool:
+    costs = sample.table.costs
+    return kinds[0].knows_costs and costs is not None and costs.level < _UNKNOWN_WORK
+
+
 def blended(sample: TrainingSample, kinds: Sequence[Kind], hidden: LeftOut) -> Blend:
     """Return the blend with the least error for hidden rows: by Huber's loss, weights on a grid of quarters.
 
     Half of the loss is that of the order: of errors less their mean in a setting. A cost model is not replaced, nor
-    mixed with others, unless that is better by a tenth on rows that are as new as the asked ones; and never before the
-    very setting has ten values: what others leave unexplained elsewhere says too little of it. Costs that do not know
-    the amount of work have no such privilege.
+    mixed with others, unless that is better by a tenth on rows that are as new as the asked ones.
     """
     judged = hidden.judged
     knows_costs = kinds[0].knows_costs
     alone = Blend(((0, 0),), np.ones(1), knows_costs)
-    is_new = sample.novelty.alike < ENOUGH
-    is_trusted = sample.table.costs is not None and sample.table.costs.level < _UNKNOWN_WORK
-    if knows_costs and ((is_trusted and (is_new or not hidden.as_asked)) or judged.sum() < _ENOUGH):
+    is_untold = _is_trusted(sample, kinds) and not hidden.as_asked
+    if knows_costs and (len(kinds) == 1 or is_untold or judged.sum() < _ENOUGH):
         return alone
     y, weights = sample.y[judged], sample.weighted[judged]
     said = hidden.said[judged]
@@ -226,8 +239,8 @@ class Predicted:
             if member is None:
                 columns.append(np.full(len(table), np.nan))
                 continue
-            expected, draws = member.expected(table, rounds)
-            columns.append(expected)
+            expected, draws = member.predict(table, (rounds,))
+            columns.append(expected[:, 0])
             if draws is not None:
                 drawn = (draws - draws.mean(axis=0)) * blend.share_of_costs
         return cls(blend, filled(np.column_stack(columns)), np.nan_to_num(drawn))

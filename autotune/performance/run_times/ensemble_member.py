@@ -83,31 +83,26 @@ class EnsembleMember:
         base = kind.fitting(table, y, weights)
         if base is None:
             return None
-        residuals = y - base.predict(table)
+        count = most if kind.boosted else 0
+        residuals = y - base.predict(table) if count else np.zeros(len(y))
         known = np.flatnonzero(~np.isnan(residuals))
-        trees = Trees.fitted(table.at(known).columns, residuals[known], weights[known], most if kind.boosted else 0)
+        trees = Trees.fitted(table.at(known).columns, residuals[known], weights[known], count)
         return cls(base, trees, context, names)
 
-    def predict(self, table: Table, rounds: tuple[int, ...] = ROUNDS) -> FloatArray:
-        """Return the expected logarithms, (m, r), with each number of trees; NaN where the base has no prediction."""
+    def predict(self, table: Table, rounds: tuple[int, ...] = ROUNDS) -> tuple[FloatArray, FloatArray | None]:
+        """Return the expected logarithms, (m, r), with each number of trees, NaN where the base has no prediction.
+
+        Beside them what the base draws, (draws, m), where it says how uncertain it is.
+        """
         replaced = self.context.replaced(table)
         rows = replaced.table.only(self.names)
-        base, columns = self.base.predict(rows), rows.columns
+        drawn = self.base.draws(rows) if isinstance(self.base, CostModel) else None
+        base, columns = self.base.predict(rows) if drawn is None else drawn.mean(axis=0), rows.columns
         logarithms = np.column_stack(
             [base + (self.trees.predict(columns, count) if columns else 0.0) for count in rounds]
         )
-        return replaced.average(logarithms, len(table))
-
-    def draws(self, table: Table) -> FloatArray | None:
-        """Return what the base draws for cases, (draws, m), where it says how uncertain it is."""
-        return self.base.draws(table) if isinstance(self.base, CostModel) else None
-
-    def expected(self, table: Table, rounds: int) -> tuple[FloatArray, FloatArray | None]:
-        """Return the expected logarithms, (m,), with a number of trees, and the draws of the base, if it has some."""
-        drawn = self.draws(table)
-        if drawn is None or rounds > 0:
-            return self.predict(table, (rounds,))[:, 0], drawn
-        return drawn.mean(axis=0), drawn
+        draws = None if drawn is None else replaced.average(drawn.T, len(table)).T
+        return replaced.average(logarithms, len(table)), draws
 
     def difference(self, pair: Table, rounds: int) -> dict[str, float]:
         """Return what each feature adds to the first of two rows in one setting beyond the second."""

@@ -24,6 +24,7 @@ from autotune.performance.run_times.blend import (
     Predicted,
     Width,
     blended,
+    having_a_say,
     own_width,
     ratio_width,
 )
@@ -236,12 +237,13 @@ class _Fit:
         """Return the model; `others` are rows without values; bounds among them are used."""
         rng = np.random.default_rng(0)
         part = self._part(rng)
-        hidden = left_out(part, self.kinds, rng)
-        blend = blended(part, self.kinds, hidden)
+        able = having_a_say(part, self.kinds)
+        hidden = left_out(part, able, rng)
+        blend = blended(part, able, hidden)
         hidden = hidden.told_by(blend.picks)
         width = self._width(part, hidden, blend, rng)
         within = ratio_width(part, hidden, blend, rng)
-        chosen = tuple(self.kinds[kind] for kind, _ in blend.picks)
+        chosen = tuple(able[kind] for kind, _ in blend.picks)
         members = self.sample.members(chosen, self.sample.weighted, blend.rounds)
         label = self.sample.novelty.label if _GROUP in self.sample.table.words else ""
         model = RunTimes(

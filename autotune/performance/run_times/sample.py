@@ -139,8 +139,7 @@ def left_out(
         table = sample.table.at(test)
         for index, member in enumerate(sample.at(train).members(kinds, weights[train])):
             if member is not None:
-                said[test, index] = member.predict(table)
-                drawn = member.draws(table)
+                said[test, index], drawn = member.predict(table)
                 if drawn is not None:
                     draws[:, test] = drawn - drawn.mean(axis=0)
     single = len(set(sample.novelty.labels[~sample.novelty.own].tolist())) < 2
