@@ -7,7 +7,7 @@ from autotune.storage.study_store import StudyStore
 
 
 def check_alone(store: StudyStore, what: str) -> None:
-    """Check that no coordinator works on a study; with a file, whoever holds its lock knows that by itself.
+    """Check that no coordinator works on a study. Where it is in a file, its lock says so already.
 
     Raises:
         BusyError: somebody does, and `what` is to be done must wait.

@@ -13,7 +13,7 @@ from launchers import STDERR, STDOUT, JobStatus, Usage
 from launchers.status import read_status
 from objectives.base import Output
 
-# Inputs and small outputs of a run are kept for the person who asks what happened; a program's scratch data is not.
+# Who asks what happened needs the inputs and the small outputs of a run. Nobody needs a program's scratch data.
 _KEPT_BYTES = 4 * 2**20
 _OUTPUT_BYTES = 64 * 2**20
 # Names what was removed of a folder, or shortened.

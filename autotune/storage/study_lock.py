@@ -104,7 +104,7 @@ def _locked(file: LockFile, path: Path) -> bool:
 
 
 def _holder(file: LockFile) -> Holder | None:
-    """Return who holds the file; a process that has just locked it writes its name a moment later."""
+    """Return who holds the file. A process locks it first and writes its name then, so this waits a moment for it."""
     deadline_s = time.monotonic() + _SIGNING_S
     while (holder := file.holder()) is None and time.monotonic() < deadline_s:
         time.sleep(_SIGNING_S / 100)
