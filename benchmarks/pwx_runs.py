@@ -36,12 +36,12 @@ _BUILDS = {
 def pwx_runs(folder: Path, material: str) -> list[Measured]:
     """Return the runs of pw.x on a material: medians of what ran alike with one run's timers, copies of a file once."""
     timers: dict[str, dict[str, float]] = defaultdict(dict)
-    for row in _rows(folder / f"pwx_{material}_timers.csv.gz"):
+    for row in rows_of(folder / f"pwx_{material}_timers.csv.gz"):
         if row["wall_s"]:
             timers[row["path"]].setdefault(row["routine"], float(row["wall_s"]))
     runs: dict[_Run, list[tuple[float, str]]] = defaultdict(list)
     seen = set()
-    for row in _rows(folder / f"pwx_{material}.csv.gz"):
+    for row in rows_of(folder / f"pwx_{material}.csv.gz"):
         copy = (row["path"].rsplit("/", 1)[1], row["wall_s"], row["cpu_s"])
         if copy in seen or row["path"].startswith("2_"):
             continue
@@ -50,7 +50,8 @@ def pwx_runs(folder: Path, material: str) -> list[Measured]:
     return [run.measured(found, timers) for run, found in runs.items()]
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
+def rows_of(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of a compressed table."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         yield from csv.DictReader(file)
 

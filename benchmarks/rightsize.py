@@ -8,8 +8,6 @@ that are spread over the numbers of cores, the cheapest and the fastest of these
 """
 
 import argparse
-import csv
-import gzip
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from autotune.performance.rightsizing.limits import Limits
 from autotune.performance.rightsizing.right_size import Knowledge
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
-from benchmarks.pwx_runs import GRID, MATERIALS, WALL
+from benchmarks.pwx_runs import GRID, MATERIALS, WALL, rows_of
 
 DEADLINES = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
 PROBES = 6
@@ -56,14 +54,13 @@ def series_of(folder: Path, material: str) -> Iterator[Series]:
     """Yield the series of a material that have enough configurations."""
     groups: dict[tuple[str, ...], dict[tuple[int, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
     facts: dict[tuple[str, ...], Mapping[str, str]] = {}
-    with gzip.open(folder / f"pwx_{material}.csv.gz", "rt", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row["path"].startswith("2_"):
-                continue
-            key = (row["group"], row["nk"], row["ecut"])
-            chosen = tuple(int(float(row[name] or 1)) for name in ("nodes", "mpi", "npool", "ndiag"))
-            groups[key][chosen].append(float(row["wall_s"]))
-            facts[key] = row
+    for row in rows_of(folder / f"pwx_{material}.csv.gz"):
+        if row["path"].startswith("2_"):
+            continue
+        key = (row["group"], row["nk"], row["ecut"])
+        chosen = tuple(int(float(row[name] or 1)) for name in ("nodes", "mpi", "npool", "ndiag"))
+        groups[key][chosen].append(float(row["wall_s"]))
+        facts[key] = row
     for key, runs in groups.items():
         if len(runs) < _LEAST_CONFIGURATIONS or len({chosen[1] for chosen in runs}) < _LEAST_CORE_COUNTS:
             continue
