@@ -25,6 +25,7 @@ from launchers.environment import job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
+from launchers.placement import placed
 from launchers.sequence import whole_command
 from launchers.shell_lines import shell_lines
 from launchers.site import Site
@@ -213,7 +214,7 @@ class BatchLauncher:
             msg = f"{job.name} has no command"
             raise LaunchError(msg)
         try:
-            return mpi_argv(self.flavour, job)
+            return mpi_argv(self.flavour, placed(job, self.site))
         except CannotStartRanksError as error:
             raise LaunchError(str(error)) from error
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from launchers.batch_systems.numbers import hours_text
 from launchers.job import EndReason, Job, JobState
+from launchers.placement import placed
 from launchers.site import Site
 
 QUEUE_LOG = ".autotune-queue.log"
@@ -133,6 +134,7 @@ def request(job: Job, site: Site) -> Request:
 
     A job gets its share of a node's memory; its wall time is its own limit with a margin, the site's without one.
     """
+    job = placed(job, site)
     ranks = job.ranks
     nodes = job.resources.nodes
     # Ranks that share cores are a matter between them and the cores.

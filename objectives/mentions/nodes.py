@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from launchers.placement import fewest_nodes
 from objectives.mentions.count import Count
 from spaces import Constraint
 from spaces.parameters.problem import Problem
@@ -23,7 +24,7 @@ class Nodes:
 
     def needed(self, cores: int) -> int:
         """Return how many nodes have that many cores; all of them where ranks share cores."""
-        return min(self.count, -(-cores // self.cores_each))
+        return fewest_nodes(cores, self.cores_each, self.count)
 
     def missing(self, asked: Count | None) -> list[Problem]:
         """Return what a run lacks that asks for that number of nodes, if it is the same for every run."""

@@ -141,7 +141,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     """
     checked = read_options(DdpOptions, options, "ddp")
     python = torch.find(checked.python, run_job, folder.resolve())
-    cores = int(machine["cores"])
+    # All workers of a run are processes of one host.
+    cores = int(machine["cores_per_node"])
     most = checked.max_workers or python.gpus or cores
     if not python.gpus and most > cores and not checked.oversubscribe:
         msg = f"{most} workers on {cores} cores need oversubscribe = true"
@@ -157,7 +158,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     left_out += [] if bf16 else ["precision: this processor has no bfloat16 arithmetic"]
     rules = [Constraint("equal shares", "batch_size % workers == 0", "every worker has as many samples of a batch")]
     if not checked.oversubscribe:
-        rules.append(Constraint("cores", "workers * threads <= cores", "each thread has a core of its own"))
+        rules.append(Constraint("cores", "workers * threads <= cores_per_node", "each thread has a core of its own"))
     return Plan(
         objective=DdpObjective(
             (python.path, "-P", "-m", "ddp", *fixed),

@@ -21,6 +21,7 @@ from objectives.base import (
 from objectives.ending import check_disk
 from objectives.fileoptions import RunFile
 from objectives.mentions.count import Count, counted
+from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in
 from objectives.mentions.words import Word, filled_words
 from objectives.training.ending import check, last_line
@@ -59,6 +60,7 @@ class TrainingObjective:
     budget_s: float | None = None
     files: tuple[RunFile, ...] = ()
     first_step: int = 1
+    nodes: Nodes = field(default_factory=Nodes)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -88,7 +90,7 @@ class TrainingObjective:
                 **{name: str(value) for name, value in asked.items() if value is not None},
                 **{name: value for name, value in variables.items() if value is not None},
             },
-            resources=Resources(cores, gpus=self.gpus, cpus=context.cpus),
+            resources=Resources(cores, self.nodes.needed(cores), self.gpus, context.cpus),
             time_limit_s=min(limits, default=None),
         )
 

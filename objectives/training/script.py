@@ -11,6 +11,7 @@ from launchers.software.digest import file_digest
 from objectives.base import STEPS_VARIABLE, Plan, PlanError, RunJob, StepsTold
 from objectives.fileoptions import FileOptions, RunFile, files_identity, input_files, mentioned_in_files
 from objectives.mentions.count import Count, counts, expressions
+from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import mentioned_in, template_errors
 from objectives.mentions.words import CommandLine, Word, as_text, changed, environment_text, flat, places, program_of
 from objectives.options import read_options
@@ -111,6 +112,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             checked.budget_s,
             files,
             checked.first_step,
+            Nodes.of(machine),
         ),
         parameters=(),
         constraints=(),

@@ -6,6 +6,7 @@ import pickle
 import random
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from launchers import EndReason, Job, JobState, JobStatus, Usage
+from launchers.batch_systems.base import request
+from launchers.site import Site
 from objectives.base import Context, Output, RunFailure
 from objectives.command import plan as command_plan
 from objectives.external import plan as external_plan
@@ -65,7 +68,9 @@ def _external():
 def _training(plan, **options):
     probe = '{"torch": "2", "numpy": "2", "gpus": 0, "gpu": ""}'
     with tempfile.TemporaryDirectory() as folder:
-        made = plan(options, machine={"cores": 2}, run_job=lambda job: _output(probe), folder=Path(folder))
+        made = plan(
+            options, machine={"cores": 2, "cores_per_node": 2}, run_job=lambda job: _output(probe), folder=Path(folder)
+        )
     return made.objective
 
 
@@ -134,6 +139,17 @@ def test_a_job_follows_from_the_configuration_alone(name, tmp_path):
     assert all(isinstance(word, str) for word in (*job.argv, *job.environment, *job.environment.values()))
     assert (job.folder, job.resources.cpus, job.time_limit_s) == (tmp_path / "trial", (0, 1), 10.0)
     assert job.resources.cores >= (job.mpi.ranks if job.mpi else 1)
+
+
+@every_objective
+def test_a_run_has_as_many_nodes_as_have_its_cores(name, tmp_path):
+    objective, configuration, _ = CASES[name]
+    job = objective.job(configuration, Context(tmp_path))
+    larger = replace(job, resources=replace(job.resources, cores=5 * job.resources.cores))
+    for most, expected in ((8, 5), (3, 3)):
+        # A core of a node for each core of the job as it was.
+        asked = request(larger, Site("slurm", nodes=most, cores_per_node=job.resources.cores))
+        assert (asked.nodes, asked.cores <= most * job.resources.cores) == (expected, True)
 
 
 @every_objective

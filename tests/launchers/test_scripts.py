@@ -211,6 +211,19 @@ def test_chunks_hold_what_was_asked(ranks, nodes, gpus):
     assert totals == {"chunks": nodes, "ncpus": ranks, "mpiprocs": ranks, "ngpus": gpus}
 
 
+def test_ranks_for_which_there_are_no_nodes_share_the_cores_of_those_that_a_run_may_have(tmp_path):
+    site = Site("slurm", nodes=2, cores_per_node=4)
+    job = Job(("solve",), tmp_path, mpi=MpiStart(12), resources=Resources(cores=12))
+    shown = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).shown(job)
+    assert "#SBATCH --nodes=2\n#SBATCH --ntasks=8\n" in shown
+    assert "--oversubscribe" in shown
+
+
+def test_a_job_has_the_nodes_that_its_gpus_need(tmp_path):
+    site = Site("slurm", nodes=4, cores_per_node=48, gpus_per_node=4)
+    assert request(Job(("train",), tmp_path, resources=Resources(cores=8, gpus=8)), site).nodes == 2
+
+
 def test_whole_nodes_are_asked_for_where_cores_are_all_that_can_be():
     job = Job(("a",), FOLDER, mpi=MpiStart(100), resources=Resources(cores=100, nodes=3))
     assert "#PBS -l ncpus=144" in PBS.head(request(job, GADI), GADI)

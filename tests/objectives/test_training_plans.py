@@ -11,7 +11,7 @@ from objectives.training import ddp, dna
 from spaces import Space
 
 TORCH = {"torch": "2.13.0", "numpy": "2.4.6", "gpus": 0, "gpu": ""}
-MACHINE = {"cores": 4}
+MACHINE = {"cores": 4, "cores_per_node": 4}
 
 
 def output(stdout="", stderr="", exit_code=0):
@@ -87,6 +87,14 @@ def test_every_ddp_configuration_has_equal_shares_and_a_core_for_each_thread(tmp
     for one in space.sample(np.random.default_rng(0), 200):
         assert one["batch_size"] % one["workers"] == 0
         assert one["workers"] * one["threads"] <= 4
+
+
+def test_a_ddp_run_stays_on_one_node_of_several(tmp_path):
+    cluster = {"cores": 8, "nodes": 2, "cores_per_node": 4}
+    plan = ddp.plan({"python": sys.executable}, machine=cluster, run_job=answering(), folder=tmp_path)
+    space = Space(plan.parameters, plan.constraints, {**cluster, **plan.facts})
+    taken = [c["workers"] * c["threads"] for c in space.sample(np.random.default_rng(1), 200)]
+    assert max(taken) == 4
 
 
 def test_every_ddp_configuration_trains_as_many_samples_between_reports(tmp_path):

@@ -1,0 +1,24 @@
+"""On how many nodes a job runs, where nobody says it."""
+
+from dataclasses import replace
+
+from launchers.job import Job
+from launchers.site import Site
+
+
+def fewest_nodes(amount: int, per_node: int, most: int) -> int:
+    """Return how many nodes, of which each has `per_node` of something, have `amount` of it; `most` at most."""
+    return max(1, min(most, -(-amount // max(1, per_node))))
+
+
+def placed(job: Job, site: Site) -> Job:
+    """Return a job on as many of a site's nodes as its cores and GPUs need, or on more if it says so.
+
+    A run may have no more nodes than the site allows it: ranks beyond their cores share them.
+    """
+    wanted = job.resources
+    nodes = max(wanted.nodes, fewest_nodes(wanted.cores, site.cores_per_node, site.nodes))
+    if site.gpus_per_node:
+        nodes = max(nodes, fewest_nodes(wanted.gpus, site.gpus_per_node, site.nodes))
+    cores = min(wanted.cores, nodes * site.cores_per_node)
+    return replace(job, resources=replace(wanted, nodes=nodes, cores=cores))
