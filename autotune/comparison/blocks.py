@@ -154,7 +154,7 @@ class Blocks:
                 if run.outcome.retryable:
                     in_flight[task.key] = slot, self._again(ended, run.outcome)
                     continue
-                self.store.add_runs([run], [task.job.name])
+                self.manager.store(self.store, [(ended, run)])
                 table = BlockTable(self.sides, {**table.runs, slot: run}, table.metric)
                 if self.live is not None and slot[0] == 0:
                     # Nobody has to wait for the end of a round to see the first of it.

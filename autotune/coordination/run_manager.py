@@ -1,10 +1,11 @@
 """The run manager: takes each run of a session from its plan to its end, whatever it is made for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from autotune.coordination.cleaner import Cleaner
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_registry import RunRegistry
@@ -18,6 +19,7 @@ from autotune.execution.segments import Segment
 from autotune.execution.task import PREEMPTED, describe_job
 from autotune.records.outcome import Outcome
 from autotune.records.study import Purpose, Run
+from autotune.storage.study_store import StudyStore
 from launchers.mpi import MpiFlavour
 from objectives.base import Answer, Objective
 
@@ -31,7 +33,7 @@ class RunManager:
     """Makes runs: `factory` prepares them, `gate` admits them, `registry` leases them, `executor` runs them.
 
     `pool` gives each the cores that it needs; `flavour` is what starts ranks, and `session` are facts of this session:
-    both are stored with each run.
+    both are stored with each run. `cleaner` removes the scratch data of runs that are stored; None where there is none.
     """
 
     executor: Executor
@@ -42,6 +44,7 @@ class RunManager:
     display: Display
     flavour: MpiFlavour | None = None
     session: Mapping[str, str] = field(default_factory=dict)
+    cleaner: Cleaner | None = None
 
     def for_objective(self, objective: Objective) -> Self:
         """Return a manager of runs of another objective, which takes note of how slow those are for itself."""
@@ -67,6 +70,8 @@ class RunManager:
                 task = lease.task(key, self.factory.objective, reference=reference, segment=segment)
                 return PlannedRun(replace(task, job_id=job_id), purpose, inherited=lease)
             self.executor.end_jobs([job_id])
+        if self.cleaner is not None:
+            self.cleaner.wait(name)
         task = self.factory.task(
             key, purpose.configuration, name, reference=reference, cap=cap, segment=segment, seed=seed
         )
@@ -113,6 +118,17 @@ class RunManager:
         self.pool.give_back(run.task.job.resources)
         job: Mapping[str, Any] = self.executor.made_with(run.job, outcome)
         return run.ended(outcome, job, self.session)
+
+    def store(self, store: StudyStore, ended: Sequence[tuple[RunInFlight, Run]]) -> None:
+        """Store runs that ended, all of them or none; what they leave in their folders is evidence until then."""
+        store.add_runs([run for _, run in ended], [run.name for run, _ in ended])
+        for run, _ in ended:
+            self.clean(run)
+
+    def clean(self, run: RunInFlight) -> None:
+        """Remove the scratch data of a run that is stored, or that nobody will make again."""
+        if self.cleaner is not None:
+            self.cleaner.clean(run.task.job)
 
     def again(self, run: RunInFlight, outcome: Outcome) -> PlannedRun | None:
         """Plan a run again that failed for no fault of its configuration; None when that was tried enough.

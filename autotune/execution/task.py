@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.execution.capping import Cap, Watch, limited, was_capped
-from autotune.execution.run_folder import clean, output_in
+from autotune.execution.run_folder import output_in
 from autotune.execution.segments import Segment, SegmentWatch
 from autotune.machines.provenance import at_start
 from autotune.records.outcome import Outcome
@@ -64,15 +64,9 @@ class Watched:
         return self._watch(line)
 
     def outcome(self, status: JobStatus) -> Outcome:
-        """Return how the run ended, and clean its folder up."""
-        folder = self.task.job.folder
-        output = output_in(folder, status)
-        try:
-            outcome = self._read(output)
-        finally:
-            clean(folder, [part.folder for part in self.task.job.parts])
+        """Return how the run ended; its folder stays as it is, to be read again until this is stored."""
         return replace(
-            outcome,
+            self._read(output_in(self.task.job.folder, status)),
             timeline=self._watch.timeline if self._from_start else (),
             conditions=self._conditions,
             usage=status.usage,

@@ -301,7 +301,7 @@ class TuningLoop:
         """Take note of runs that ended: all are on disk before anything is made of any, and settled together."""
         landed = [self._landed(self._in_flight.of(task), outcome) for task, outcome in ended]
         whole = [(before, run) for before, run in landed if not run.outcome.retryable]
-        self._store.add_runs([run for _, run in whole], [before.name for before, _ in whole])
+        self._manager.store(self._store, whole)
         try:
             for before, run in landed:
                 self._in_flight.end(before)
@@ -365,6 +365,7 @@ class TuningLoop:
             return
         self._machine_faults += 1
         self._manager.registry.release(run.name)
+        self._manager.clean(run)
         self._scheduler.leave_alone(self._trials[number])
         self._manager.display.line(f"trial {number}: could not be run: {outcome.message}")
         if self._machine_faults >= _BROKEN_AFTER:

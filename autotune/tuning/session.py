@@ -13,6 +13,7 @@ from autotune.comparison.other_workloads import compare_on_workloads
 from autotune.comparison.scaling import ScalingPoint, scale
 from autotune.comparison.sizing import SizingRequest, check_is_sized
 from autotune.comparison.sweep import Request, Sweep, Variants, sweep
+from autotune.coordination.cleaner import cleaner
 from autotune.coordination.resources import coordinators_of, held, session_resources
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
@@ -319,6 +320,7 @@ def _runs(opened: _Opened) -> Iterator[RunManager]:
     with (
         coordinators_of(settings, opened.store) as coordinators,
         session_resources(settings, coordinators, display, study.budget.workers) as resources,
+        cleaner() as cleaning,
     ):
         folder = settings.runs / coordinators.folder if coordinators is not None and settings.shared else settings.runs
         budget, whole = study.budget, opened.prepared.whole
@@ -331,8 +333,12 @@ def _runs(opened: _Opened) -> Iterator[RunManager]:
         scheduler = settings.queue.site.scheduler if settings.queue is not None else ""
         registry = RunRegistry(resources.executor, coordinators, scheduler, opened.store.count_runs)
         flavour, session = settings.launcher.flavour, opened.facts.to_dict()
-        registry.inherit(opened.store.runs())
-        yield RunManager(resources.executor, resources.pool, factory, gate, registry, display, flavour, session)
+        stored = opened.store.runs()
+        cleaning.catch_up(stored)
+        registry.inherit(stored)
+        yield RunManager(
+            resources.executor, resources.pool, factory, gate, registry, display, flavour, session, cleaning
+        )
         registry.end_left_over()
 
 
