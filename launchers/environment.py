@@ -20,6 +20,11 @@ _PREFIXES = (
     # The allocation that this process runs in.
     *("SLURM_", "PBS_", "LSB_", "FLUX_", "COBALT_"),
 )
+# What a job on another machine needs of the environment that its study was started in, where no modules are loaded.
+_CARRIED = (
+    *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "MKLROOT"),
+    *("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ"),
+)
 # What MPI tells its own ranks: a caller that is a rank itself must not make its jobs believe that they are it.
 _RANK = re.compile(
     r"OMPI_(COMM_WORLD_|UNIVERSE_SIZE|APP_|FIRST_RANKS|NUM_APP|COMMAND|ARGV|FILE_LOCATION|MCA_(orte_|ess|pmix|plm|ras_))"
@@ -39,6 +44,11 @@ def job_environment(caller: Mapping[str, str], added: Mapping[str, str]) -> dict
 def inherited(caller: Mapping[str, str]) -> dict[str, str]:
     """Return the part of the caller's environment that jobs see."""
     return {name: value for name, value in caller.items() if _is_passed_on(name)}
+
+
+def carried(caller: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of the caller's environment that a batch system's jobs bring along."""
+    return {name: caller[name] for name in _CARRIED if name in caller}
 
 
 def _is_passed_on(name: str) -> bool:

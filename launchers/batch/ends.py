@@ -18,6 +18,12 @@ WITHOUT_STATUS = frozenset({EndReason.PREEMPTED, EndReason.CANCELLED, EndReason.
 
 # As a shell and mpirun tell of it (128 and the signal), it was one of their own processes that got it first.
 _SIGNALS = frozenset({-signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGTERM, 128 + signal.SIGKILL})
+_KILLED = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
+# A program that gets this signal leaves its supervisor, which writes that down.
+_KILLED_BY_OTHERS = (
+    "was killed with SIGKILL, and not for a limit: by an administrator, or by a node without memory; nothing is known "
+    "of its end"
+)
 
 
 def was_ended(status: JobStatus) -> bool:
@@ -48,6 +54,8 @@ def after_suspension(status: JobStatus) -> JobStatus:
 
 def without_status(seen: Seen, folder: Path) -> JobStatus:
     """Return the end of a job whose supervisor wrote nothing: it was killed, or did not even start."""
+    if seen.reason is EndReason.EXITED and seen.exit_code in _KILLED and not seen.message:
+        return JobStatus(JobState.LOST, message=_KILLED_BY_OTHERS)
     if seen.state is JobState.LOST or seen.reason in WITHOUT_STATUS or seen.exit_code not in {0, None}:
         return JobStatus(seen.state, seen.reason, seen.exit_code, message=seen.message)
     return JobStatus(JobState.ENDED, EndReason.NOT_STARTED, message=f"the job script ended early: {_log(folder)}")

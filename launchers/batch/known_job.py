@@ -12,6 +12,7 @@ class KnownJob:
     """What this process knows of a job: what the scheduler said last, and since when it has been gone from there.
 
     Its `number` is the scheduler's, its `folder` that of its run. `gone_until` is when the scheduler said so last.
+    `deleted_at` is when it was deleted because it was given up.
     """
 
     number: str
@@ -19,7 +20,22 @@ class KnownJob:
     seen: Seen | None = None
     gone_since: float | None = None
     gone_until: float = 0.0
+    deleted_at: float | None = None
     suspended: bool = False
     started: bool = False
     cancelled: bool = False
     ended: JobStatus | None = None
+
+
+def known_job(job_id: str, scheduler: str) -> KnownJob:
+    """Return what the id of a scheduler's job says of it.
+
+    Raises:
+        ValueError: it is not the id of such a job.
+    """
+    kind, _, rest = job_id.partition(":")
+    number, colon, folder = rest.partition(":")
+    if kind != scheduler or not colon:
+        msg = f"{job_id!r} is not the id of a job of {scheduler}, which looks like {scheduler}:NUMBER:FOLDER"
+        raise ValueError(msg)
+    return KnownJob(number, Path(folder))

@@ -19,9 +19,9 @@ from launchers.base import LaunchError
 from launchers.batch.commands import Answer, Commands, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
-from launchers.batch.known_job import KnownJob
+from launchers.batch.known_job import KnownJob, known_job
 from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
-from launchers.environment import job_environment
+from launchers.environment import carried, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
@@ -44,11 +44,6 @@ _PAUSE_S_A_JOB = 0.001
 _MISSING = 127
 _OF_ITS_OWN = "TOKEN"
 _IN_QUEUE = frozenset({JobState.QUEUED, JobState.RUNNING})
-# What a job needs of the environment that its study was started in, where no modules are loaded for it.
-_CARRIED = (
-    *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "MKLROOT"),
-    *("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ"),
-)
 
 
 class QueueFullError(LaunchError):
@@ -164,7 +159,7 @@ class BatchLauncher:
             self._known(job_id).cancelled = True
         for some in _parts(wanted):
             answer = self._commands(self._scheduler.cancel([self._known(job_id).number for job_id in some]))
-            if answer.code != 0 and not is_only_of(self._scheduler.nothing_to_end, answer.stderr or answer.stdout):
+            if not self._is_taken(answer):
                 self._to_end.update(dict.fromkeys(some))
                 self._ending_trouble = answer
         if wanted:
@@ -257,8 +252,7 @@ class BatchLauncher:
     def _environment(self, job: Job) -> dict[str, str]:
         """Return what is set on the node beside what its modules set."""
         caller = job.software.changes.applied(os.environ) if job.software else os.environ
-        carried = {} if self.site.modules else {name: caller[name] for name in _CARRIED if name in caller}
-        return job_environment({}, carried | self._added(job))
+        return job_environment({}, ({} if self.site.modules else carried(caller)) | self._added(job))
 
     def _whole(self, job: Job) -> list[str]:
         limits, python = (_GRACE_S, OUTPUT_LIMIT_BYTES), [self.site.python, "-I", "-S"]
@@ -274,18 +268,10 @@ class BatchLauncher:
     def _id(self, number: str, folder: Path) -> str:
         return f"{self._scheduler.name}:{number}:{folder}"
 
-    def _parsed(self, job_id: str) -> tuple[str, Path]:
-        kind, _, rest = job_id.partition(":")
-        number, colon, folder = rest.partition(":")
-        if kind != self._scheduler.name or not colon:
-            msg = f"{job_id!r} is not the id of a job of {self._scheduler.name}, which looks like {kind}:NUMBER:FOLDER"
-            raise ValueError(msg)
-        return number, Path(folder)
-
     def _known(self, job_id: str) -> KnownJob:
         known = self._jobs.get(job_id)
         if known is None:
-            known = self._jobs[job_id] = KnownJob(*self._parsed(job_id))
+            known = self._jobs[job_id] = known_job(job_id, self._scheduler.name)
         return known
 
     def _written(self, job_id: str) -> JobStatus | None:
@@ -368,7 +354,7 @@ class BatchLauncher:
             self._settle(known, without_status(replace(seen, message="") if known.cancelled else seen, folder))
         elif known.cancelled and (self._is_forgotten(known) or not (folder / STDOUT).exists()):
             known.ended = JobStatus(JobState.ENDED, EndReason.CANCELLED)
-        elif self._is_forgotten(known):
+        elif self._is_forgotten(known) and self._is_deleted(known):
             known.ended = forgotten(known.number, folder)
         return known.ended or JobStatus(JobState.RUNNING)
 
@@ -386,6 +372,8 @@ class BatchLauncher:
 
     def _settle(self, known: KnownJob, status: JobStatus) -> None:
         known.ended = after_suspension(status) if known.suspended else status
+        if known.deleted_at is not None and status.reason is EndReason.CANCELLED and not known.cancelled:
+            known.ended = forgotten(known.number, known.folder)
 
     def _waited(self, known: KnownJob) -> bool:
         """Whether a status file that was written on another machine would be seen here by now."""
@@ -394,6 +382,18 @@ class BatchLauncher:
     def _is_forgotten(self, known: KnownJob) -> bool:
         """Whether the scheduler has said twice, with that time between, that it knows nothing of a job."""
         return known.gone_since is not None and known.gone_until - known.gone_since >= self._patience_s
+
+    def _is_deleted(self, known: KnownJob) -> bool:
+        """Delete a job that is given up; tell whether the scheduler has said since then that it knows nothing of it."""
+        if known.deleted_at is not None:
+            return known.gone_until > known.deleted_at
+        if self._is_taken(self._commands(self._scheduler.cancel([known.number]))):
+            known.deleted_at = self._ask_at = self._clock()
+        return False
+
+    def _is_taken(self, answer: Answer) -> bool:
+        # There may be nothing to end.
+        return answer.code == 0 or is_only_of(self._scheduler.nothing_to_end, answer.stderr or answer.stdout)
 
 
 def _parts(ids: Sequence[str]) -> list[Sequence[str]]:

@@ -33,12 +33,14 @@ _FINISHED = frozenset({"F", "X", "C"})
 # Codes that PBS itself gives a job: JOB_EXEC_* in job.h of OpenPBS.
 _OVER_WALLTIME = -29
 _OVER_MEMORY = frozenset({-26, -27})
-# A code above this is a signal; TERM and KILL are what qdel sends.
+_NODE_LOST = -20
+# A code above this is a signal; TERM and KILL are what qdel sends, and so may others.
 _SIGNALS = 256
 _QDEL_SIGNALS = frozenset({_SIGNALS + 15, _SIGNALS + 9})
 _DELETED = "91"  # substate: ended before its time, by qdel or by the server
-
-_CANCELLED = Seen(JobState.ENDED, EndReason.CANCELLED, message="was deleted with qdel, not by autotune")
+# The scheduler deletes a job as a person does, under its own name.
+_DELETED_BY = re.compile(r"terminated by ([^\s@]+@\S+)")
+_BY_THE_SCHEDULER = "terminated by Scheduler@"
 
 # What qstat says of jobs that it has nothing to show for; everything else it complains of is trouble of its own.
 _OF_A_JOB = re.compile(r"Unknown Job Id|Job has finished", re.IGNORECASE)
@@ -162,8 +164,11 @@ def status_without_history(ids: Sequence[str]) -> list[str]:
 
 
 def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
-    """Read what qstat printed. Its code is that of its last complaint, and others may be shown nevertheless."""
-    if code != 0 and not is_only_of(_OF_A_JOB, complaint):
+    """Read what qstat printed. Its code is that of its last complaint, and others may be shown nevertheless.
+
+    A server without a history is no trouble to qstat, which then shows nothing of any job, and ends with 0.
+    """
+    if _NO_HISTORY in complaint or (code != 0 and not is_only_of(_OF_A_JOB, complaint)):
         return None
     return {number: _seen(attributes) for number, attributes in _jobs(answer)}
 
@@ -187,16 +192,20 @@ def _seen(attributes: Mapping[str, str]) -> Seen:
 
 def _ended(attributes: Mapping[str, str], comment: str) -> Seen:
     code = _number(attributes.get("Exit_status", ""))
-    if "preempted" in comment.lower():
-        return Seen(JobState.LOST, EndReason.PREEMPTED, message=f"was preempted: {comment}")
+    if _BY_THE_SCHEDULER in comment:
+        return Seen(JobState.LOST, EndReason.PREEMPTED, message="was preempted: PBS deleted it for another job")
     if code == _OVER_WALLTIME or "exceeded resource walltime" in comment:
         return Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the wall time of its job was over")
     if code in _OVER_MEMORY:
         return Seen(JobState.ENDED, EndReason.EXITED, -9, "was killed by PBS for more memory than it asked for")
     if code is not None and code < 0:
-        return Seen(JobState.LOST, message=f"PBS could not run it (Exit_status {code}): {comment or 'no comment'}")
-    if code is None or attributes.get("substate") == _DELETED or code in _QDEL_SIGNALS:
-        return _CANCELLED
+        what = "its node failed, or PBS lost sight of it" if code == _NODE_LOST else "PBS could not run it"
+        return Seen(JobState.LOST, message=f"{what} (Exit_status {code}): {comment or 'no comment'}")
+    substate = attributes.get("substate")
+    if code is None or substate == _DELETED or (substate is None and code in _QDEL_SIGNALS):
+        by = _DELETED_BY.search(comment)
+        message = f"was deleted with qdel{f' by {by[1]}' if by else ''}, not by autotune"
+        return Seen(JobState.ENDED, EndReason.CANCELLED, message=message)
     return Seen(JobState.ENDED, EndReason.EXITED, _SIGNALS - code if code > _SIGNALS else code)
 
 
@@ -311,7 +320,7 @@ _SCHEDULER = Scheduler(
 )
 PBS_WITHOUT_HISTORY = replace(_SCHEDULER, status=status_without_history)
 
-_NODE = '"$(printf \'%q \' bash -l "$script" ray-node "$meeting")"'
+_NODE = 'bash -l "$script" ray-node "$meeting"'
 
 PBS = BatchSystem(
     "PBS",
@@ -330,9 +339,10 @@ PBS = BatchSystem(
         others="awk 'NR == 1 { first = $0 } $0 != first && !seen[$0]++' \"$PBS_NODEFILE\"",
         start=[
             "    if command -v pbs_tmrsh >/dev/null; then",
+            # It starts its words as they are; ssh joins them for a shell.
             f'        pbs_tmrsh "$host" {_NODE} </dev/null &',
             "    else",
-            f'        ssh -o BatchMode=yes "$host" {_NODE} </dev/null &',
+            f'        ssh -o BatchMode=yes "$host" "$(printf \'%q \' {_NODE})" </dev/null &',
             "    fi",
         ],
     ),

@@ -96,7 +96,8 @@ def test_a_forgotten_job_without_a_status_is_lost_after_a_while(launcher, queue,
     clock.move(PATIENCE_S - POLL_S - 1)
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
     clock.move(POLL_S + 1)
-    status = launcher.poll([job_id])[job_id]
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING  # it is deleted, whatever was said
+    status = look(job_id)
     assert (status.state, "knows nothing of job 1" in status.message) == (JobState.LOST, True)
 
 
@@ -106,8 +107,42 @@ def test_a_job_is_given_up_as_soon_as_its_time_is_over(launcher, queue, clock, s
     assert launcher.poll([job_id])[job_id].state is JobState.RUNNING  # when the clock begins
     for _ in range(2):
         clock.move(PATIENCE_S / 2)
-        status = launcher.poll([job_id])[job_id]
-    assert status.state is JobState.LOST
+        launcher.poll([job_id])
+    # Deleted by now; the next answer is enough.
+    clock.move(0.1)
+    assert launcher.poll([job_id])[job_id].state is JobState.LOST
+
+
+def test_a_job_that_is_given_up_is_deleted_first_and_seen_to_be_gone(launcher, queue, clock, submit):
+    job_id, _ = submit()
+    queue.states.clear()
+    launcher.poll([job_id])
+    clock.move(PATIENCE_S)
+    assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    assert queue.asked[-1] == ["scancel", "1"]
+    # It was there all the time, and now it is seen again: nothing may start beside it.
+    queue.states["1"] = "COMPLETING"
+    clock.move(PATIENCE_S)
+    assert launcher.poll([job_id])[job_id].state in {JobState.QUEUED, JobState.RUNNING}
+    queue.states["1"] = "CANCELLED"
+    clock.move(POLL_S)
+    status = launcher.poll([job_id])[job_id]
+    assert (status.state, status.reason) == (JobState.LOST, None)
+    assert "knows nothing of job 1" in status.message
+
+
+def test_a_job_is_not_given_up_while_it_cannot_be_deleted(launcher, queue, clock, submit):
+    job_id, _ = submit()
+    queue.states.clear()
+    launcher.poll([job_id])
+    queue.missing = "scancel"
+    for _ in range(5):
+        clock.move(PATIENCE_S)
+        assert launcher.poll([job_id])[job_id].state is JobState.RUNNING
+    queue.missing = ""
+    launcher.poll([job_id])
+    clock.move(POLL_S)
+    assert launcher.poll([job_id])[job_id].state is JobState.LOST
 
 
 def test_a_job_that_comes_back_is_waited_for_again(launcher, queue, clock, submit, look):
@@ -187,6 +222,7 @@ def test_one_empty_answer_loses_no_job(launcher, queue, clock, submit, look):
     queue.states.clear()
     assert look(job_id).state is JobState.RUNNING
     clock.move(PATIENCE_S)
+    assert look(job_id).state is JobState.RUNNING
     assert look(job_id).state is JobState.LOST
 
 

@@ -108,6 +108,17 @@ def test_a_node_that_fails_takes_its_job_with_it(launcher, cluster, folder):
     assert wait_for_end(launcher, job_id).state is JobState.LOST
 
 
+def test_a_job_that_is_killed_by_an_administrator_tells_nothing_of_its_configuration(folder, monkeypatch):
+    with FakeCluster("pbs") as cluster:
+        monkeypatch.setenv("PATH", cluster.path)
+        launcher = BatchLauncher(BATCH_SYSTEMS["pbs"].scheduler, Site("pbs", poll_s=0.05), patience_s=0.5)
+        job_id = running(launcher, folder)
+        cluster.kill(number_of(job_id))
+        status = wait_for_end(launcher, job_id)
+    assert (status.state, status.reason) == (JobState.LOST, None)
+    assert "SIGKILL" in status.message
+
+
 def test_a_job_that_is_forgotten_while_it_runs_still_tells_its_end(launcher, cluster, folder):
     job_id = running(launcher, folder, ("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.01; done; exit 3"))
     cluster.state.forget(number_of(job_id))
@@ -218,7 +229,9 @@ def test_ranks_start_with_the_schedulers_environment(launcher, cluster, folder, 
         ("slurm", ("scancel", "9"), 0, ""),
         ("pbs", ("qsub", "-B", "script"), 2, "invalid option -- 'B'"),
         ("pbs", ("qsub", "-l", "storage=a", "script"), 187, "Unknown resource Resource_List.storage"),
-        ("pbs", ("qsub", "-l", "select=1", "-l", "ncpus=1", "script"), 170, "cannot be used with"),
+        ("pbs", ("qsub", "-l", "select=1", "-l", "ncpus=1", "script"), 5, "cannot be used with"),
+        ("pbs", ("qsub", "-l", "qos=high", "script"), 187, "Unknown resource Resource_List.qos"),
+        ("pbs", ("qsub", "-l", "walltime=soon", "script"), 166, "Illegal attribute or resource value"),
         ("pbs", ("qsub", "-N", "1 a", "script"), 2, "illegal -N value"),
         ("pbs", ("qstat", "-f", "9.pbshost"), 153, "Unknown Job Id 9.pbshost"),
         ("pbs", ("qdel", "9.pbshost"), 153, "Unknown Job Id 9.pbshost"),

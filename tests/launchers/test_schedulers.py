@@ -147,19 +147,47 @@ def test_what_qstat_prints(attributes, expected):
 @pytest.mark.parametrize(
     ("attributes", "state", "reason"),
     [
-        ({"Exit_status": "0", "substate": "91"}, ENDED, EndReason.CANCELLED),
+        ({"Exit_status": "271", "substate": "91"}, ENDED, EndReason.CANCELLED),
+        ({"Exit_status": "265", "substate": "91"}, ENDED, EndReason.CANCELLED),
+        ({"Exit_status": "271"}, ENDED, EndReason.CANCELLED),
         ({"substate": "91"}, ENDED, EndReason.CANCELLED),
-        ({"Exit_status": "271", "substate": "93"}, ENDED, EndReason.CANCELLED),
         ({"Exit_status": "-29", "substate": "93"}, ENDED, EndReason.TIMED_OUT),
         ({"Exit_status": "-27", "substate": "93"}, ENDED, EndReason.EXITED),
         ({"Exit_status": "-3", "substate": "93"}, LOST, None),
-        ({"Exit_status": "0", "substate": "91", "comment": "Job preempted by deletion"}, LOST, EndReason.PREEMPTED),
+        ({"Exit_status": "-20", "substate": "93"}, LOST, None),
     ],
 )
 def test_how_jobs_of_pbs_end(attributes, state, reason):
     seen = PBS.states(pbs_job(7, job_state="F", **attributes), "", 0)["7.host"]
     assert (seen.state, seen.reason) == (state, reason)
     assert seen.message
+
+
+RAN = "Job run at Sun Nov 22 at 15:41 on (node2:ncpus=1)"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        (
+            {"Exit_status": "271", "substate": "91", "comment": f"{RAN} and terminated \n\tby Scheduler@pbshost"},
+            Seen(LOST, EndReason.PREEMPTED, message="was preempted: PBS deleted it for another job"),
+        ),
+        (
+            {"Exit_status": "271", "substate": "91", "comment": f"{RAN} and terminated \n\tby ann@login1"},
+            Seen(ENDED, EndReason.CANCELLED, message="was deleted with qdel by ann@login1, not by autotune"),
+        ),
+        # Whoever sent this, it was not PBS: an administrator, or a node without memory.
+        ({"Exit_status": "265", "substate": "93", "comment": f"{RAN} and failed"}, Seen(ENDED, EndReason.EXITED, -9)),
+        ({"Exit_status": "271", "substate": "93", "comment": f"{RAN} and failed"}, Seen(ENDED, EndReason.EXITED, -15)),
+        (
+            {"Exit_status": "-20", "substate": "93", "comment": RAN},
+            Seen(LOST, message=f"its node failed, or PBS lost sight of it (Exit_status -20): {RAN}"),
+        ),
+    ],
+)
+def test_who_ended_a_job_of_pbs(attributes, expected):
+    assert PBS.states(pbs_job(7, job_state="F", **attributes), "", 0) == {"7.host": expected}
 
 
 BJOBS = """\
@@ -279,7 +307,7 @@ UNKNOWN = {
 }
 AWAY = {
     "slurm": (1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"),
-    "pbs": (111, "Connection refused\nqstat: cannot connect to server pbshost (errno=111)"),
+    "pbs": (255, "Connection refused\nqstat: cannot connect to server pbshost (errno=15010)"),
     "lsf": (255, "Failed in an LSF library call: Master LIM is down. Please wait ..."),
     "flux": (1, "flux-jobs: ERROR: Unable to connect to Flux: [Errno 2] No such file or directory"),
 }
@@ -305,6 +333,8 @@ def test_jobs_beside_an_unknown_one_are_seen():
 def test_a_server_without_history_is_told_by_its_complaint():
     assert PBS.simpler("qstat: PBS is not configured to maintain job history 7.host") is PBS_WITHOUT_HISTORY
     assert PBS.simpler(AWAY["pbs"][1]) is None
+    # qstat ends well nevertheless.
+    assert PBS.states("", "qstat: PBS is not configured to maintain job history 7.host\n", 0) is None
     assert SLURM.simpler("anything") is None
 
 
@@ -317,7 +347,7 @@ def test_a_server_without_history_is_told_by_its_complaint():
         ("slurm", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"),
         ("pbs", "qsub: would exceed queue generic's per-user limit of jobs in 'Q' state"),
         ("pbs", "qsub: Maximum number of jobs in 'Q' state for user u already in queue workq"),
-        ("pbs", "Connection refused\nqsub: cannot connect to server pbshost (errno=111)"),
+        ("pbs", "Connection refused\nqsub: cannot connect to server pbshost (errno=15010)"),
         (
             "grid-engine",
             "Unable to run job: job rejected: only 1 jobs are allowed per user (current job count: 1)\nExiting.",
@@ -341,7 +371,7 @@ def test_what_will_be_taken_later(name, complaint):
         ("slurm", "sbatch: error: Batch job submission failed: More processors requested than permitted"),
         ("slurm", "sbatch: error: QOSMaxCpuPerUserLimit"),
         ("pbs", "qsub: Unknown resource Resource_List.storage"),
-        ("pbs", "qsub: Job exceeds queue and/or server resource limits"),
+        ("pbs", "qsub: Job violates queue and/or server resource limits"),
         ("pbs", "qsub: Unknown queue"),
         ("grid-engine", 'Unable to run job: job rejected: the requested project "proj" does not exist\nExiting.'),
         ("grid-engine", "Unable to run job: error: no suitable queues\nExiting."),

@@ -150,8 +150,8 @@ def test_what_happens_to_a_job_is_not_held_against_its_configuration(cluster, st
     study.hold(None)
     assert session.wait(120) == 0, study.said
     assert "preempted" in study.said
-    assert "node1 is down" in study.said
-    assert "deleted with qdel" in study.said
+    assert "its node failed" in study.said
+    assert "deleted with qdel by user@pbshost" in study.said
     assert len(study.launches(folder="00003")) == 3
     assert outcomes(study, 3) == []
     # The next session has tries of its own.

@@ -97,7 +97,7 @@ PBS_NODES = """\
 /venv/bin/python -m autotune.execution.ray_node "$meeting" --head &
 for host in $(awk 'NR == 1 { first = $0 } $0 != first && !seen[$0]++' "$PBS_NODEFILE"); do
     if command -v pbs_tmrsh >/dev/null; then
-        pbs_tmrsh "$host" "$(printf '%q ' bash -l "$script" ray-node "$meeting")" </dev/null &
+        pbs_tmrsh "$host" bash -l "$script" ray-node "$meeting" </dev/null &
     else
         ssh -o BatchMode=yes "$host" "$(printf '%q ' bash -l "$script" ray-node "$meeting")" </dev/null &
     fi
@@ -169,6 +169,15 @@ esac
 RUNS = '#!/bin/bash\necho "$(basename "$0") $*" >>"$LOG"\nwhile [ "$1" != bash ]; do shift; done\nexec "$@"\n'
 SAYS = '#!/bin/bash\necho "$(basename "$0") $*" >>"$LOG"\n'
 REMOTE = '#!/bin/bash\necho "$(basename "$0") $*" >>"$LOG"\nwhile [ $# -gt 1 ]; do shift; done\neval "$1"\n'
+# It hands its words to tm_spawn, which knows no shell: src/cmds/pbs_tmrsh.c of OpenPBS.
+TMRSH = """#!/bin/bash
+echo "$(basename "$0") $*" >>"$LOG"
+[ $# -ge 2 ] || { echo "usage: pbs_tmrsh [-n][-l username] host [-n][-l username] command" >&2; exit 255; }
+[ -n "${PBS_ENVIRONMENT-}" ] || { echo "pbs_tmrsh: not executing under PBS" >&2; exit 255; }
+grep -qxF -- "$1" "$PBS_NODEFILE" || { echo "pbs_tmrsh: host \\"$1\\" is not a node in job" >&2; exit 255; }
+shift
+exec "$@"
+"""
 HOSTILE = "it's a $HOME; (dir)"
 
 
@@ -186,6 +195,8 @@ class Job:
             self._program(name, SAYS)
         self._program("srun", RUNS)
         self._program("ssh", REMOTE)
+        if system == "pbs-with-tmrsh":
+            self._program("pbs_tmrsh", TMRSH)
         self._program("scontrol", "#!/bin/bash\nprintf '%s\\n' n1 n2 n3\n")
         (folder / "nodes").write_text("n1\nn1\nn2\nn2\nn3\n")
         self.script = self.folder / "job.sh"
@@ -198,7 +209,7 @@ class Job:
             nodes=nodes,
             cores_per_node=2,
         )
-        self.script.write_text(pilot_script(system, job))
+        self.script.write_text(pilot_script(system.partition("-")[0], job))
 
     def start(self, **environment: str) -> "subprocess.Popen[bytes]":
         known = {
@@ -208,6 +219,7 @@ class Job:
             "SLURM_JOB_NODELIST": "n[1-3]",
             "SLURMD_NODENAME": "n1",
             "PBS_JOBID": "17.server",
+            "PBS_ENVIRONMENT": "PBS_BATCH",
             "PBS_NODEFILE": str(self.log.parent / "nodes"),
         }
         return subprocess.Popen(["bash", str(self.script)], env={**known, **environment})
@@ -229,7 +241,7 @@ def test_the_script_goes_on_only_when_time_is_over(tmp_path, system, submit, cod
     assert job.said() == [study, *([f"{submit} {job.script}"] if code == 7 else [])]
 
 
-@pytest.mark.parametrize(("system", "start"), [("slurm", "srun"), ("pbs", "ssh")])
+@pytest.mark.parametrize(("system", "start"), [("slurm", "srun"), ("pbs", "ssh"), ("pbs-with-tmrsh", "pbs_tmrsh")])
 def test_nodes_are_started_once_a_host_and_ended_whatever_happens(tmp_path, system, start):
     job = Job(tmp_path, system, nodes=3)
     assert job.start(CODE="3").wait(60) == 3

@@ -74,6 +74,10 @@ class FakeCluster:
         """Let the node of a job fail: nothing of the job has time to say anything."""
         self.state.ask(number, "node failed")
 
+    def kill(self, number: str) -> None:
+        """Send SIGKILL to all of a job, as an administrator does it, or a host that has no memory left."""
+        self.state.ask(number, "killed")
+
     def end_all(self) -> None:
         """Kill all jobs and whatever they started, at once."""
         self.switch("held")

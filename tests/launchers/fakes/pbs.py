@@ -1,4 +1,4 @@
-"""A stand-in for qsub, qstat and qdel of OpenPBS 23.06."""
+"""A stand-in for qsub, qstat and qdel of OpenPBS 23.06, or of PBS Professional 2020 (`version`)."""
 
 import os
 import pwd
@@ -9,51 +9,55 @@ import textwrap
 from pathlib import Path
 
 from tests.launchers.fakes.options import RefusedError, directives, letters, seconds
+from tests.launchers.fakes.pbs_answers import COMMENTS, ENDS, NEWEST, REFUSALS, refusal
 from tests.launchers.fakes.state import Record, State
 
 _SERVER = "pbshost"
-_AWAY = "Connection refused\n{}: cannot connect to server pbshost (errno=111)"
-_USAGE = "{0}: invalid option -- '{{}}'\nusage: {0} ..."
-
 _VALUES, _FLAGS = "NPqlrjoeASmMvWkpaCJu", "VhIzX"
 _OF_NODES = frozenset({"ncpus", "mem", "ngpus", "mpiprocs", "ompthreads", "vmem", "host", "arch"})
-_OF_JOBS = frozenset({"select", "place", "walltime", "software", "cput", "pmem", "file", "qos"})
-_REFUSALS = {
-    "queue limit": (38, "qsub: would exceed queue generic's per-user limit of jobs in 'Q' state"),
-    "account": (159, "qsub: Unauthorized Request "),
-}
+_OF_JOBS = frozenset({"select", "place", "walltime", "software", "cput", "pmem", "file"})
+_QUEUE = "generic"
 _MAXIMUM_NAME = 230
-_ENDS = {
-    "cancelled": {"Exit_status": "0", "substate": "91"},
-    "timed out": {"Exit_status": "-29", "substate": "93", "comment": "Job run at ... and exceeded resource walltime"},
-    "preempted": {"Exit_status": "0", "substate": "91", "comment": "Job preempted by deletion"},
-    "node failed": {"Exit_status": "-20", "substate": "93", "comment": "node node1 is down"},
-}
+
+
+def _refusal(state: State, answer: str, /, **values: object) -> RefusedError:
+    return refusal(answer, state.switch("version") or NEWEST, server=_SERVER, queue=_QUEUE, **values)
+
+
+def _usage(command: str) -> RefusedError:
+    # The letter is only known when it is met.
+    return refusal("usage", NEWEST, command=command, option="{}")
 
 
 def qsub(words: list[str], state: State) -> int:
     """Submit a script."""
-    unknown = RefusedError(2, _USAGE.format("qsub"))
+    unknown = _usage("qsub")
     given, others = letters(words, _VALUES, _FLAGS, unknown)
     if state.switch("away") is not None:
-        raise RefusedError(162, _AWAY.format("qsub"))
+        raise _refusal(state, "away", command="qsub")
     if len(others) != 1:
         raise RefusedError(2, "qsub: this stand-in wants the name of a script")
     try:
         script = Path(others[0]).read_text()
     except OSError:
-        raise RefusedError(1, f"qsub: script file:: {others[0]}: No such file or directory") from None
+        raise _refusal(state, "no script", path=others[0]) from None
     lines = [word for line in directives(script, "#PBS ") for word in shlex.split(line)]
     written, more = letters(lines, _VALUES, _FLAGS, unknown)
     if more:
-        raise RefusedError(2, f"qsub: directive error: {more[0]}")
+        raise _refusal(state, "directive", line=more[0])
     options = [*written, *given]
     job = _job(dict(options), _resources([value for letter, value in options if letter == "l"], state), script, state)
-    if (why := state.switch("refuse")) is not None:
-        raise RefusedError(*_REFUSALS[why])
+    why = state.switch("refuse")
+    if why is not None:
+        if why not in REFUSALS:
+            raise KeyError(why)
+        raise _refusal(state, why)
+    most_cores = state.switch("resource limit")
+    if most_cores is not None and job["cores"] > int(most_cores):
+        raise _refusal(state, "resource limit")
     limit = state.switch("limit")
     if limit is not None and len(state.active()) >= int(limit):
-        raise RefusedError(*_REFUSALS["queue limit"])
+        raise _refusal(state, "queue limit")
     print(state.submit(job, "{}." + _SERVER, "PBS_JOBID"))
     return 0
 
@@ -67,28 +71,32 @@ def _resources(given: list[str], state: State) -> dict[str, str]:
         for part in re.split(r",(?=\w+=)", text):
             name, equals, value = part.partition("=")
             if name not in _OF_NODES | _OF_JOBS | own or not (equals or name in own):
-                raise RefusedError(187, f"qsub: Unknown resource Resource_List.{name}")
+                raise _refusal(state, "resource", name=name)
             found[name] = value
     mixed = next((name for name in found if name in _OF_NODES), None) if {"select", "place"} & set(found) else None
     if mixed is not None:
-        message = f'-lresource= cannot be used with "select" or "place", resource is: {mixed}'
-        raise RefusedError(170, f"qsub: {message}")
+        raise _refusal(state, "resource beside select", name=mixed)
     return found
 
 
 def _job(options: dict[str, str], resources: dict[str, str], script: str, state: State) -> Record:
     name = options.get("N", "STDIN")
     if not re.fullmatch(r"[A-Za-z][\w.+-]*", name) or len(name) > _MAXIMUM_NAME:
-        raise RefusedError(2, "qsub: illegal -N value")
-    if options.get("j", "oe") not in {"oe", "eo", "n"} or options.get("r", "n") not in {"y", "n"}:
-        raise RefusedError(2, "qsub: illegal -j or -r value")
+        raise _refusal(state, "illegal", option="N")
+    if options.get("j", "oe") not in {"oe", "eo", "n"}:
+        raise _refusal(state, "illegal", option="j")
+    if options.get("r", "n") not in {"y", "n"}:
+        raise _refusal(state, "illegal", option="r")
     if ":" in options.get("o", "") or " " in options.get("o", ""):
-        raise RefusedError(2, "qsub: illegal -o value")
+        raise _refusal(state, "illegal", option="o")
     try:
         cores = _cores(resources)
+    except ValueError:
+        raise _refusal(state, "value", name="select") from None
+    try:
         walltime_s = seconds(resources.get("walltime", "01:00:00"))
-    except ValueError as error:
-        raise RefusedError(168, f"qsub: Illegal attribute or resource value {error}") from None
+    except ValueError:
+        raise _refusal(state, "value", name="walltime") from None
     user = pwd.getpwuid(os.getuid())
     nodes = state.folder / "nodes"
     nodes.write_text("node1\n" * cores)
@@ -106,7 +114,8 @@ def _job(options: dict[str, str], resources: dict[str, str], script: str, state:
             "LOGNAME": user.pw_name,
             "SHELL": "/bin/bash",
             "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "ENVIRONMENT": "PBS_BATCH",
+            "ENVIRONMENT": "BATCH",
+            "PBS_ENVIRONMENT": "PBS_BATCH",
             "TMPDIR": "/tmp",
             "PBS_NODEFILE": str(nodes),
             "PBS_O_WORKDIR": str(Path.cwd()),
@@ -133,22 +142,21 @@ def _cores(resources: dict[str, str]) -> int:
 
 def qstat(words: list[str], state: State) -> int:
     """Show jobs in full."""
-    given, numbers = letters(words, "", "xfw", RefusedError(2, _USAGE.format("qstat")))
+    given, numbers = letters(words, "", "xfw", _usage("qstat"))
     options = dict(given)
     if "f" not in options or not numbers:
         raise RefusedError(2, "qstat: this stand-in wants -f and the ids of jobs")
     if state.switch("away") is not None:
-        raise RefusedError(111, _AWAY.format("qstat"))
+        raise _refusal(state, "qstat away")
     code = 0
     for number in numbers:
         job = state.read(number)
         if "x" in options and state.switch("history") is None:
-            code = _complain(36, f"qstat: PBS is not configured to maintain job history {number}")
+            code = _complain(_refusal(state, "no history", job=number))
         elif job is None:
-            code = _complain(153, f"qstat: Unknown Job Id {number}")
+            code = _complain(_refusal(state, "unknown job", command="qstat", job=number))
         elif job["state"] == "ended" and "x" not in options:
-            message = "Job has finished, use -x or -H to obtain historical job information"
-            code = _complain(35, f"qstat: {number} {message}")
+            code = _complain(_refusal(state, "finished", job=number))
         else:
             print(_in_full(job))
     return code
@@ -156,17 +164,28 @@ def qstat(words: list[str], state: State) -> int:
 
 def _in_full(job: Record) -> str:
     attributes = {"Job_Name": job["name"], "Job_Owner": "user@login", "job_state": _state(job), "queue": "workq"}
+    comment = COMMENTS[_told(job)].text
     if job["state"] == "ended":
         attributes |= {"Exit_status": str(_exit_status(job)), "substate": "92" if job["code"] == 0 else "93"}
-        attributes |= _ENDS.get(job["how"], {})
+        attributes |= ENDS.get(job["how"], {})
         if job["runner"] is None:
             del attributes["Exit_status"]
-    if job["state"] == "queued":
-        attributes["comment"] = "Not Running: Insufficient amount of resource: ncpus"
+    attributes["comment"] = comment.format(cores=job["cores"], user="user", server=_SERVER)
     # PBS keeps what the job was submitted with, whatever signs are in it.
     attributes["Variable_List"] = ",".join(f"{name}={value}" for name, value in job["environment"].items())
     lines = (f"    {name} = {value}" for name, value in attributes.items())
     return "\n".join([f"Job Id: {job['id']}", *map(_wrapped, lines), ""])
+
+
+def _told(job: Record) -> str:
+    """Return which comment a job has: that of its end, once it has ended."""
+    if job["state"] == "queued" or job["runner"] is None:
+        return "queued"
+    if job["state"] == "running":
+        return "running"
+    if job["how"] in COMMENTS:
+        return str(job["how"])
+    return "finished" if job["code"] == 0 else "failed"
 
 
 def _wrapped(line: str) -> str:
@@ -187,21 +206,21 @@ def _exit_status(job: Record) -> int:
 
 def qdel(words: list[str], state: State) -> int:
     """End jobs."""
-    _, numbers = letters(words, "W", "x", RefusedError(2, _USAGE.format("qdel")))
+    _, numbers = letters(words, "W", "x", _usage("qdel"))
     if state.switch("away") is not None:
-        raise RefusedError(111, _AWAY.format("qdel"))
+        raise _refusal(state, "qdel away")
     code = 0
     for number in numbers:
         if state.read(number) is None:
-            code = _complain(153, f"qdel: Unknown Job Id {number}")
+            code = _complain(_refusal(state, "unknown job", command="qdel", job=number))
         elif not state.ask(number, "cancelled"):
-            code = _complain(35, f"qdel: Job has finished {number}")
+            code = _complain(_refusal(state, "deleted before", job=number))
     return code
 
 
-def _complain(code: int, message: str) -> int:
-    print(message, file=sys.stderr)
-    return code
+def _complain(error: RefusedError) -> int:
+    print(error, file=sys.stderr)
+    return error.code
 
 
 COMMANDS = {"qsub": qsub, "qstat": qstat, "qdel": qdel}

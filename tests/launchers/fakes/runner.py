@@ -16,7 +16,7 @@ from tests.launchers.fakes.state import HELD_BACK, Record, State
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
 # Longer than a supervisor gives its program.
 _GRACE_S = 6.0
-_AT_ONCE = frozenset({"node failed"})
+_AT_ONCE = frozenset({"node failed", "killed"})
 
 
 def main() -> None:

@@ -1,0 +1,119 @@
+"""What PBS says, each text with its source: a stand-in that says anything else would agree with our own mistakes.
+
+The sources are OpenPBS's (files of openpbs/openpbs), or a real server. A command ends with the number of its error
+modulo 256, since it hands the number to `exit` (`src/include/pbs_error.h` has the numbers).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tests.launchers.fakes.options import RefusedError
+
+SEEN = "seen on OpenPBS 23.06.06"
+_MESSAGES = "src/lib/Liblog/pbs_messages.c"
+_CONNECTING = "src/lib/Libcmds/cnt2server.c"
+
+NEWEST = "23.06"
+VERSIONS = ("20.0", NEWEST)
+"""OpenPBS 20 is PBS Professional 2020, of one source; what changed since is in `_BEFORE`."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A text with names in braces, the number that its command ends with, and where both stand."""
+
+    text: str
+    number: int
+    source: str
+
+
+ANSWERS: Mapping[str, Answer] = {
+    # Of all commands.
+    "away": Answer("Connection refused\n{command}: cannot connect to server {server} (errno=15010)", 15010, SEEN),
+    "qdel away": Answer("Connection refused\nCouldn't connect to cluster: {server}", 15010, "src/cmds/qdel.c"),
+    "qstat away": Answer("Connection refused\nqstat: cannot connect to server {server} (errno=15010)", 255, SEEN),
+    "usage": Answer("{command}: invalid option -- '{option}'\nusage: {command} ...", 2, "getopt(3)"),
+    "unknown job": Answer("{command}: Unknown Job Id {job}", 15001, _MESSAGES),
+    # Of qstat; without a history it complains and ends well.
+    "no history": Answer("qstat: PBS is not configured to maintain job history {job}", 0, "src/cmds/qstat.c"),
+    "finished": Answer(
+        "qstat: {job} Job has finished, use -x or -H to obtain historical job information", 15139, "src/cmds/qstat.c"
+    ),
+    # Of qdel.
+    "deleted before": Answer("qdel: Job has finished {job}", 15139, _MESSAGES),
+    # Of qsub itself.
+    "no script": Answer("qsub: script file:: {path}: No such file or directory", 1, "src/cmds/qsub.c"),
+    "directive": Answer("qsub: directive error: {line} ", 2, "src/cmds/qsub.c"),
+    "illegal": Answer("qsub: illegal -{option} value", 2, "src/cmds/qsub.c"),
+    # Of the server, to a submission.
+    "resource": Answer("qsub: Unknown resource Resource_List.{name}", 15035, _MESSAGES),
+    "resource beside select": Answer(
+        'qsub: "-lresource=" cannot be used with "select" or "place", resource is: {name}', 15109, _MESSAGES
+    ),
+    "value": Answer("qsub: Illegal attribute or resource value Resource_List.{name}", 15014, _MESSAGES),
+    "queue limit": Answer("qsub: would exceed queue {queue}'s per-user limit", 15142, _MESSAGES),
+    "queue limit of waiting": Answer(
+        "qsub: would exceed queue {queue}'s per-user limit of jobs in 'Q' state", 15142, _MESSAGES
+    ),
+    "queue full": Answer("qsub: Maximum number of jobs already in queue {queue}", 15142, _MESSAGES),
+    "resource limit": Answer("qsub: would exceed per-user limit on resource ncpus in queue {queue}", 15143, _MESSAGES),
+    "limits": Answer("qsub: Job violates queue and/or server resource limits", 15036, _MESSAGES),
+    "account": Answer("qsub: Invalid Account", 15049, _MESSAGES),
+    "permission": Answer("qsub: Unauthorized Request ", 15007, _MESSAGES),
+    "unknown queue": Answer("qsub: Unknown queue", 15018, _MESSAGES),
+    "access": Answer("qsub: Access to queue is denied", 15022, _MESSAGES),
+    "disabled": Answer("qsub: Queue is not enabled", 15021, _MESSAGES),
+    "shutting down": Answer("qsub: Request not allowed: Server shutting down", 15060, _MESSAGES),
+    "connections": Answer("qsub: Server connection table full", 15117, _MESSAGES),
+    "no connection": Answer("qsub: No free connections", 15033, _MESSAGES),
+    "host": Answer("qsub: Access from host not allowed, or unknown host", 15008, _MESSAGES),
+}
+
+_BEFORE: Mapping[str, Answer] = {
+    # The reason of the system was not told yet.
+    "away": Answer(
+        "System call failure.\n{command}: cannot connect to server {server} (errno=15010)", 15010, _CONNECTING
+    ),
+    "qstat away": Answer(
+        "System call failure.\nqstat: cannot connect to server {server} (errno=15010)", 255, _CONNECTING
+    ),
+}
+
+REFUSALS = frozenset(
+    {"queue limit", "queue limit of waiting", "queue full", "resource limit", "limits", "account", "permission"}
+    | {"unknown queue", "access", "disabled", "shutting down", "connections", "no connection", "host"}
+)
+"""What a server may answer to a submission of which nothing is wrong."""
+
+_RAN = "Job run at Sun Nov 22 at 15:41 on (node1:ncpus={cores})"
+
+COMMENTS: Mapping[str, Answer] = {
+    "queued": Answer("Not Running: Not enough free nodes available", 0, SEEN),
+    "running": Answer(_RAN, 0, SEEN),
+    "finished": Answer(f"{_RAN} and finished", 0, SEEN),
+    "failed": Answer(f"{_RAN} and failed", 0, SEEN),
+    "cancelled": Answer(f"{_RAN} and terminated by {{user}}@{{server}}", 0, SEEN),
+    "preempted": Answer(f"{_RAN} and terminated by Scheduler@{{server}}", 0, SEEN),
+    "timed out": Answer(f"{_RAN} and exceeded resource walltime", 0, SEEN),
+    "node failed": Answer(_RAN, 0, SEEN),
+}
+
+ENDS: Mapping[str, Mapping[str, str]] = {
+    "cancelled": {"Exit_status": "271", "substate": "91"},
+    "preempted": {"Exit_status": "271", "substate": "91"},
+    "timed out": {"Exit_status": "-29", "substate": "93"},
+    "node failed": {"Exit_status": "-20", "substate": "93"},
+    "killed": {"Exit_status": "265", "substate": "93"},
+}
+"""How a job that did not end by itself is shown; all of it was seen on OpenPBS 23.06.06."""
+
+
+def refusal(name: str, version: str, /, **values: object) -> RefusedError:
+    """Return the error of a command that says so."""
+    said = ANSWERS[name] if version == NEWEST else _BEFORE.get(name, ANSWERS[name])
+    return RefusedError(said.number % 256, said.text.format(**values))
+
+
+def every_answer() -> list[Answer]:
+    """Return all that a stand-in knows, of all versions."""
+    return [*ANSWERS.values(), *_BEFORE.values(), *COMMENTS.values()]
