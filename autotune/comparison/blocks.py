@@ -241,7 +241,8 @@ class Blocks:
         count: int,
         table: BlockTable,
     ) -> Status:
-        runs = sorted((number, side, run.started) for (number, side), run in in_flight)
+        waits = self.manager.executor.why_waits
+        runs = sorted((number, side, run.started, run.task.job.name) for (number, side), run in in_flight)
         now = datetime.now(UTC)
         running = tuple(
             Running(
@@ -249,13 +250,14 @@ class Blocks:
                 self.sides[side].configuration,
                 (now - datetime.fromisoformat(started)).total_seconds(),
                 label=self.sides[side].label,
+                waits=waits(name),
             )
-            for _, side, started in runs
+            for _, side, started, name in runs
         )
         subject = ", ".join([self.subject, *self._ratios(table)])
         if self.live is not None:
             subject = self.live(table) or self.subject
-        waiting = [side for _, side in todo] + [side for _, side, _ in runs]
+        waiting = [side for _, side in todo] + [side for _, side, *_ in runs]
         left = rounds_left(((side, run) for (_, side), run in table.runs.items()), waiting)
         left = None if left is None else left.shared(self.manager.gate.width) + self.then
         return Status(

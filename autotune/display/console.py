@@ -22,13 +22,17 @@ _SURE = 1.2
 
 @dataclass(frozen=True)
 class Running:
-    """A run in flight, of a trial or, with a `label`, of one side of a comparison."""
+    """A run in flight, of a trial or, with a `label`, of one side of a comparison.
+
+    `waits` says why its job has not started yet; it is empty where it has.
+    """
 
     number: int | None
     configuration: Configuration
     elapsed_s: float
     progress: Progress | None = None
     label: str = ""
+    waits: str = ""
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,10 @@ def best_line(status: Status) -> str:
 
 
 def _running_line(run: Running) -> str:
-    text = f"running: {run.label or f'trial {run.number}'}  {_duration(run.elapsed_s)}  {shown(run.configuration)}"
+    state = "waiting" if run.waits else "running"
+    text = f"{state}: {run.label or f'trial {run.number}'}  {_duration(run.elapsed_s)}  {shown(run.configuration)}"
+    if run.waits:
+        return f"{text}  {run.waits}"
     if run.progress is not None:
         figures = " ".join(f"{name}={value:.3g}" for name, value in run.progress.metrics.items())
         text += f"  step {run.progress.step} {figures}"

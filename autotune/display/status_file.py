@@ -105,6 +105,7 @@ def running_row(run: Running) -> dict[str, Any]:
         "configuration": dict(run.configuration),
         "elapsed_s": round(run.elapsed_s, 3),
         "step": progress.step if progress else None,
+        "waits": run.waits,
         "metrics": {name: _finite(value) for name, value in progress.metrics.items()} if progress else {},
     }
 

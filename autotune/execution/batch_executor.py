@@ -1,7 +1,7 @@
 """The executor of batch systems: many jobs are followed by one process, which may die and leave them to the next."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -20,6 +20,8 @@ _LEAST_PAUSE_S = 0.001
 _SAY_AGAIN_S = 30.0
 # Trouble that comes back within that time is the same.
 _QUIET_S = 600.0
+IN_QUEUE = "its job is in the queue"
+_NOT_SUBMITTED = "its job is not submitted yet"
 _OVER = frozenset({JobState.ENDED, JobState.LOST})
 
 
@@ -78,6 +80,7 @@ class BatchExecutor(Executor):
         self._refused: list[tuple[Task, Outcome]] = []
         self._submit_at = self._look_at = clock()
         self._told_at: dict[str, float] = {}
+        self._waits: dict[str, str] = {}
 
     def submit(self, task: Task) -> None:
         """Submit a task's job, or follow the one that it has; without room in the queue it is submitted later."""
@@ -122,6 +125,10 @@ class BatchExecutor(Executor):
         """End jobs of an earlier session that are not resumed."""
         self._launcher.end(job_ids)
 
+    def why_waits(self, run: str) -> str:
+        """Return why a job waits, as the batch system said last."""
+        return _NOT_SUBMITTED if any(task.job.name == run for task in self._waiting) else self._waits.get(run, "")
+
     def _submit_waiting(self) -> None:
         most = self._launcher.site.max_jobs
         while self._waiting and len(self._followed) < most and self._clock() >= self._submit_at:
@@ -138,6 +145,7 @@ class BatchExecutor(Executor):
             else:
                 if self._note(task.job.name, job_id):
                     self._followed[job_id] = _Followed(task, LineReader(task.job.folder / task.job.progress_file))
+                    self._waits[task.job.name] = IN_QUEUE
                 else:
                     # This process was taken for dead; the coordinator that makes the run now will not find this job.
                     self._launcher.end([job_id])
@@ -147,6 +155,7 @@ class BatchExecutor(Executor):
         statuses = self._launcher.poll(list(self._followed))
         if self._launcher.trouble:
             self._tell(f"the scheduler cannot be asked: {self._launcher.trouble}; jobs go on meanwhile")
+        self._note_waits({self._followed[job_id].task.job.name: status for job_id, status in statuses.items()})
         now = self._clock()
         self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status, now)])
         over = [(job_id, status) for job_id, status in statuses.items() if status.state in _OVER]
@@ -157,9 +166,18 @@ class BatchExecutor(Executor):
             self._submit_at = self._clock()
         return [(run.task, run.outcome(status)) for run, status in followed]
 
-    def _tell(self, text: str) -> None:
-        """Say what keeps the study waiting, once for as long as it does."""
-        now = self._clock()
-        if now - self._told_at.get(text, -inf) > _QUIET_S:
+    def _note_waits(self, statuses: Mapping[str, JobStatus]) -> None:
+        """Take note of why jobs wait, and say each reason when it comes up."""
+        queued = {run: status.message for run, status in statuses.items() if status.state is JobState.QUEUED}
+        self._waits = {run: message or IN_QUEUE for run, message in queued.items()}
+        for reason in dict.fromkeys(filter(None, queued.values())):
+            run, *others = (run for run, message in queued.items() if message == reason)
+            more = f" and {len(others)} more" if others else ""
+            self._tell(f"the job of run {run}{more} waits: {reason}", reason)
+
+    def _tell(self, text: str, about: str = "") -> None:
+        """Say what keeps the study waiting, once for as long as it does; `about` is what it is, if not the text."""
+        now, about = self._clock(), about or text
+        if now - self._told_at.get(about, -inf) > _QUIET_S:
             self._say(text)
-        self._told_at[text] = now
+        self._told_at[about] = now

@@ -35,6 +35,11 @@ class Executor(Protocol):
         del in_flight
         return most
 
+    def why_waits(self, run: str) -> str:
+        """Return why a run that was submitted does not run yet; empty if it does."""
+        del run
+        return ""
+
     def made_with(self, job: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Any]:
         """Return the description of the job that made a run which ended: `job`, unless another program made it."""
         del outcome

@@ -117,13 +117,17 @@ class Trial(BaseModel):
 
 
 class RunningRun(BaseModel):
-    """A run in flight; `label` says what it is for, if not for tuning: then it may be of no trial."""
+    """A run in flight; `label` says what it is for, if not for tuning: then it may be of no trial.
+
+    `waits` says why its job has not started yet, empty where it has.
+    """
 
     trial: int | None
     label: str = ""
     configuration: Values
     elapsed_s: float
     step: int | None = None
+    waits: str = ""
     metrics: Values = Field(default_factory=dict)
 
 

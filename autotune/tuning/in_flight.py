@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -26,13 +27,14 @@ class _Followed:
     since: float = field(default_factory=time.monotonic)
     progress: Progress | None = None
 
-    def shown(self) -> Running:
+    def shown(self, why_waits: Callable[[str], str]) -> Running:
         """Read what the program has said since the last time, and return how the run stands."""
         with suppress(OSError):
             for line in self.lines.new_lines():
                 self.progress = self.read(line) or self.progress
         elapsed_s = time.monotonic() - self.since
-        return Running(self.run.task.key, self.run.purpose.configuration, elapsed_s, self.progress)
+        waits = why_waits(self.run.task.job.name)
+        return Running(self.run.task.key, self.run.purpose.configuration, elapsed_s, self.progress, waits=waits)
 
 
 class RunsInFlight:
@@ -80,6 +82,6 @@ class RunsInFlight:
         del self._in_flight[run.task.key]
         self.busy.discard(run.task.key)
 
-    def shown(self) -> tuple[Running, ...]:
-        """Return those that are shown, as they are now."""
-        return tuple(followed.shown() for followed in list(islice(self._in_flight.values(), SHOWN)))
+    def shown(self, why_waits: Callable[[str], str]) -> tuple[Running, ...]:
+        """Return those that are shown, as they are now; of a run's name `why_waits` says why it has not begun."""
+        return tuple(followed.shown(why_waits) for followed in list(islice(self._in_flight.values(), SHOWN)))

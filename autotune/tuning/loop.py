@@ -379,7 +379,7 @@ class TuningLoop:
         """Return how the study stands now."""
         standings, budget = self._standings, self._budget
         left = tuning_left(standings, self._study)
-        running = self._in_flight.shown()
+        running = self._in_flight.shown(self._manager.executor.why_waits)
         return Status(
             standings=standings,
             budget=budget.most,

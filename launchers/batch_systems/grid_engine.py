@@ -116,7 +116,7 @@ def _seen(letters: str) -> Seen:
     if "E" in letters:
         return _FAULTY
     if "w" in letters:
-        return Seen(JobState.QUEUED, message="is held" if "h" in letters else "")
+        return Seen(JobState.QUEUED, message="is held (qrls lets it go)" if "h" in letters else "")
     return Seen(JobState.RUNNING, suspended=not set(letters).isdisjoint("sSTN"))
 
 

@@ -27,7 +27,9 @@ from launchers.site import Site
 _MIB_PER_GIB = 1024
 
 # qstat(1B), "job_state"; one that is not known here is one that a job passes through.
-_WAITING = {"Q": "", "W": "waits for its time", "T": "is moved between queues", "H": "is held by the scheduler"}
+_WAITING = {"Q": "", "W": "waits for its time", "T": "is moved between queues", "H": "is held"}
+# pbs_job_attributes(7B), "Hold_Types".
+_HOLDERS = {"u": "the user (qrls lets it go)", "o": "an operator", "s": "the system", "p": "a bad password"}
 _SUSPENDED = frozenset({"S", "U"})
 _FINISHED = frozenset({"F", "X", "C"})
 # Codes that PBS itself gives a job: JOB_EXEC_* in job.h of OpenPBS.
@@ -186,7 +188,11 @@ def _jobs(answer: str) -> Iterator[tuple[str, dict[str, str]]]:
 def _seen(attributes: Mapping[str, str]) -> Seen:
     state, comment = attributes.get("job_state", ""), attributes.get("comment", "")
     if state in _WAITING:
-        return Seen(JobState.QUEUED, message="; ".join(filter(None, (_WAITING[state], comment))))
+        words = _WAITING[state]
+        holders = [who for letter, who in _HOLDERS.items() if letter in attributes.get("Hold_Types", "")]
+        if state == "H" and holders:
+            words = f"{words} by {' and '.join(holders)}"
+        return Seen(JobState.QUEUED, message="; ".join(filter(None, (words, comment))))
     return _ended(attributes, comment) if state in _FINISHED else Seen(JobState.RUNNING, suspended=state in _SUSPENDED)
 
 

@@ -9,6 +9,7 @@ from launchers.batch_systems import reserved
 from launchers.batch_systems.base import Request, Scheduler, Seen, is_only_of
 from launchers.batch_systems.numbers import trailing_number
 from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
+from launchers.batch_systems.slurm_reasons import in_words
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
@@ -143,8 +144,8 @@ def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
 
 def _seen(state: str, reason: str) -> Seen:
     known = _STATES.get(state, _RUNNING)
-    if known.state is JobState.QUEUED and reason not in {"", "None"}:
-        return Seen(JobState.QUEUED, message=f"waits: {reason}")
+    if known.state is JobState.QUEUED and (why := in_words(reason)):
+        return Seen(JobState.QUEUED, message=why)
     return known
 
 

@@ -47,7 +47,7 @@ def test_why_a_job_waits_is_told(launcher, queue, submit):
     status = launcher.poll([job_id])[job_id]
     assert (status.state, status.message) == (
         JobState.QUEUED,
-        "waits: Nodes required for job are DOWN, DRAINED or reserved",
+        "Nodes required for job are DOWN, DRAINED or reserved",
     )
 
 
@@ -289,7 +289,7 @@ def test_a_server_that_keeps_no_history_is_asked_in_another_way(clock, tmp_path)
 
     launcher = BatchLauncher(PBS.scheduler, Site("pbs", poll_s=POLL_S), commands, clock)
     job_id = launcher.submit(Job(("true",), tmp_path))
-    assert launcher.poll([job_id])[job_id].message == "is held by the scheduler; held"
+    assert launcher.poll([job_id])[job_id].message == "is held; held"
     clock.move(POLL_S)
     launcher.poll([job_id])
     assert [argv[:-1] for argv in asked[1:]] == [["qstat", "-x", "-f"], ["qstat", "-f"], ["qstat", "-f"]]

@@ -119,6 +119,27 @@ Job Id: 7.pbshost
 """
 
 
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("None", ""),
+        ("Resources", "not enough of what it asks for is free (Resources)"),
+        ("JobHeldUser", "is held by the user (scontrol release lets it go) (JobHeldUser)"),
+        (
+            "ReqNodeNotAvail, UnavailableNodes:n1",
+            "nodes that it needs are down, or reserved (ReqNodeNotAvail, UnavailableNodes:n1)",
+        ),
+        (
+            "QOSMaxJobsPerUserLimit",
+            "a limit of its account, or of its quality of service, is reached (QOSMaxJobsPerUserLimit)",
+        ),
+        ("FedJobLock", "FedJobLock"),
+    ],
+)
+def test_why_slurm_lets_a_job_wait_is_said_in_words(reason, words):
+    assert SLURM.states(f"7|PENDING|{reason}\n", "", 0) == {"7": Seen(QUEUED, message=words)}
+
+
 def pbs_job(number: int, **attributes: str) -> str:
     return f"Job Id: {number}.host\n" + "".join(f"    {key} = {value}\n" for key, value in attributes.items()) + "\n"
 
@@ -131,7 +152,12 @@ def test_a_variable_with_lines_of_its_own_is_not_taken_for_the_jobs_state():
     ("attributes", "expected"),
     [
         ({"job_state": "Q", "comment": "Not Running: no room"}, Seen(QUEUED, message="Not Running: no room")),
-        ({"job_state": "H"}, Seen(QUEUED, message="is held by the scheduler")),
+        ({"job_state": "H", "Hold_Types": "n"}, Seen(QUEUED, message="is held")),
+        ({"job_state": "H", "Hold_Types": "u"}, Seen(QUEUED, message="is held by the user (qrls lets it go)")),
+        (
+            {"job_state": "H", "Hold_Types": "os", "comment": "not yet"},
+            Seen(QUEUED, message="is held by an operator and the system; not yet"),
+        ),
         ({"job_state": "E"}, Seen(RUNNING)),
         ({"job_state": "S"}, Seen(RUNNING, suspended=True)),
         ({"job_state": "U"}, Seen(RUNNING, suspended=True)),

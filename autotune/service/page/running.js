@@ -75,10 +75,8 @@ function runLine({ trial, label }) {
       at = performance.now();
     }
     const metrics = Object.entries(run.metrics ?? {}).map(([name, value]) => `${name} ${number(value)}`);
-    setText(
-      told,
-      [run.step === null || run.step === undefined ? "" : `step ${run.step}`, ...metrics].filter(Boolean).join(", "),
-    );
+    const step = run.step === null || run.step === undefined ? "" : `step ${run.step}`;
+    setText(told, run.waits ? `waits: ${run.waits}` : [step, ...metrics].filter(Boolean).join(", "));
     if (code.dataset.of !== configuration(run.configuration)) {
       code.dataset.of = configuration(run.configuration);
       fill(code, code.dataset.of);

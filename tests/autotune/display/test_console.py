@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from autotune.display.console import Status, panel
+from autotune.display.console import Running, Status, panel
 from autotune.display.messages import Messages
 from autotune.statistics.verdict import Verdict
 from objectives.base import Metric
@@ -49,3 +49,12 @@ def test_lines_of_trials_only_say_what_they_look_like():
     standings = stand(trial(0, 2.0), trial(1, 1.0))
     ran = standings.trials[1]
     assert ", looks 2x  " in Messages(standings).ran(ran, ran.outcomes[0])
+
+
+def test_the_panel_says_why_the_job_of_a_run_waits():
+    waits = Running(3, {"np": 2}, 60.0, waits="Not Running: no free nodes")
+    status = Status(stand(trial(0, 2.0)), budget=20, finished=5, running=(waits, Running(4, {"np": 4}, 61.0)))
+    assert drawn(status).splitlines()[-2:] == [
+        "waiting: trial 3  01:00  np=2  Not Running: no free nodes",
+        "running: trial 4  01:01  np=4",
+    ]

@@ -17,6 +17,9 @@ RUNNING = Running(7, {"np": 4, "blas": "fast"}, 12.3456, Progress(3, {"loss": 0.
 STATUS = Status(Standings({}, SECONDS), budget=20, finished=5, running=(RUNNING,), left_s=90.0, more=2)
 
 
+QUEUED = Running(8, {"np": 2}, 60.0, waits="Not Running: no free nodes")
+
+
 class Watched:
     """A status display with a clock of its own."""
 
@@ -40,6 +43,10 @@ def watched(tmp_path):
     return Watched(tmp_path / "status.json")
 
 
+def test_it_says_why_a_run_waits(watched):
+    assert [row["waits"] for row in watched.update(running=(RUNNING, QUEUED))["running"]] == ["", QUEUED.waits]
+
+
 def test_it_says_how_things_stand(watched):
     assert watched.read()["phase"] == "starting"
     found = watched.update()
@@ -54,6 +61,7 @@ def test_it_says_how_things_stand(watched):
                 "configuration": {"np": 4, "blas": "fast"},
                 "elapsed_s": 12.346,
                 "step": 3,
+                "waits": "",
                 "metrics": {"loss": 0.5, "gradient": None},
             }
         ],

@@ -124,6 +124,27 @@ def test_a_job_is_noted_when_it_is_submitted_and_measured_when_it_has_ended(exec
     assert executor.wait(1.0) == []
 
 
+def test_why_jobs_wait_is_said_when_it_changes_and_told_of_each_run(executor, queue, said, tmp_path):
+    for number in range(3):
+        executor.submit(task(tmp_path, number))
+    full, held = JobStatus(JobState.QUEUED, message="no free nodes"), JobStatus(JobState.QUEUED, message="is held")
+    queue.says.update({"paper:00000": full, "paper:00001": full})
+    for _ in range(3):
+        executor.wait(60.0)
+    assert said == ["the job of run 00000 and 1 more waits: no free nodes"]
+    reasons = [executor.why_waits(f"{number:05d}") for number in range(3)]
+    assert reasons == ["no free nodes", "no free nodes", "its job is in the queue"]
+    queue.says["paper:00000"] = RUNNING
+    executor.wait(1.0)
+    queue.says["paper:00001"] = held
+    executor.wait(1.0)
+    assert said[1:] == ["the job of run 00001 waits: is held"]
+    assert executor.why_waits("00000") == ""
+    queue.full = 1
+    executor.submit(task(tmp_path, 3))
+    assert executor.why_waits("00003") == "its job is not submitted yet"
+
+
 def test_one_look_at_the_queue_is_enough_for_all_jobs(executor, queue, tmp_path):
     for number in range(50):
         executor.submit(task(tmp_path, number))

@@ -51,6 +51,7 @@ class FakeStudy:
     message: str = ""
     ask_tell: bool = False
     held: bool = False
+    waits: str = ""
     objective: str = "quantum-espresso"
     machine: str = figures.MACHINE
     began: float = field(default_factory=time.monotonic)
@@ -103,6 +104,7 @@ class FakeStudy:
             "elapsed_s": time.monotonic() - self.began,
             "step": 4,
             "metrics": {"scf_accuracy": 0.00123},
+            "waits": self.waits,
         }
         doubt = "this machine is too noisy to say it to 5.0%: 19 pairs gave 6.8%, about 35 would be needed"
         return self.brief() | {

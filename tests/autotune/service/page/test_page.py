@@ -66,6 +66,18 @@ def test_the_list_follows_without_being_loaded_again(fake, new_page):
     assert not any("plotly" in path for _, path in fake.asked), "the list does not need the pictures' program"
 
 
+def test_a_run_whose_job_is_in_a_queue_says_why_it_waits(fake, new_page):
+    study = fake.add("qe", "running", 2, budget=10_000, held=True, waits="Not Running: no free nodes")
+    page, _ = new_page(fake.url, "#/studies/qe")
+    region = page.get_by_role("region", name="Running now")
+    expect(region).to_contain_text("waits: Not Running: no free nodes")
+    with fake.changed:
+        study.waits = ""
+        fake.changed.notify_all()
+    expect(region).to_contain_text("step 4")
+    expect(region).not_to_contain_text("waits")
+
+
 def test_the_service_s_errors_are_shown_beside_the_form(fake, new_page):
     page, guard = new_page(fake.url)
     guard.expected.append("status of 422")

@@ -1,0 +1,40 @@
+"""Why a job of Slurm's waits, in words (squeue(1), "JOB REASON CODES")."""
+
+_IN_WORDS = {
+    "Priority": "jobs of a higher priority are before it",
+    "Resources": "not enough of what it asks for is free",
+    "Dependency": "another job has to end first",
+    "DependencyNeverSatisfied": "the job that it depends on has failed: it will never start",
+    "JobHeldUser": "is held by the user (scontrol release lets it go)",
+    "JobHeldAdmin": "is held by an administrator",
+    "JobHoldMaxRequeue": "is held: it was put back into the queue too often",
+    "BeginTime": "its earliest start has not come yet",
+    "Licenses": "no licence is free",
+    "Reservation": "its reservation has not begun",
+    "PartitionDown": "its partition is down: it takes jobs and starts none",
+    "PartitionInactive": "its partition is not active",
+    "PartitionNodeLimit": "it asks for more nodes than a job of its partition may have, or they are down",
+    "PartitionTimeLimit": "it asks for more time than a job of its partition may have",
+    "ReqNodeNotAvail": "nodes that it needs are down, or reserved",
+    "NodeDown": "a node that it needs is down",
+    "BadConstraints": "no nodes are as it asks for",
+    "InvalidAccount": "its account is not valid",
+    "InvalidQOS": "its quality of service is not valid",
+    "Prolog": "its nodes are made ready",
+    "Cleaning": "an earlier start of it is cleaned up",
+}
+_LIMITS = ("Assoc", "QOS", "Max")
+_NO_REASON = frozenset({"", "None", "(null)"})
+
+
+def in_words(reason: str) -> str:
+    """Return a reason in words, with Slurm's own word for it; empty if there is none, as it is if it is not known."""
+    name, _, more = reason.partition(",")
+    if name in _NO_REASON:
+        return ""
+    words = _IN_WORDS.get(name)
+    if words is None and name.startswith(_LIMITS) and " " not in name:
+        words = "a limit of its account, or of its quality of service, is reached"
+    if words is None:
+        return reason
+    return f"{words} ({name}{',' if more else ''}{more})"
