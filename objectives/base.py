@@ -181,12 +181,13 @@ class InfrastructureError(RunFailure):
 
 @dataclass(frozen=True)
 class Output:
-    """What a run left behind."""
+    """What a run left behind. `job` is what was run, None where nobody knows: an output that was found."""
 
     stdout: str
     stderr: str
     status: JobStatus
     folder: Path
+    job: Job | None = None
 
 
 @dataclass(frozen=True)

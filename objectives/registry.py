@@ -155,8 +155,8 @@ def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], r
 
     `machine` holds the machine's facts: `cores`, `nodes`, `cores_per_node`, `sockets`, `memory_bytes`. With `described`
     they are those of another machine than this one: what only this one could tell is left out of the space. With
-    `nothing_runs` the plan is for a prediction, and the program may be missing. Files that are made once for all runs
-    are not made where `makes_files` is false.
+    `nothing_runs` the plan is for a prediction, and the program may be missing; `installation` is then what is stated
+    of it there, by the names of facts. Files that are made once for all runs are not made where `makes_files` is false.
 
     Raises:
         PlanError: there is no such objective, its options have errors, or the program cannot be tuned here.

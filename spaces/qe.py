@@ -1,7 +1,9 @@
 """The parallel knobs of pw.x (Quantum ESPRESSO), from facts of the machine, the program and the workload.
 
-What `mpirun -np CORES pw.x -inp FILE` does is the default configuration. A knob is offered only where the program
-has a choice, so that two configurations never mean the same run. See the user's guide of PWscf, "Parallelization".
+The default configuration is what users type: `mpirun -np CORES pw.x -inp FILE`, all cores that were asked for, and the
+rest left to pw.x; where it would stop, with as few pools as it runs with. A knob is offered only where the program has
+a choice, so that two configurations never mean the same run; but where pw.x chooses pools itself, what it chooses is a
+value beside those that it may choose. See the user's guide of PWscf, "Parallelization".
 """
 
 import math
@@ -16,6 +18,9 @@ MIXING_MODES = ("plain", "TF", "local-TF")
 STARTING_WAVEFUNCTIONS = ("atomic+random", "atomic", "random")
 SCRATCH_LEVELS = ("medium", "nowf", "none")
 
+_MOST_TASK_GROUPS = (
+    16  # pw.x never takes more by itself (`setup_para`): each group has its own copy of the grid's planes
+)
 _BOUND_ANYWAY = 2  # up to so many ranks are bound to a core each by Open MPI itself
 
 
@@ -29,6 +34,7 @@ class QeFacts:
         max_ranks: the greatest number of ranks; None for as many as there are cores.
         kpoints: k-points after symmetry.
         planes: planes of the FFT grid along its third axis, which the ranks of one pool share.
+        chooses_layout: pw.x chooses pools, task groups and `ndiag` itself where it is not told (from version 7.1 on).
         scalapack: pw.x can share the subspace problem between ranks (`-ndiag`).
         blas: BLAS libraries that pw.x can use instead of its own.
         threaded_blas: those of them that use threads.
@@ -47,6 +53,7 @@ class QeFacts:
     kpoints: int
     max_ranks: int | None = None
     planes: int | None = None
+    chooses_layout: bool = False
     scalapack: bool = False
     blas: tuple[str, ...] = ()
     threaded_blas: tuple[str, ...] = ()
@@ -87,7 +94,7 @@ def parameters(facts: QeFacts) -> tuple[Parameter, ...]:
     default_ranks = max(n for n in ranks if _may_be_default(n, facts))
     return (
         Integer("np", ranks, default=default_ranks, help="MPI ranks (mpirun -np)"),
-        *_decomposition(facts, ranks),
+        *_decomposition(facts, ranks, default_ranks),
         *_threads_and_libraries(facts),
         *_placement(facts, ranks),
         *(_path(facts) if facts.change_path else ()),
@@ -115,7 +122,13 @@ def rank_counts(facts: QeFacts) -> tuple[int, ...]:
 
 def _may_be_default(ranks: int, facts: QeFacts) -> bool:
     fills_nodes = ranks <= facts.cores_per_node or ranks % facts.cores_per_node == 0
-    return fills_nodes and ranks <= facts.cores and ranks <= (facts.planes or ranks)
+    return fills_nodes and ranks <= facts.cores and (facts.chooses_layout or _fewest_pools(ranks, facts) is not None)
+
+
+def _fewest_pools(ranks: int, facts: QeFacts) -> int | None:
+    """Return the fewest pools with which each rank has a plane of the FFT grid: without one pw.x stops before 7.1."""
+    counts = (n for n in range(1, min(ranks, facts.kpoints) + 1) if ranks % n == 0)
+    return next((n for n in counts if ranks // n <= (facts.planes or ranks)), None)
 
 
 def thread_counts(facts: QeFacts) -> tuple[int, ...]:
@@ -123,21 +136,28 @@ def thread_counts(facts: QeFacts) -> tuple[int, ...]:
     return tuple(n for n in range(1, facts.cores_per_node + 1) if facts.cores_per_node % n == 0)
 
 
-def _decomposition(facts: QeFacts, ranks: tuple[int, ...]) -> list[Parameter]:
+def _decomposition(facts: QeFacts, ranks: tuple[int, ...], default_ranks: int) -> list[Parameter]:
     most = ranks[-1]
     found: list[Parameter] = []
     pools = _divisors(ranks, min(most, facts.kpoints))
     groups = _divisors(ranks, most)
     if len(pools) > 1:
-        found.append(Integer("npool", pools, default=1, help="pools that share the k-points (-npool)"))
+        words = "pools that share the k-points (-npool)"
+        found.append(_division("npool", pools, _fewest_pools(default_ranks, facts) or 1, words, facts))
     if len(groups) > 1:
         found.append(Integer("nbgrp", groups, default=1, help="groups that share the bands (-nbgrp)"))
-        found.append(Integer("ntg", groups, default=1, help="task groups that share the FFTs of several bands (-ntg)"))
+        found.append(_division("ntg", groups, 1, "task groups that share the FFTs of several bands (-ntg)", facts))
     squares = tuple(k * k for k in range(1, math.isqrt(most) + 1))
     if facts.scalapack and len(squares) > 1:
         words = "ranks that share the subspace diagonalisation (-ndiag)"
         found.append(Integer("ndiag", squares, optional=True, help=words))
     return found
+
+
+def _division(name: str, values: tuple[int, ...], default: int, words: str, facts: QeFacts) -> Integer:
+    if facts.chooses_layout:
+        return Integer(name, values, optional=True, help=f"{words}; unset: pw.x chooses")
+    return Integer(name, values, default=default, help=words)
 
 
 def _threads_and_libraries(facts: QeFacts) -> list[Parameter]:
@@ -240,6 +260,10 @@ _RULES: tuple[tuple[frozenset[str], Constraint], ...] = tuple(
 def _machine_rules(facts: QeFacts, names: set[str]) -> tuple[Constraint, ...]:
     used = "np * threads" if "threads" in names else "np"
     rules = []
+    if facts.chooses_layout and "npool" in names:
+        divided = " and ".join(f"not is_set({name})" for name in ("ntg", "ndiag") if name in names)
+        rule = f"is_set(npool) or nbgrp == 1 and {divided}"
+        rules.append(Constraint("pw.x chooses all", rule, "what would be divided is not known before it has the pools"))
     if not facts.oversubscribe:
         rules.append(Constraint("cores", f"{used} <= cores", "every thread has a core to itself"))
     elif "bind_to" in names:

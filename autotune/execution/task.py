@@ -65,8 +65,9 @@ class Watched:
 
     def outcome(self, status: JobStatus) -> Outcome:
         """Return how the run ended; its folder stays as it is, to be read again until this is stored."""
+        job = self.task.job
         return replace(
-            self._read(output_in(self.task.job.folder, status)),
+            self._read(replace(output_in(job.folder, status), job=job)),
             timeline=self._watch.timeline if self._from_start else (),
             conditions=self._conditions,
             usage=status.usage,
@@ -156,7 +157,7 @@ def run_job(job: Job, launcher: Launcher, on_line: OnLine | None = None) -> Outp
         LaunchError: it could not be started.
     """
     status = run(launcher, job, on_line)
-    return output_in(job.folder, status)
+    return replace(output_in(job.folder, status), job=job)
 
 
 def check_target(measurement: Measurement, target: Metric) -> None:

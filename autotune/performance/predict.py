@@ -88,6 +88,7 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
                 **facts,
                 "described": is_elsewhere or not target.here,
                 "nothing_runs": not target.here,
+                "installation": target.installation,
                 "makes_files": False,
             },
             run_job=lambda job: run_job(job, launcher),

@@ -139,7 +139,7 @@ class MixObjective:
             RunFailure: an input gave none; the message begins with its name.
         """
         self._check(output)
-        read = {one.name: self._measured(one, _part_of(output.folder / one.name)) for one in self.inputs}
+        read = {one.name: self._measured(one, _part_of(output.folder / one.name, output.job)) for one in self.inputs}
         values = {one.name: read[one.name].metrics[one.objective.metrics[0].name] for one in self.inputs}
         metrics = {MIX: mean(values, self.shares)}
         for one in self.inputs:
@@ -192,12 +192,13 @@ def _named(one: MixInput) -> Iterator[None]:
         raise type(failure)(f"input {one.name}: {failure}", failure.code) from failure
 
 
-def _part_of(folder: Path) -> Output | None:
-    """Return what an input left in its folder; None if nobody knows how it ended."""
+def _part_of(folder: Path, job: Job | None = None) -> Output | None:
+    """Return what an input left in its folder, as a part of the job; None if nobody knows how it ended."""
     status: JobStatus | None = read_status(folder)
     if status is None:
         return None
-    return Output(text_of(folder / STDOUT) or "", text_of(folder / STDERR) or "", status, folder)
+    part = next((part for part in job.parts if part.folder == folder), None) if job is not None else None
+    return Output(text_of(folder / STDOUT) or "", text_of(folder / STDERR) or "", status, folder, part)
 
 
 def _renamed(one: MixInput, metrics: Mapping[str, float]) -> dict[str, float]:

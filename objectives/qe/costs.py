@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from objectives.costs.costs import Column, Costs
+from objectives.costs.costs import Costs
+from objectives.qe.division import Division
+from objectives.qe.known_columns import KnownColumns
 from objectives.qe.placement import placed
 
 _READS = frozenset({"np", "npool", "nbgrp", "ntg", "ndiag", "threads"})
@@ -84,9 +86,8 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     """
     if not {"kpoints", "fft_dense_x", "fft_dense_y", "fft_dense_z"} <= set(columns):
         return None
-    known = _Known(columns)
+    known = KnownColumns(columns)
     ranks, threads = known("np", 1.0), known("threads", 1.0)
-    pools, groups, tasks = known("npool", 1.0), known("nbgrp", 1.0), known("ntg", 1.0)
     per_node = known("cores_per_node", ranks * threads)
     dense = [known(f"fft_dense_{axis}") for axis in "xyz"]
     smooth = [known(f"fft_smooth_{axis}", size) for axis, size in zip("xyz", dense, strict=True)]
@@ -94,11 +95,11 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     bands = known("bands", np.ceil(points / _POINTS_OF_A_BAND))
     projectors = known("atoms", _ATOMS_OF_A_BAND * bands) * _PROJECTORS_OF_AN_ATOM
     clock = known("cpu_frequency_hz", _CLOCK_HZ) / _CLOCK_HZ
+    division = Division.of(known, bands, planes)
+    pools, groups, tasks = division.pools, division.groups, division.tasks
     in_pool = ranks / pools
     in_group = in_pool / groups
-    # Unset, pw.x takes the largest square where it can share the problem, one rank where it cannot.
-    chosen = np.where(known("scalapack", 0.0) > 0.0, np.floor(np.sqrt(in_pool)) ** 2, 1.0)
-    diagonal = np.clip(known("ndiag", chosen), 1.0, in_pool)
+    diagonal = np.clip(division.ndiag, 1.0, in_pool)
     mine = np.ceil(known("kpoints") / pools)
     at = placed(ranks, pools, threads, known("nodes"), per_node)
     here = np.minimum(at.ranks_of_node, in_group)
@@ -167,18 +168,3 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     timed = (pools == 1.0) | (at.span == 1.0)
     found = {name: np.maximum(column, 0.0) for name, column in seconds.items()}
     return Costs(found, _DOUBTS, 0.5, _TIMERS, timed, _READS)
-
-
-class _Known:
-    """The columns that are there, as numbers; a default for what is not known."""
-
-    def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        self._columns = columns
-        self._count = len(next(iter(columns.values()))) if columns else 0
-
-    def __call__(self, name: str, default: float | Column = np.nan) -> Column:
-        column = self._columns.get(name)
-        usual = np.broadcast_to(np.asarray(default, dtype=float), (self._count,))
-        if column is None or column.dtype == object:
-            return usual.copy()
-        return np.where(np.isnan(column), usual, column)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from launchers import Job, MpiStart, Resources
-from objectives.base import PARTS, Answer, Context, Measurement, Metric, Output, Progress, ProgressReader
+from objectives.base import PARTS, Answer, Context, InvalidResult, Measurement, Metric, Output, Progress, ProgressReader
+from objectives.qe.asked_division import DIVISIONS, differences
 from objectives.qe.deck import Deck, Value
 from objectives.qe.failures import failure_of
 from objectives.qe.output import IterationReader, PwOutput, parse
@@ -39,7 +40,6 @@ ALLOCATORS: Mapping[str, Mapping[str, str]] = {
 saves page faults for pw.x's work arrays; or ask for transparent huge pages."""
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "MKL_NUM_THREADS")
-_DIVISIONS = {"npool": "-npool", "nbgrp": "-nbgrp", "ntg": "-ntg"}
 _ELECTRONS = ("diagonalization", "diago_david_ndim", "mixing_mode", "mixing_beta", "mixing_ndim", "startingwfc")
 
 
@@ -93,7 +93,7 @@ class QeObjective:
         return read
 
     def measure(self, output: Output) -> Measurement:
-        """Check that the run converged and ended well; read its times, iterations and energy.
+        """Check that the run converged and ended well, divided as it was asked to; read its times and its energy.
 
         Raises:
             RunFailure: it did not, in the words of pw.x.
@@ -102,6 +102,9 @@ class QeObjective:
         failure = failure_of(output, parsed)
         if failure is not None:
             raise failure
+        if output.job is not None and (others := differences(output.job, parsed.layout)):
+            msg = f"pw.x divided the work otherwise than it was asked to: {', '.join(others)}"
+            raise InvalidResult(msg, "qe.other-division")
         total, energy_ry = parsed.total, parsed.energy_ry
         if total is None or energy_ry is None:
             msg = "a run without a time or an energy is a failure, and failure_of says which"
@@ -136,14 +139,9 @@ class QeObjective:
 
 
 def _divisions(configuration: Configuration) -> list[str]:
-    words = []
-    for name, option in _DIVISIONS.items():
-        # One group is what pw.x does anyway: a command line without it is easier to read.
-        if int(configuration.get(name, 1)) > 1:
-            words += [option, str(configuration[name])]
-    if "ndiag" in configuration:
-        words += ["-ndiag", str(configuration["ndiag"])]
-    return words
+    """Return the options of what the configuration says, ones as well: pw.x may choose what it is not told."""
+    told = ((option, configuration.get(name)) for name, option in DIVISIONS.items())
+    return [word for option, value in told if value is not None for word in (option, str(value))]
 
 
 def _text(configuration: Configuration, name: str) -> str | None:

@@ -16,6 +16,7 @@ from objectives.base import Output, Plan, PlanError, RunJob
 from objectives.linking import blas, libraries
 from objectives.linking.linked import linked_libraries
 from objectives.qe import pseudo
+from objectives.qe.automatic_layout import chooses_layout
 from objectives.qe.check import problems
 from objectives.qe.deck import Deck
 from objectives.qe.described_input import described_input
@@ -232,6 +233,7 @@ def _space_facts(
         kpoints=seen.workload.kpoints or 1,
         max_ranks=checked.max_ranks,
         planes=grid[2] if grid else None,
+        chooses_layout=chooses_layout(seen.version or _version_there(machine)),
         scalapack=here is None or here.is_distributed,
         blas=tuple(library.name for library in libraries_here),
         threaded_blas=tuple(library.name for library in libraries_here if library.threaded),
@@ -244,6 +246,12 @@ def _space_facts(
         change_output=checked.change_output,
         inputs={name: value.lower() for name in _INPUTS_THAT_MATTER if (value := deck.get(name)) is not None},
     )
+
+
+def _version_there(machine: Mapping[str, Any]) -> str | None:
+    """Return the version of pw.x that is known of the machine; nothing may run to ask it."""
+    version = machine.get("installation", {}).get("pw_version")
+    return version if isinstance(version, str) else None
 
 
 def _allocators() -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from objectives.qe.division import Division
+from objectives.qe.known_columns import Column, KnownColumns
 from objectives.qe.placement import placed
-
-Column = npt.NDArray[np.float64]
 
 _COMPLEX_BYTES = 16
 # Shares of pairs count by 1 + 10 share: a power law of that goes from "none" to "all" over a decade.
@@ -25,11 +25,12 @@ def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
     `columns` are parameters of `spaces.qe` and facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...) and of
     the machine (`cores_per_node`, `nodes`, `memory_bandwidth_bytes_per_s`), by name.
     """
-    known = _Known(columns)
+    known = KnownColumns(columns)
     ranks, threads = known("np"), known("threads", 1.0)
-    pools, groups = known("npool", 1.0), known("nbgrp", 1.0)
     kpoints, bands = known("kpoints"), known("bands")
     planes = known("fft_dense_z")
+    division = Division.of(known, bands, known("fft_smooth_z", planes))
+    pools, groups = division.pools, division.groups
     points = known("fft_dense_x") * known("fft_dense_y") * planes
     in_pool = ranks / pools
     in_group = in_pool / groups
@@ -62,17 +63,3 @@ def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
         "time for a rank's waves": work * _COMPLEX_BYTES * cores / nodes / known("memory_bandwidth_bytes_per_s"),
     }
     return {name: column for name, column in found.items() if not np.isnan(column).all()}
-
-
-class _Known:
-    """The columns that are there, as numbers; a default, or NaN, for others."""
-
-    def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        self._columns = columns
-        self._count = len(next(iter(columns.values()))) if columns else 0
-
-    def __call__(self, name: str, default: float = np.nan) -> Column:
-        column = self._columns.get(name)
-        if column is None or column.dtype == object:
-            return np.full(self._count, default)
-        return np.where(np.isnan(column), default, column)

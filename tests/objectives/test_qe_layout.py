@@ -26,3 +26,12 @@ def test_band_groups_have_the_planes():
     assert layout({"fft_dense_z": 30}, np=20, nbgrp=2) == (
         "30 planes of the FFT grid over 10 ranks of a band group: 3 each",
     )
+
+
+def test_what_pw_x_chooses_itself_is_said():
+    facts = {**FACTS, "bands": 115, "pw_version": "7.3.1"}
+    assert layout(facts, np=1200, nbgrp=1)[:2] == (
+        "pw.x chooses npool=20 ndiag=1 itself",
+        "20 k-points over 20 pools: 1 each",
+    )
+    assert "chooses" not in " ".join(layout({**facts, "pw_version": "7.0"}, np=1200))

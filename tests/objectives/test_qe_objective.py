@@ -23,7 +23,12 @@ def objective():
 
 GOLDEN = [
     ({"np": 2}, ("pw.x", "-inp", "pw.in"), MpiStart(2), Resources(2)),
-    ({"np": 2, "npool": 1, "nbgrp": 1, "ntg": 1, "threads": 1}, ("pw.x", "-inp", "pw.in"), MpiStart(2), Resources(2)),
+    (
+        {"np": 2, "npool": 1, "nbgrp": 1, "ntg": 1, "threads": 1},
+        ("pw.x", "-npool", "1", "-nbgrp", "1", "-ntg", "1", "-inp", "pw.in"),
+        MpiStart(2),
+        Resources(2),
+    ),
     (
         {"np": 40, "npool": 20, "ndiag": 4},
         ("pw.x", "-npool", "20", "-ndiag", "4", "-inp", "pw.in"),
