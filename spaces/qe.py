@@ -146,7 +146,8 @@ def _decomposition(facts: QeFacts, ranks: tuple[int, ...], default_ranks: int) -
         found.append(_division("npool", pools, _fewest_pools(default_ranks, facts) or 1, words, facts))
     if len(groups) > 1:
         found.append(Integer("nbgrp", groups, default=1, help="groups that share the bands (-nbgrp)"))
-        found.append(_division("ntg", groups, 1, "task groups that share the FFTs of several bands (-ntg)", facts))
+        tasks = _divisors(ranks, min(most, _MOST_TASK_GROUPS))
+        found.append(_division("ntg", tasks, 1, "task groups that share the FFTs of several bands (-ntg)", facts))
     squares = tuple(k * k for k in range(1, math.isqrt(most) + 1))
     if facts.scalapack and len(squares) > 1:
         words = "ranks that share the subspace diagonalisation (-ndiag)"
