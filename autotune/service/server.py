@@ -1,17 +1,25 @@
 """Server: uvicorn, which waits for answers to end; answers that would never end are ended first."""
 
 import asyncio
+import resource
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import uvicorn
 from fastapi import FastAPI
+
+from autotune.service.connections import Visitors, connections_of
 
 _LOOK_S = 0.1
 # Longer than clients and proxies keep a connection without use (often 60 s): else a request may meet its closing.
 _IDLE_S = 75
 # How long the answers that are being sent may take when the service ends.
 _PATIENCE_S = 2
+# So many connections are taken before those that there are get a turn again.
+_TAKEN_AT_ONCE = 256
+# More are of no use here, and some programs go through all that they may have.
+_MOST_DESCRIPTORS = 65_536
 
 
 class Server(uvicorn.Server):
@@ -32,14 +40,29 @@ class Server(uvicorn.Server):
 
 def run(app: FastAPI, listening: socket.socket) -> None:
     """Serve the application of `create_app` until a signal ends the server."""
+    visitors = Visitors(app.state.finder, app.state.limits, _more_descriptors())
     config = uvicorn.Config(
         app,
+        http=connections_of(visitors),
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         # With them every user of this host could pass their connection off as another user's.
         proxy_headers=False,
+        backlog=_TAKEN_AT_ONCE,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_PATIENCE_S,
     )
     Server(config, app.state.let_go).run(sockets=[listening])
+
+
+def _more_descriptors() -> int:
+    """Raise the number of descriptors that this process may have, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return wanted if soft == resource.RLIM_INFINITY else soft

@@ -2,8 +2,8 @@
 
 It imports the standard library only, and is started by path, for a quick start. The description of the study's process
 is JSON on standard input: `command` (a list of words), `cwd`, `token` (of this start alone), `serial` and `deaths`
-(returned in its answers), `log_bytes`. It goes into the background before the caller goes on, in a session of its own:
-neither the end of the caller nor that of its terminal ends it.
+(returned in its answers), `log_bytes`, and `descriptors` (how many it may have). It goes into the background before the
+caller goes on, in a session of its own: neither the end of the caller nor that of its terminal ends it.
 
 In the folder it keeps `process.json` (which processes these are), `log.txt` and `log.1.txt` (what they say, the newer
 and the older part), and in the end `end.json`. The study writes into the log by itself: it does not need the shim.
@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -154,6 +155,8 @@ class Shim:
         self._say(f"--- {self._note['when']} started{again}")
         try:
             os.chdir(self._spec["cwd"])
+            most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self._spec["descriptors"], most))
             self._child = os.posix_spawn(
                 command[0], command, os.environ, setsigmask=[], setsigdef=[*_HANDED_ON, signal.SIGCHLD]
             )

@@ -3,12 +3,13 @@
 import errno
 import json
 import os
+import resource
 import secrets
 import signal
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune.supervision import shim
@@ -26,11 +27,16 @@ class StartError(Exception):
 
 @dataclass(frozen=True)
 class Starter:
-    """Starts studies on the storage `url`, in the folder `cwd`; their logs have two parts of `log_bytes` at most."""
+    """Starts studies on the storage `url`, in the folder `cwd`; their logs have two parts of `log_bytes` at most.
+
+    They may have as many `descriptors` as this process when this was made: what is measured does not depend on who
+    started the study.
+    """
 
     url: str
     cwd: Path
     log_bytes: int
+    descriptors: int = field(default_factory=lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     def start(self, folder: Path, order: Order, deaths: int) -> None:
         """Start the ordered study under a shim in `folder`, after `deaths` starts without a result.
@@ -45,6 +51,7 @@ class Starter:
             "serial": order.serial,
             "deaths": deaths,
             "log_bytes": self.log_bytes,
+            "descriptors": self.descriptors,
         }
         try:
             ended = subprocess.run(

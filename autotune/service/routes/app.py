@@ -11,12 +11,14 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from autotune import __version__
-from autotune.service.access import AccessControl, Limiter
+from autotune.service.access import AccessControl
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import Hub
+from autotune.service.limiter import Limiter
 from autotune.service.models import Health
 from autotune.service.onlooker import Onlooker
+from autotune.service.peer import PeerFinder
 from autotune.service.problems import Problem, handle_problems
 from autotune.service.routes import asking, found, known, live, page, pictures, predicting, studies
 from autotune.service.settings import Settings
@@ -91,6 +93,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.let_go = let_go
+    app.state.finder, app.state.limits = PeerFinder(), settings.limits
     app.include_router(studies.routes(all_studies, catalogue))
     app.include_router(found.routes(all_studies))
     app.include_router(live.routes(all_studies, hub))
@@ -108,7 +111,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     handle_problems(app)
     app.add_middleware(Limiter, limits=settings.limits)
-    app.add_middleware(AccessControl, settings=settings)
+    app.add_middleware(AccessControl, settings=settings, finder=app.state.finder)
     return app
 
 

@@ -1,15 +1,19 @@
 """Who is let in, and how much: over a small application, without a network."""
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.service import access
-from autotune.service.access import AccessControl, Buckets, Limiter
+from autotune.service.access import AccessControl
+from autotune.service.limiter import Limiter
+from autotune.service.peer import PeerFinder
+from autotune.service.rates import Buckets
 from autotune.service.settings import Limits, Settings
 from autotune.service.tokens import TokenBook
 
@@ -29,7 +33,8 @@ def settings(tmp_path):
 
 
 def app_of(settings, limits=None):
-    return AccessControl(Limiter(echo, limits or Limits()), settings)
+    limits = limits or Limits(refusal_s=0.0)
+    return AccessControl(Limiter(echo, limits), replace(settings, limits=limits), PeerFinder())
 
 
 def ask(app, method="GET", path="/studies", base=HERE, peer="127.0.0.1", **options):
@@ -41,14 +46,21 @@ def ask(app, method="GET", path="/studies", base=HERE, peer="127.0.0.1", **optio
     return asyncio.run(asked())
 
 
+def come_from(monkeypatch, user):
+    async def complete(finder, peer):
+        peer.user = user if peer.on_this_host else None
+
+    monkeypatch.setattr(PeerFinder, "complete", complete)
+
+
 @pytest.fixture
 def own(monkeypatch):
-    monkeypatch.setattr(access, "is_own", lambda peer, here: peer[0] == "127.0.0.1")
+    come_from(monkeypatch, os.geteuid())
 
 
 @pytest.fixture
 def foreign(monkeypatch):
-    monkeypatch.setattr(access, "is_own", lambda peer, here: False)
+    come_from(monkeypatch, os.geteuid() + 1)
 
 
 def test_this_user_needs_no_token_on_this_host(settings, own):
@@ -179,7 +191,8 @@ def test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart(settings,
                 await done.wait()
             await echo(scope, receive, send)
 
-        transport = httpx.ASGITransport(AccessControl(Limiter(wait, limits), settings), client=("127.0.0.1", 1))
+        app = AccessControl(Limiter(wait, limits), settings, PeerFinder())
+        transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
         async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
             yield client, here, done
 

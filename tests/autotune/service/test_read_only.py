@@ -1,14 +1,15 @@
 """A service that only shows studies: to a group, from a folder that it may not be able to write."""
 
+import os
+
 import pytest
 
 from autotune.errors import StorageError
 from autotune.records.study import Run
-from autotune.service import access
 from autotune.service.routes.app import create_app
 from autotune.service.settings import Settings
 from autotune.storage.study_store import StudyStore
-from tests.autotune.service.test_access import ask
+from tests.autotune.service.test_access import ask, come_from
 from tests.autotune.storage.test_sqlite_file import files, read_only
 from tests.support.fakes import definition, small_space, took
 from tests.support.stored import add_trial
@@ -30,7 +31,7 @@ CHANGES = (
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with a storage of one study."""
-    monkeypatch.setattr(access, "is_own", lambda peer, here: True)
+    come_from(monkeypatch, os.geteuid())
     there = tmp_path / "theirs"
     there.mkdir()
     store = StudyStore.create(f"sqlite:///{there / 'autotune.db'}", "paper", definition(SPACE))

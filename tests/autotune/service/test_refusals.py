@@ -39,6 +39,9 @@ REQUESTS = {
     "a body of a form, or of any other kind than JSON": {
         415: [post("study=sleepy", "Content-Type: application/x-www-form-urlencoded\r\n"), post("{}", "")]
     },
+    "a body for a path that needs no token": {
+        413: [request("GET /health", body="{}"), request("GET /", "Transfer-Encoding: chunked\r\n")]
+    },
     "a body that is no JSON, or has unknown or wrong fields": {
         422: [
             post("{"),
@@ -79,9 +82,9 @@ REQUESTS = {
 }
 ELSEWHERE = {
     "no token, not this user": test_access.test_another_user_of_this_host_does,
-    "many wrong tokens from one address": test_access.test_who_guesses_is_made_to_wait,
+    "many requests without a right token, of one user or address": test_access.test_who_guesses_is_made_to_wait,
     "a body that does not arrive within 20 s": test_access.test_a_body_that_does_not_come_is_not_waited_for,
-    "more than 200 requests a second from one address": test_access.test_who_asks_too_often_is_told_when_to_come_again,
+    "more than 200 requests a second of one caller": test_access.test_who_asks_too_often_is_told_when_to_come_again,
     "more than 128 requests at once, or 1000 followers": (
         test_access.test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart
     ),

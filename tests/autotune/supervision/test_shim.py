@@ -13,6 +13,7 @@ from autotune.supervision import shim
 from tests.autotune.supervision.services import until
 
 LOG_BYTES = 5000
+DESCRIPTORS = 512
 
 
 class Guarded:
@@ -31,6 +32,7 @@ class Guarded:
             "serial": 3,
             "deaths": 0,
             "log_bytes": LOG_BYTES,
+            "descriptors": DESCRIPTORS,
             **changes,
         }
         return subprocess.run(

@@ -1,10 +1,5 @@
-"""Peers: whether a connection on this host comes from the user who started the service.
+"""The table of sockets in /proc (proc(5), /proc/net/tcp): whose a socket is. To read it takes long on a busy host."""
 
-On a host with many users (a login node) the loopback address is everybody's. The kernel tells whose the other end of a
-connection is: proc(5), /proc/net/tcp.
-"""
-
-import os
 import sys
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -14,20 +9,13 @@ Address = tuple[str, int]
 _TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
 
 
-def is_own(peer: Address, here: Address, tables: dict[int, Path] | None = None) -> bool:
-    """Whether the process at `peer` is this user's, and on this host; False where the kernel does not tell."""
-    try:
-        host, target = ip_address(peer[0]), ip_address(here[0])
-    except ValueError:
-        return False
-    if not host.is_loopback:
-        return False
-    user = user_of((tables or _TABLES)[host.version], _row(host, peer[1]), _row(target, here[1]))
-    return user == os.geteuid()
+def user_in_proc(peer: Address, here: Address, tables: dict[int, Path] | None = None) -> int | None:
+    """Return the number of the user whose socket is at `peer` and connected to `here`; None if there is none."""
+    host, target = ip_address(peer[0]), ip_address(here[0])
+    return _user_of((tables or _TABLES)[host.version], _row(host, peer[1]), _row(target, here[1]))
 
 
-def user_of(table: Path, local: str, remote: str) -> int | None:
-    """Return the number of the user whose socket is at `local` and connected to `remote`; None if there is none."""
+def _user_of(table: Path, local: str, remote: str) -> int | None:
     try:
         lines = table.read_text(encoding="ascii").splitlines()
     except OSError:

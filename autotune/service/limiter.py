@@ -1,0 +1,106 @@
+"""Limits: how long a request may be, how many there may be, and how many at once."""
+
+import asyncio
+from collections import Counter
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from autotune.service.callers import Caller, CallerKind
+from autotune.service.problems import problem
+from autotune.service.rates import Buckets, retry_after
+from autotune.service.settings import Limits
+
+# Those that wait for something to happen, and take no time meanwhile.
+_WAITING = ("/events", "/ask")
+
+
+class Limiter:
+    """Keeps requests that were let in within the limits: how long, how many, how many at once."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        """Stand before `app`."""
+        self._app = app
+        self._limits = limits
+        self._rates = Buckets(limits.rate_per_s, limits.burst)
+        self._anonymous = Buckets(limits.anonymous_per_s, 10 * limits.anonymous_per_s)
+        self._now: Counter[tuple[CallerKind, bool]] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or hand the request on with its whole body."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        caller: Caller = scope["state"]["caller"]
+        follows = scope["path"].endswith(_WAITING)
+        anybody = caller.kind is CallerKind.ANYBODY
+        wait_s = (self._anonymous if anybody else self._rates).take(caller.key)
+        if wait_s and anybody:
+            # Who does not wait for the answer to ask again has few connections to do so.
+            await asyncio.sleep(self._limits.refusal_s)
+        refused = self._too_many(wait_s, anybody=anybody) or self._no_room(caller.kind, follows=follows)
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        self._now[caller.kind, follows] += 1
+        try:
+            body = b"" if anybody else await self._body(scope, receive)
+            if isinstance(body, Response):
+                await body(scope, receive, send)
+                return
+            await self._app(scope, _again(body, receive), send)
+        finally:
+            self._now[caller.kind, follows] -= 1
+
+    def _too_many(self, wait_s: float, *, anybody: bool) -> Response | None:
+        if not wait_s:
+            return None
+        rate = self._limits.anonymous_per_s if anybody else self._limits.rate_per_s
+        return problem(429, f"more than {rate:g} requests a second", retry_after(wait_s))
+
+    def _no_room(self, kind: CallerKind, *, follows: bool) -> Response | None:
+        most = self._limits.followers if follows else self._limits.at_once
+        if kind is CallerKind.ANYBODY:
+            most = self._limits.anonymous_at_once
+        if self._now[kind, follows] >= most:
+            what = "followers and waiting clients" if follows else "requests at once"
+            return problem(503, f"there are {most} {what} already", retry_after(1.0))
+        return None
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | Response:
+        """Return the whole body, or why it is not taken."""
+        limits, headers = self._limits, Headers(scope=scope)
+        too_long = f"a body may have {limits.body_bytes} bytes"
+        announced = headers.get("content-length", "0")
+        if announced.isdigit() and int(announced) > limits.body_bytes:
+            return problem(413, too_long, {"Connection": "close"})
+        body = bytearray()
+        try:
+            async with asyncio.timeout(limits.body_s):
+                while True:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    if len(body) > limits.body_bytes:
+                        return problem(413, too_long, {"Connection": "close"})
+                    if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            return problem(408, f"the body did not arrive within {limits.body_s:g} s", {"Connection": "close"})
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if body and kind != "application/json":
+            # A form of another site can send every other kind without asking.
+            return problem(415, f"a body is sent as application/json, not as {kind or 'nothing'}")
+        return bytes(body)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return a way to receive a body that was read already, and then what follows it."""
+    left = [body]
+
+    async def give() -> Message:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await receive()
+
+    return give
