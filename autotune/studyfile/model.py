@@ -262,7 +262,8 @@ class SoftwareSection(_Section):
 
     `modules` are loaded in their order, after all others were unloaded with `purge`. `spack` are specs of installed
     packages, `spack_environment` is a name or a folder. `container` is an image that `runtime` starts: the first of
-    apptainer, singularity and ch-run that is on the search path.
+    apptainer, singularity and ch-run that is on the search path. `programs` and `libraries` are folders of a build that
+    are searched before all others, `environment` are variables that it needs.
     """
 
     modules: list[str] = Field(default_factory=list)
@@ -271,6 +272,9 @@ class SoftwareSection(_Section):
     spack_environment: str | None = None
     container: str | None = None
     runtime: Annotated[str, OneOf(lambda: [runtime.name for runtime in RUNTIMES])] | None = None
+    programs: list[str] = Field(default_factory=list)
+    libraries: list[str] = Field(default_factory=list)
+    environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = Field(default_factory=dict)
 
 
 class StudyFile(_Section):

@@ -19,7 +19,8 @@ def with_absolute_paths(table: Mapping[str, Any], folder: Path) -> dict[str, Any
         rooted["options"] = _rooted(rooted.get("options"), path, folder)
         rooted["inputs"] = _rooted(rooted.get("inputs"), ["*", "options", *path], folder)
         rooted["workloads"] = _rooted(rooted.get("workloads"), ["*", *path], folder)
-    rooted["software"] = _rooted(rooted.get("software"), ["*", "container"], folder)
+    for path in (["container"], ["programs", "*"], ["libraries", "*"]):
+        rooted["software"] = _rooted(rooted.get("software"), ["*", *path], folder)
     return {key: value for key, value in rooted.items() if key in table}
 
 

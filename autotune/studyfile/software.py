@@ -74,6 +74,9 @@ def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
             spack_environment=section.spack_environment or "",
             container=section.container or "",
             runtime=section.runtime or "",
+            programs=tuple(section.programs),
+            libraries=tuple(section.libraries),
+            variables=section.environment,
         )
     )
     searched = software.changes.variables.get("PATH")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launchers.software import modules, spack
+from launchers.software import folders, modules, spack
 from launchers.software.asking import AskingError
 from launchers.software.changes import NOTHING, Changes
 from launchers.software.containers import RUNTIMES, Container, image_digest, runtime_here
@@ -25,11 +25,12 @@ def load(software: Software, caller: Mapping[str, str] | None = None) -> LoadedS
     loaded = _modules(software, environment)
     packages = _spack(software, loaded.changes.applied(environment))
     changes = loaded.changes.then(packages.changes)
+    changes = changes.then(folders.changes_of(software, changes.applied(environment)))
     container, image = _container(software, changes.applied(environment).get("PATH"))
     return LoadedSoftware(
         changes=changes,
-        script=(*loaded.script, *packages.script),
-        identity={**loaded.identity, **packages.identity, **image},
+        script=(*loaded.script, *packages.script, *folders.script_of(software)),
+        identity={**loaded.identity, **packages.identity, **image, **folders.identity_of(software)},
         container=container,
     )
 

@@ -20,7 +20,8 @@ class Software:
 
     `modules` are loaded in their order, after all others were unloaded with `purge`. `spack` are specs of installed
     packages, `spack_environment` is a name or a folder. `container` is an image in which the programs are, started by
-    `runtime`, by default the first that is here.
+    `runtime`, by default the first that is here. `programs` and `libraries` are folders that are searched before all
+    others, `variables` are set.
     """
 
     modules: tuple[str, ...] = ()
@@ -29,6 +30,9 @@ class Software:
     spack_environment: str = ""
     container: str = ""
     runtime: str = ""
+    programs: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -253,6 +254,31 @@ def copy_with_libraries(file, image):
         target = image / str(path).lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path.resolve(), target)
+
+
+def test_the_folders_of_a_build_are_searched_before_all_others(tmp_path, monkeypatch):
+    program(tmp_path / "it's mine" / "solver", "echo own $SOLVER_MODE $LD_LIBRARY_PATH")
+    (tmp_path / "lib").mkdir()
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/site")
+    build = load(
+        Software(
+            programs=(str(tmp_path / "it's mine"),),
+            libraries=(str(tmp_path / "lib"),),
+            variables={"SOLVER_MODE": "a b"},
+        )
+    )
+    folder = tmp_path / "run"
+    folder.mkdir()
+    assert run(LocalLauncher(), Job(("solver",), folder, software=build)).exit_code == 0
+    assert (folder / "stdout").read_text() == f"own a b {tmp_path / 'lib'}:/site\n"
+    text = "\n".join([*build.script, "solver"])
+    said = subprocess.run(["sh", "-euc", text], capture_output=True, text=True, check=True).stdout
+    assert said == f"own a b {tmp_path / 'lib'}:/site\n"
+
+
+def test_a_folder_of_a_build_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(SoftwareError, match=r"there is no folder .*gone of libraries"):
+        load(Software(libraries=(str(tmp_path / "gone"),)))
 
 
 def test_a_job_has_what_its_software_sets_and_not_what_it_removes(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from autotune.errors import CannotRunHereError
+from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.machines.this_machine import this_machine
 from autotune.planning.check import check
 from autotune.planning.prepare import prepare
@@ -171,3 +171,21 @@ def test_a_fact_of_one_program_is_named_after_its_software_and_its_rules_bind_no
     assert valid == {("a", 1), ("b", 1), ("b", 2), ("b", 3)}
     assert dict(plan.facts) == {"limit_a": 1, "limit_b": 3}
     assert {c.reason for c in plan.constraints} == {"software a: no more", "software b: no more"}
+
+
+def test_builds_are_folders_beside_the_study_file_each_with_its_own_identity(here, tmp_path, monkeypatch):
+    text = STUDY.replace('spack = ["solver@1"]', 'programs = ["solver1"]').replace(
+        'spack = ["solver@2"]', 'programs = ["solver2"]\nenvironment = { SOLVER = "2" }'
+    )
+    path = written(here, text)
+    monkeypatch.chdir("/")
+    plan = prepare(load(path), this_machine(), LocalLauncher(), tmp_path / "plan").plan
+    assert plan.identity["program (stable)"] != plan.identity["program (new)"]
+    environment = LocalLauncher().environment(plan.objective.job({"software": "new", "n": 2}, Context(tmp_path)))
+    assert shutil.which("solver", path=environment["PATH"]) == str(here / "solver2" / "solver")
+    assert environment["SOLVER"] == "2"
+
+
+def test_a_variable_of_a_build_has_the_name_of_one(here):
+    with pytest.raises(StudyFileError, match=r"software\.new\.environment"):
+        load(written(here, STUDY.replace('spack = ["solver@2"]', 'environment = { "A;touch x;B" = "1" }')))

@@ -1,0 +1,47 @@
+"""Builds that nobody made a module or a package of: folders of programs and libraries, and variables."""
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from launchers.software.changes import Changes
+from launchers.software.software import Software, SoftwareError
+
+_FOLDERS = {"PATH": "programs", "LD_LIBRARY_PATH": "libraries"}
+
+
+def changes_of(software: Software, environment: Mapping[str, str]) -> Changes:
+    """Return what a build's own folders and variables change in an environment: its folders are searched first.
+
+    Raises:
+        SoftwareError: a folder is not there.
+    """
+    changed = {}
+    for name, folders in _folders(software).items():
+        for folder in folders:
+            if not Path(folder).is_dir():
+                msg = f"there is no folder {folder} of {_FOLDERS[name]}; a relative path is one from the study file's"
+                raise SoftwareError(msg)
+        changed[name] = os.pathsep.join([*folders, *filter(None, [environment.get(name)])])
+    return Changes(changed | dict(software.variables))
+
+
+def script_of(software: Software) -> tuple[str, ...]:
+    """Return the lines of a job script that change the same."""
+    searched = (
+        f"export {name}={shlex.quote(os.pathsep.join(folders))}${{{name}:+:${name}}}"
+        for name, folders in _folders(software).items()
+    )
+    return (*searched, *(f"export {name}={shlex.quote(value)}" for name, value in software.variables.items()))
+
+
+def identity_of(software: Software) -> dict[str, str]:
+    """Return what tells the build from others, beside its programs: those are told by their own contents."""
+    said = {_FOLDERS[name]: os.pathsep.join(folders) for name, folders in _folders(software).items()}
+    return said | dict(sorted(software.variables.items()))
+
+
+def _folders(software: Software) -> dict[str, tuple[str, ...]]:
+    wanted = {"PATH": software.programs, "LD_LIBRARY_PATH": software.libraries}
+    return {name: folders for name, folders in wanted.items() if folders}
