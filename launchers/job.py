@@ -112,10 +112,14 @@ class Usage:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """What is known of a job. `exit_code` is negative for a signal, as in `subprocess`; None while it runs."""
+    """What is known of a job. `exit_code` is negative for a signal, as in `subprocess`; None while it runs.
+
+    A `hopeless` one is queued, and its batch system says that it will never start.
+    """
 
     state: JobState
     reason: EndReason | None = None
     exit_code: int | None = None
     usage: Usage = Usage()
     message: str = ""
+    hopeless: bool = False

@@ -11,12 +11,12 @@ from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Display
-from autotune.errors import BusyError
+from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.capping import Cap
 from autotune.execution.core_pool import Pool
 from autotune.execution.executor import Executor
 from autotune.execution.segments import Segment
-from autotune.execution.task import PREEMPTED, describe_job
+from autotune.execution.task import PREEMPTED, REFUSED, REFUSED_ALL, describe_job
 from autotune.records.outcome import Outcome
 from autotune.records.study import Purpose, Run
 from autotune.storage.study_store import StudyStore
@@ -133,10 +133,18 @@ class RunManager:
     def again(self, run: RunInFlight, outcome: Outcome) -> PlannedRun | None:
         """Plan a run again that failed for no fault of its configuration; None when that was tried enough.
 
-        A job that had to make way for another one is no try.
+        A job that had to make way for another one is no try. What the batch system will never take is not sent again.
+
+        Raises:
+            CannotRunHereError: it takes no job of this site at all.
         """
         task = run.task
         preempted = outcome.code == PREEMPTED
+        if outcome.code == REFUSED_ALL:
+            msg = f"{outcome.message}\nso would be every job; mend the site's settings, then use the same command again"
+            raise CannotRunHereError(msg)
+        if outcome.code == REFUSED:
+            return None
         if task.attempt > self.factory.retries and not preempted:
             return None
         fresh = self.prepare(task.key, run.purpose, run.name, segment=task.segment, seed=task.seed)

@@ -11,7 +11,7 @@ from autotune.execution.executor import Executor
 from autotune.execution.task import Task, Watched, not_started
 from autotune.records.outcome import Outcome
 from launchers import STDOUT, BatchQueue, JobState, JobStatus, LaunchError, LineReader
-from launchers.batch import QueueFullError
+from launchers.batch import NoRoomError, QueueFullError, RefusedError
 
 # Files on a shared file system are looked at that often, and less often when there are many jobs.
 _LOOK_S = 0.25
@@ -20,6 +20,8 @@ _LEAST_PAUSE_S = 0.001
 _SAY_AGAIN_S = 30.0
 # Trouble that comes back within that time is the same.
 _QUIET_S = 600.0
+# Nodes that are down for a while may be why a batch system says that a job can never run.
+_HOPELESS_S = 300.0
 IN_QUEUE = "its job is in the queue"
 _NOT_SUBMITTED = "its job is not submitted yet"
 _OVER = frozenset({JobState.ENDED, JobState.LOST})
@@ -34,6 +36,7 @@ class _Followed:
     watched: Watched | None = None
     stopped: bool = False
     say_at: float = 0.0
+    hopeless_since: float | None = None
 
     def look(self, status: JobStatus, now: float) -> bool:
         """Read what is new; True when the run should be stopped, which is said again if it goes on nevertheless."""
@@ -48,6 +51,14 @@ class _Followed:
             return False
         self.say_at = now + _SAY_AGAIN_S
         return True
+
+    def is_hopeless(self, status: JobStatus, now: float) -> bool:
+        """Whether the batch system has said for a while that the job will never start."""
+        if not status.hopeless:
+            self.hopeless_since = None
+        elif self.hopeless_since is None:
+            self.hopeless_since = now
+        return self.hopeless_since is not None and now - self.hopeless_since >= _HOPELESS_S
 
     def outcome(self, status: JobStatus) -> Outcome:
         """Return how the run ended."""
@@ -78,6 +89,7 @@ class BatchExecutor(Executor):
         self._followed: dict[str, _Followed] = {}
         self._waiting: list[Task] = []
         self._refused: list[tuple[Task, Outcome]] = []
+        self._later = False
         self._submit_at = self._look_at = clock()
         self._told_at: dict[str, float] = {}
         self._waits: dict[str, str] = {}
@@ -130,16 +142,22 @@ class BatchExecutor(Executor):
         return _NOT_SUBMITTED if any(task.job.name == run for task in self._waiting) else self._waits.get(run, "")
 
     def _submit_waiting(self) -> None:
-        most = self._launcher.site.max_jobs
-        while self._waiting and len(self._followed) < most and self._clock() >= self._submit_at:
-            task = self._waiting[0]
+        """Submit what there is room for; a run that a limit has no room for lets smaller ones behind it go first."""
+        most, place = self._launcher.site.max_jobs, 0
+        while place < len(self._waiting) and len(self._followed) < most and self._clock() >= self._submit_at:
+            task = self._waiting[place]
             try:
                 job_id = self._launcher.submit(limited(task.job, task.cap))
+            except NoRoomError as error:
+                if self._followed:
+                    self._tell_later(error)
+                    place += 1
+                    continue
+                msg = f"{error}: no job of the study is in the queue, so it alone is more than the limit leaves"
+                self._refused.append((task, not_started(task, RefusedError(msg))))
             except QueueFullError as error:
-                later_s = self._launcher.site.poll_s
-                self._submit_at = self._clock() + later_s
-                self._tell(f"{error}; tried again every {later_s:g} s")
-                return
+                self._tell_later(error)
+                break
             except LaunchError as error:
                 self._refused.append((task, not_started(task, error)))
             else:
@@ -149,7 +167,14 @@ class BatchExecutor(Executor):
                 else:
                     # This process was taken for dead; the coordinator that makes the run now will not find this job.
                     self._launcher.end([job_id])
-            self._waiting.pop(0)
+            self._waiting.pop(place)
+        if self._later:
+            self._later = False
+            self._submit_at = self._clock() + self._launcher.site.poll_s
+
+    def _tell_later(self, error: QueueFullError) -> None:
+        self._later = True
+        self._tell(f"{error}; tried again every {self._launcher.site.poll_s:g} s")
 
     def _look(self) -> list[tuple[Task, Outcome]]:
         statuses = self._launcher.poll(list(self._followed))
@@ -158,6 +183,9 @@ class BatchExecutor(Executor):
         self._note_waits({self._followed[job_id].task.job.name: status for job_id, status in statuses.items()})
         now = self._clock()
         self._launcher.end([job_id for job_id, status in statuses.items() if self._followed[job_id].look(status, now)])
+        self._give_up(
+            [job_id for job_id, status in statuses.items() if self._followed[job_id].is_hopeless(status, now)]
+        )
         over = [(job_id, status) for job_id, status in statuses.items() if status.state in _OVER]
         followed = [(self._followed.pop(job_id), status) for job_id, status in over]
         self._launcher.forget(job_id for job_id, _ in over)
@@ -165,6 +193,15 @@ class BatchExecutor(Executor):
             # There may be room in the queue.
             self._submit_at = self._clock()
         return [(run.task, run.outcome(status)) for run, status in followed]
+
+    def _give_up(self, hopeless: Sequence[str]) -> None:
+        """Delete jobs that will never start; their runs are not made again."""
+        self._launcher.end(hopeless)
+        for job_id in hopeless:
+            task = self._followed.pop(job_id).task
+            why = self._waits.pop(task.job.name, "")
+            msg = f"its job can never run, and was deleted: {why}"
+            self._refused.append((task, not_started(task, RefusedError(msg))))
 
     def _note_waits(self, statuses: Mapping[str, JobStatus]) -> None:
         """Take note of why jobs wait, and say each reason when it comes up."""

@@ -14,6 +14,7 @@ from autotune.machines.provenance import at_start
 from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
 from launchers import EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Resources
+from launchers.batch import RefusedError
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLine, run
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
@@ -25,6 +26,12 @@ WRONG_ANSWER = "wrong-answer"
 
 PREEMPTED = "preempted"
 """The code of a run whose job had to make way for another one: nothing went wrong."""
+
+REFUSED = "refused"
+"""The code of a run whose job the batch system will never take: it is sent once."""
+
+REFUSED_ALL = "all-refused"
+"""The code of a run whose job is refused for what all jobs of the site say, such as its queue."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,10 @@ def not_started(task: Task, error: LaunchError) -> Outcome:
     # What the start command cannot do is the configuration's fault, a missing program the machine's.
     refused = isinstance(error.__cause__, CannotStartRanksError)
     kind = FailureKind.APPLICATION_ERROR if refused else FailureKind.INFRASTRUCTURE_ERROR
-    return Outcome(failure=kind, code="not-started", message=str(error), attempts=task.attempt)
+    code = "not-started"
+    if isinstance(error, RefusedError):
+        code = REFUSED_ALL if error.all_jobs else REFUSED
+    return Outcome(failure=kind, code=code, message=str(error), attempts=task.attempt)
 
 
 def outcome_of(task: Task, output: Output, watch: Watch) -> Outcome:

@@ -20,6 +20,7 @@ from launchers.batch.commands import Answer, Commands, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob, known_job
+from launchers.batch.refusals import QueueFullError, refusal
 from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
 from launchers.environment import carried, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus
@@ -44,10 +45,6 @@ _PAUSE_S_A_JOB = 0.001
 _MISSING = 127
 _OF_ITS_OWN = "TOKEN"
 _IN_QUEUE = frozenset({JobState.QUEUED, JobState.RUNNING})
-
-
-class QueueFullError(LaunchError):
-    """The scheduler takes no further job now; it will later."""
 
 
 class BatchLauncher:
@@ -97,8 +94,8 @@ class BatchLauncher:
         """Submit `job`.
 
         Raises:
-            QueueFullError: the scheduler will take it later.
-            LaunchError: it refuses the job, or the job's folder cannot be used.
+            QueueFullError: the scheduler will take it later, or a smaller one (`NoRoomError`).
+            LaunchError: it refuses the job, for good (`RefusedError`) or not, or the job's folder cannot be used.
         """
         folder = job.folder.absolute()
         number = claimed_by(folder) if folder in self._unanswered else None
@@ -116,10 +113,10 @@ class BatchLauncher:
         number = self._scheduler.job_id(answer.stdout) if answer.code in {0, 124} else None
         if number is None:
             msg = f"{argv[0]} does not take the job: {answer.complaint}"
-            if self._scheduler.can_wait(answer.complaint) or answer.code == 124:
+            error = QueueFullError(msg) if answer.code == 124 else refusal(self._scheduler, msg, answer.complaint)
+            if isinstance(error, QueueFullError):
                 self._unanswered.add(folder)
-                raise QueueFullError(msg)
-            raise LaunchError(msg)
+            raise error
         self._unanswered.discard(folder)
         return self._id(number, folder)
 
@@ -338,11 +335,9 @@ class BatchLauncher:
         folder, seen = known.folder, known.seen
         if known.gone_since is None:
             known.started = known.started or status is not None or (folder / STDOUT).exists()
-            return (
-                JobStatus(JobState.RUNNING)
-                if known.started
-                else JobStatus(JobState.QUEUED, message=seen.message if seen else "")
-            )
+            if known.started or seen is None:
+                return JobStatus(JobState.RUNNING if known.started else JobState.QUEUED)
+            return JobStatus(JobState.QUEUED, message=seen.message, hopeless=seen.hopeless)
         # It may have ended after its files were looked at, and before the scheduler was asked.
         status = status or read_status(folder)
         over = seen is not None and seen.state in {JobState.ENDED, JobState.LOST}

@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from math import ceil
 from pathlib import Path
 
@@ -57,7 +58,7 @@ class Seen:
 
     `reason` and `exit_code` are those of an ended one, where it says them; a job that was taken away for another one,
     or whose node failed, is `LOST`. `message` is in words: why it waits, or what became of it. A `suspended` one has
-    started and does not run, while its clock does.
+    started and does not run, while its clock does. A `hopeless` one waits, and will never start as things are.
     """
 
     state: JobState
@@ -65,6 +66,24 @@ class Seen:
     exit_code: int | None = None
     message: str = ""
     suspended: bool = False
+    hopeless: bool = False
+
+
+class Refusal(Enum):
+    """A refused submission that is not simply made again later.
+
+    `NO_ROOM`: a limit on cores or memory leaves too little; smaller jobs may be taken. `TOO_LARGE`: it is more than any
+    job may have. `ALL_JOBS`: what all jobs of the site say is wrong, such as its queue or account.
+    """
+
+    NO_ROOM = auto()
+    TOO_LARGE = auto()
+    ALL_JOBS = auto()
+
+
+def refusal_of(refusals: Mapping[Refusal, re.Pattern[str]], complaint: str) -> Refusal | None:
+    """Return the first kind of refusal whose pattern is in a complaint."""
+    return next((kind for kind, pattern in refusals.items() if pattern.search(complaint)), None)
 
 
 def _none(_complaint: str) -> None:
@@ -86,7 +105,8 @@ class Scheduler:
     once, `states` reads its answer, whatever its exit code: jobs that it does not mention are gone from the queue.
     `None` is no answer: the scheduler could not be reached. `cancel` ends jobs; a line of its complaints that matches
     `nothing_to_end` is about a job that is over already. `can_wait` tells by the message of a refused submission
-    whether the same will be taken later: a limit of the queue, a scheduler that is busy.
+    whether the same will be taken later: a limit of the queue, a scheduler that is busy or shut down. `refuses` goes
+    first, and tells of refusals that do not change, or not for a job of that size.
 
     A job finds its number in the environment variable `number_variable`, and the commands need of their caller's
     environment the `variables`.
@@ -112,6 +132,7 @@ class Scheduler:
     variables: tuple[str, ...] = ()
     reads_input: bool = False
     simpler: Callable[[str], "Scheduler | None"] = _none
+    refuses: Callable[[str], Refusal | None] = _none
     submit_file: Callable[[Request, Site, Path], str] | None = None
 
 

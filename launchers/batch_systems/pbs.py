@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 from launchers.batch_systems import reserved
-from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
+from launchers.batch_systems.base import SCHEDULER_LOG, Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
 from launchers.batch_systems.numbers import hours_s, trailing_number
 from launchers.batch_systems.system import (
     Allocation,
@@ -30,6 +31,7 @@ _MIB_PER_GIB = 1024
 _WAITING = {"Q": "", "W": "waits for its time", "T": "is moved between queues", "H": "is held"}
 # pbs_job_attributes(7B), "Hold_Types".
 _HOLDERS = {"u": "the user (qrls lets it go)", "o": "an operator", "s": "the system", "p": "a bad password"}
+_NEVER = "Can Never Run"  # src/scheduler/constant.h of OpenPBS
 _SUSPENDED = frozenset({"S", "U"})
 _FINISHED = frozenset({"F", "X", "C"})
 # Codes that PBS itself gives a job: JOB_EXEC_* in job.h of OpenPBS.
@@ -48,13 +50,24 @@ _BY_THE_SCHEDULER = "terminated by Scheduler@"
 _OF_A_JOB = re.compile(r"Unknown Job Id|Job has finished", re.IGNORECASE)
 _NOTHING_TO_END = re.compile(r"Unknown Job Id|Job has finished|Request invalid for state of job", re.IGNORECASE)
 _NO_HISTORY = "not configured to maintain job history"
-# Submissions that will be taken later: limits on the number of jobs, and a server that is away or overloaded.
+# Submissions that will be taken later: limits on the number of jobs, maintenance, and a server that is away or
+# overloaded (pbs_messages.c and cnt2server.c of OpenPBS; what stands there of other limits is in `_REFUSALS`).
 _LATER = re.compile(
-    r"would exceed|Maximum number of jobs|already in (queue|complex)|per-user limit|queued jobs? limit|"
-    r"cannot connect to server|Connection refused|No Permission to connect|No free connections|"
-    r"Communication failure|timed out|try again|(?<!not )busy",
+    r"would exceed|Maximum number of jobs|"
+    r"Queue is not enabled|Server shutting down|"
+    r"cannot connect to server|Connection refused|connection table full|No free connections|Too many open connections|"
+    r"Communication failure|Resource temporarily unavailable|timed out|try again|(?<!not )busy",
     re.IGNORECASE,
 )
+_REFUSALS = {
+    Refusal.NO_ROOM: re.compile(r"would exceed .*limit on resource", re.IGNORECASE),
+    Refusal.TOO_LARGE: re.compile(r"violates queue and/or server resource limits|exceeds allowable", re.IGNORECASE),
+    Refusal.ALL_JOBS: re.compile(
+        r"Unknown queue|No default queue|Access to queue is denied|Unknown resource|Invalid Account|"
+        r"Unauthorized Request|Access from host not allowed|Bad [UG]ID for job execution",
+        re.IGNORECASE,
+    ),
+}
 
 _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("-o", "-e", "-j"), reserved.OUTPUT),
@@ -192,7 +205,8 @@ def _seen(attributes: Mapping[str, str]) -> Seen:
         holders = [who for letter, who in _HOLDERS.items() if letter in attributes.get("Hold_Types", "")]
         if state == "H" and holders:
             words = f"{words} by {' and '.join(holders)}"
-        return Seen(JobState.QUEUED, message="; ".join(filter(None, (words, comment))))
+        said = "; ".join(filter(None, (words, comment)))
+        return Seen(JobState.QUEUED, message=said, hopeless=comment.startswith(_NEVER))
     return _ended(attributes, comment) if state in _FINISHED else Seen(JobState.RUNNING, suspended=state in _SUSPENDED)
 
 
@@ -323,6 +337,7 @@ _SCHEDULER = Scheduler(
     number_variable="PBS_JOBID",
     variables=("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
     simpler=simpler,
+    refuses=partial(refusal_of, _REFUSALS),
 )
 PBS_WITHOUT_HISTORY = replace(_SCHEDULER, status=status_without_history)
 

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from launchers.batch_systems import reserved
-from launchers.batch_systems.base import Request, Scheduler, Seen, is_only_of
+from launchers.batch_systems.base import Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
 from launchers.batch_systems.numbers import trailing_number
 from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
 from launchers.batch_systems.slurm_reasons import in_words
@@ -56,6 +57,20 @@ _LATER = re.compile(
 )
 _OF_A_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
 _NOTHING_TO_END = re.compile(r"Invalid job id|already completing or completed", re.IGNORECASE)
+
+# src/common/slurm_errno.c of Slurm.
+_REFUSALS = {
+    Refusal.TOO_LARGE: re.compile(
+        r"More processors requested than permitted|Requested node configuration is not available|"
+        r"Node count specification invalid|Requested time limit is invalid",
+        re.IGNORECASE,
+    ),
+    Refusal.ALL_JOBS: re.compile(
+        r"Invalid partition name specified|Invalid account or account/partition|Invalid qos specification|"
+        r"User's group not permitted to use this partition|Requested reservation is invalid",
+        re.IGNORECASE,
+    ),
+}
 
 _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("--output", "-o", "--error", "-e"), reserved.OUTPUT),
@@ -241,6 +256,7 @@ SLURM = BatchSystem(
         *("slurm", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
         number_variable="SLURM_JOB_ID",
         variables=("SLURM_CONF", "SLURM_CLUSTERS"),
+        refuses=partial(refusal_of, _REFUSALS),
     ),
     signs=("sinfo",),
     session_variable="SLURM_JOB_ID",

@@ -3,9 +3,10 @@
 import pytest
 
 from launchers import EndReason, JobState
-from launchers.batch_systems.base import Seen, is_only_of
+from launchers.batch_systems.base import Refusal, Seen, is_only_of
 from launchers.batch_systems.pbs import PBS_WITHOUT_HISTORY
 from launchers.batch_systems.registry import BATCH_SYSTEMS
+from tests.launchers.fakes.pbs_answers import ANSWERS, REFUSALS
 
 QUEUED, RUNNING, ENDED, LOST = JobState.QUEUED, JobState.RUNNING, JobState.ENDED, JobState.LOST
 SCHEDULERS = {name: system.scheduler for name, system in BATCH_SYSTEMS.items()}
@@ -408,6 +409,44 @@ def test_what_will_be_taken_later(name, complaint):
 )
 def test_what_never_will_be_taken(name, complaint):
     assert not SCHEDULERS[name].can_wait(complaint)
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint", "kind"),
+    [
+        ("pbs", "qsub: would exceed per-user limit on resource ncpus in queue q7", Refusal.NO_ROOM),
+        ("pbs", "qsub: would exceed complex's per-user limit", None),
+        ("pbs", "qsub: Job violates queue and/or server resource limits", Refusal.TOO_LARGE),
+        ("pbs", "qsub: Unknown resource Resource_List.qos", Refusal.ALL_JOBS),
+        ("pbs", "qsub: Unknown queue", Refusal.ALL_JOBS),
+        ("pbs", "qsub: hook error", None),
+        ("slurm", "sbatch: error: Batch job submission failed: Invalid partition name specified", Refusal.ALL_JOBS),
+        (
+            "slurm",
+            "sbatch: error: Batch job submission failed: Requested node configuration is not available",
+            Refusal.TOO_LARGE,
+        ),
+        ("flux", "flux-batch: ERROR: [Errno 22] user has max submitted jobs", None),
+    ],
+)
+def test_refusals_that_stay(name, complaint, kind):
+    assert SCHEDULERS[name].refuses(complaint) is kind
+
+
+@pytest.mark.parametrize("why", sorted(REFUSALS))
+def test_whatever_pbs_refuses_is_waited_for_or_said_to_be_for_good(why):
+    text = ANSWERS[why].text.format(queue="workq")
+    assert PBS.can_wait(text) or PBS.refuses(text) is not None
+    # Before every maintenance queues are disabled.
+    if why in {"disabled", "shutting down", "connections", "no connection", "queue full", "queue limit"}:
+        assert PBS.can_wait(text)
+        assert PBS.refuses(text) is None
+
+
+def test_a_job_that_can_never_run_is_said_to_be_hopeless():
+    comment = "Can Never Run: Insufficient amount of resource: ncpus (R: 96 A: 48 T: 48)"
+    assert PBS.states(pbs_job(7, job_state="Q", comment=comment), "", 0)["7.host"].hopeless
+    assert not PBS.states(pbs_job(7, job_state="Q", comment="Not Running: no room"), "", 0)["7.host"].hopeless
 
 
 def test_names_are_those_of_site_files():

@@ -127,6 +127,13 @@ def test_a_queue_that_takes_few_jobs_is_filled_as_they_end(cluster, study):
     assert study.said.count("would exceed") == 1
 
 
+def test_a_queue_that_there_is_not_is_asked_for_once(cluster, study):
+    cluster.switch("refuse", "unknown queue")
+    session = study.start()
+    assert session.wait(60) == 3
+    assert study.said.count("Unknown queue") == 1
+
+
 def outcomes(study: PbsStudy, trial: int) -> list[Outcome]:
     return [run.outcome for run in study.store.runs() if run.trial == trial and run.series.is_tuning]
 

@@ -1,14 +1,15 @@
 """The executor of batch systems, with a queue that is on paper."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.capping import Cap
-from autotune.execution.task import PREEMPTED, Task
-from launchers import STDOUT, EndReason, Job, JobState, JobStatus, LaunchError, Usage
-from launchers.batch import QueueFullError
+from autotune.execution.task import PREEMPTED, REFUSED, REFUSED_ALL, Task
+from launchers import STDOUT, EndReason, Job, JobState, JobStatus, LaunchError, Resources, Usage
+from launchers.batch import NoRoomError, QueueFullError, RefusedError
 from launchers.site import Site
 from objectives.base import FailureKind, Measurement, Progress
 from tests.support.fakes import SECONDS, PaperObjective
@@ -38,7 +39,8 @@ class PaperQueue:
         self.ended: list[str] = []
         self.trouble = ""
         self.full = 0
-        self.refuses = ""
+        self.refuses: LaunchError | None = None
+        self.most_cores = 1000
         self.polls = 0
 
     def submit(self, job: Job) -> str:
@@ -47,7 +49,10 @@ class PaperQueue:
             msg = "no room"
             raise QueueFullError(msg)
         if self.refuses:
-            raise LaunchError(self.refuses)
+            raise self.refuses
+        if job.resources.cores > self.most_cores:
+            msg = "would exceed per-user limit on resource ncpus"
+            raise NoRoomError(msg)
         self.jobs.append(job)
         self.says[f"paper:{job.name}"] = QUEUED
         return f"paper:{job.name}"
@@ -228,10 +233,65 @@ def test_no_more_jobs_are_in_the_queue_than_the_site_allows(executor, queue, tmp
 
 
 def test_a_job_that_is_refused_is_a_failure_of_the_machine(executor, queue, tmp_path):
-    queue.refuses = "invalid account"
+    queue.refuses = LaunchError("hook error")
     executor.submit(task(tmp_path))
     ((_, outcome),) = executor.wait(1.0)
-    assert (outcome.failure, outcome.message) == (FailureKind.INFRASTRUCTURE_ERROR, "invalid account")
+    assert (outcome.failure, outcome.message) == (FailureKind.INFRASTRUCTURE_ERROR, "hook error")
+    assert outcome.code == "not-started"
+
+
+@pytest.mark.parametrize(("all_jobs", "code"), [(False, REFUSED), (True, REFUSED_ALL)])
+def test_a_refusal_that_will_not_change_is_told_as_one(executor, queue, tmp_path, all_jobs, code):
+    queue.refuses = RefusedError("unknown queue", all_jobs=all_jobs)
+    executor.submit(task(tmp_path))
+    ((_, outcome),) = executor.wait(1.0)
+    assert (outcome.failure, outcome.code) == (FailureKind.INFRASTRUCTURE_ERROR, code)
+
+
+def of_cores(task: Task, cores: int) -> Task:
+    return replace(task, job=replace(task.job, resources=Resources(cores=cores)))
+
+
+def test_a_run_that_a_limit_has_no_room_for_lets_smaller_ones_go_first(executor, queue, said, tmp_path):
+    queue.most_cores = 2
+    executor.submit(of_cores(task(tmp_path), 1))
+    executor.submit(of_cores(task(tmp_path, 1), 4))
+    executor.submit(of_cores(task(tmp_path, 2), 2))
+    assert executor.wait(60.0) == []
+    assert [job.name for job in queue.jobs] == ["00000", "00002"]
+    assert len([text for text in said if "limit on resource" in text]) == 1
+    # There is room when others have ended.
+    queue.most_cores = 4
+    queue.says["paper:00000"] = DONE
+    prints(tmp_path, "1.0\n")
+    assert len(executor.wait(60.0)) == 1
+    executor.wait(0.0)
+    assert [job.name for job in queue.jobs] == ["00000", "00002", "00001"]
+
+
+def test_a_run_that_is_larger_than_a_limit_itself_is_not_waited_for(executor, queue, tmp_path):
+    queue.most_cores = 1
+    executor.submit(of_cores(task(tmp_path), 4))
+    executor.submit(of_cores(task(tmp_path, 1), 1))
+    ((ended, outcome),) = executor.wait(1.0)
+    assert (ended.key, outcome.code) == (0, REFUSED)
+    assert "it alone is more than the limit leaves" in outcome.message
+    assert [job.name for job in queue.jobs] == ["00001"]
+
+
+def test_a_job_that_can_never_run_is_deleted_after_a_while(executor, queue, tmp_path):
+    executor.submit(task(tmp_path))
+    never = JobStatus(JobState.QUEUED, message="Can Never Run: ncpus", hopeless=True)
+    queue.says["paper:00000"] = never
+    assert executor.wait(200.0) == []
+    # Nodes came back for a moment.
+    queue.says["paper:00000"] = QUEUED
+    executor.wait(1.0)
+    queue.says["paper:00000"] = never
+    assert executor.wait(200.0) == []
+    ((_, outcome),) = executor.wait(200.0)
+    assert (outcome.code, queue.ended) == (REFUSED, ["paper:00000"])
+    assert "Can Never Run: ncpus" in outcome.message
 
 
 def test_a_preempted_job_is_nobodys_fault(executor, queue, tmp_path):
