@@ -2,17 +2,22 @@
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from launchers import Job
+from launchers import EndReason, Job, JobState, Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.slurm import SLURM
+from launchers.mpi import MpiFlavour
+from launchers.mpi.srun import SRUN
 from launchers.site import Site
 from launchers.supervisor import descendants
-from tests.launchers.jobs import kill, left_in, wait_for, wait_for_end
-from tests.support.real_slurm import RealSlurm
+from objectives import command
+from objectives.base import Context
+from tests.launchers.jobs import kill, left_in, wait_for, wait_for_end, wait_for_output
+from tests.support.real_slurm import CORES, RealSlurm
 
 pytestmark = pytest.mark.real
 
@@ -69,6 +74,39 @@ def test_a_job_of_a_better_partition_takes_the_cores_of_another(slurm, folder):
     better = submit(slurm, folder, "#!/bin/sh\n:\n")
     assert slurm.wait_for_state(victim, "PREEMPTED", "CANCELLED", "COMPLETED") == "PREEMPTED"
     slurm.wait_for_state(better, "COMPLETED")
+
+
+def test_a_run_whose_job_is_preempted_is_lost_and_not_failed(slurm, folder):
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm", queue="scavenge", cores_per_node=CORES, poll_s=0.1))
+    job = Job(("sh", "-c", "echo ready; exec sleep 1000"), folder, resources=Resources(cores=CORES))
+    job_id = launcher.submit(job)
+    wait_for_output(job)
+    submit(slurm, folder, "#!/bin/sh\n:\n")
+    status = wait_for_end(launcher, job_id)
+    assert (status.state, status.reason) == (JobState.LOST, EndReason.PREEMPTED)
+    assert status.message == "was preempted by another job"
+
+
+def test_why_a_job_waits_is_said(slurm, folder):
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm", poll_s=0.1))
+    submit(slurm, folder, "#!/bin/sh\nexec sleep 1000\n", f"--ntasks={CORES}")
+    (folder / "run").mkdir()
+    job_id = launcher.submit(Job(("true",), folder / "run"))
+    wait_for(lambda: "Resources" in launcher.poll([job_id])[job_id].message)
+    slurm.call("scontrol", "hold", job_id.split(":")[1])
+    wait_for(lambda: "is held" in launcher.poll([job_id])[job_id].message)
+
+
+def test_a_command_of_more_ranks_than_a_node_has_cores_runs_on_two_nodes(slurm, folder):
+    cluster = {"nodes": 2, "cores_per_node": CORES, "cores": 2 * CORES}
+    site = Site("slurm", queue="pair", nodes=2, cores_per_node=CORES, poll_s=0.1, mpi=MpiFlavour(SRUN, (), "srun"))
+    options = {"argv": ["sh", "-c", "echo on $SLURMD_NODENAME"], "ranks": "np"}
+    plan = command.plan(options, machine=cluster, run_job=lambda job: None, folder=folder)
+    launcher = BatchLauncher(SLURM.scheduler, site)
+    job = plan.objective.job({"np": 2 * CORES}, Context(folder))
+    assert wait_for_end(launcher, launcher.submit(job)).exit_code == 0, (folder / "stderr").read_text()
+    hosts = (folder / "stdout").read_text().split("on ")
+    assert Counter(host.strip() for host in hosts if host) == {slurm.host: CORES, slurm.second: CORES}
 
 
 def test_the_next_test_finds_no_job_and_a_node_that_serves(slurm, folder):

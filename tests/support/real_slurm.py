@@ -1,8 +1,10 @@
-"""A Slurm of one node, from the system's packages, that lives as long as a test session.
+"""A Slurm from the system's packages that lives as long as a test session: a node, and for some jobs a second one.
 
 Everything of it is private: folder, key, sockets, ports. Its daemons are children of a *keeper*
 (tests/support/keeper.py): when the tests end, however they do, it ends them and whatever they started (slurmstepd, jobs
 that left their session), and removes the folder.
+
+Both nodes are this machine, so that jobs of both share its cores; only the partition `pair` has the second one.
 
 There is no accounting: `sacct` knows nothing, `sacct --completion` reads a text file.
 """
@@ -37,16 +39,15 @@ _CONFIGURATION = {
     "ClusterName": "autotune",
     "SlurmctldHost": "{host}(127.0.0.1)",
     "SlurmctldPort": "{controller_port}",
-    "SlurmdPort": "{node_port}",
     "SlurmUser": "root",
     "SlurmdUser": "root",
     "AuthType": "auth/munge",
     "AuthInfo": "socket={folder}/munge.sock",
     "CredType": "cred/munge",
     "StateSaveLocation": "{folder}/state",
-    "SlurmdSpoolDir": "{folder}/spool",
+    "SlurmdSpoolDir": "{folder}/spool-%n",
     "SlurmctldPidFile": "{folder}/slurmctld.pid",
-    "SlurmdPidFile": "{folder}/slurmd.pid",
+    "SlurmdPidFile": "{folder}/slurmd-%n.pid",
     "ProctrackType": "proctrack/linuxproc",
     "TaskPlugin": "task/affinity",
     "SelectType": "select/cons_tres",
@@ -68,11 +69,14 @@ _CONFIGURATION = {
     "MinJobAge": "600",
     "SlurmdParameters": "config_overrides",  # whatever cores and memory the machine has
 }
+_EACH = f"NodeHostname={{host}} NodeAddr=127.0.0.1 CPUs={CORES} CoresPerSocket={CORES} RealMemory={MEMORY_MIB}"
 _NODES = f"""
-NodeName={{host}} NodeAddr=127.0.0.1 CPUs={CORES} CoresPerSocket={CORES} RealMemory={MEMORY_MIB} State=UNKNOWN
-PartitionName=debug Nodes=ALL Default=YES PriorityTier=10 PreemptMode=OFF State=UP
-PartitionName=scavenge Nodes=ALL PriorityTier=1 PreemptMode=CANCEL State=UP
-PartitionName=requeue Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE State=UP
+NodeName={{host}} {_EACH} Port={{node_port}} State=UNKNOWN
+NodeName={{second}} {_EACH} Port={{second_port}} State=UNKNOWN
+PartitionName=debug Nodes={{host}} Default=YES PriorityTier=10 PreemptMode=OFF State=UP
+PartitionName=scavenge Nodes={{host}} PriorityTier=1 PreemptMode=CANCEL State=UP
+PartitionName=requeue Nodes={{host}} PriorityTier=1 PreemptMode=REQUEUE State=UP
+PartitionName=pair Nodes={{host}},{{second}} PriorityTier=10 PreemptMode=OFF State=UP
 """
 
 
@@ -88,7 +92,7 @@ class RealSlurm:
     """A running Slurm; a context manager.
 
     Attributes:
-        host: the name of its node.
+        host: the name of its node; that of the second is `second`.
         environment: what its commands need: SLURM_CONF and PATH.
         pids: the process of each daemon, by its name.
     """
@@ -96,6 +100,7 @@ class RealSlurm:
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         """Prepare one; `settings` are lines of slurm.conf that differ from the usual ones here."""
         self.host = socket.gethostname().partition(".")[0]
+        self.second = f"{self.host}-2"
         self._settings = _CONFIGURATION | dict(settings or {})
         self._folder = Path()
         self._keeper: subprocess.Popen[bytes] | None = None
@@ -151,7 +156,7 @@ class RealSlurm:
         return self.states()[job]
 
     def start(self, daemon: str) -> None:
-        """Start munged, slurmctld or slurmd (again)."""
+        """Start munged, slurmctld or slurmd (again); the second node's is `slurmd-2`."""
         argv = {
             "munged": [
                 "--foreground",
@@ -162,10 +167,12 @@ class RealSlurm:
             ],
             "slurmctld": ["-D"],
             "slurmd": ["-D", "-N", self.host],
+            "slurmd-2": ["-D", "-N", self.second],
         }[daemon]
+        program = str(_found(daemon.partition("-")[0]))
         assert self._keeper is not None
         environment = _own_environment() | self.environment
-        self.pids[daemon] = ask(self._keeper, [str(_found(daemon)), *argv], environment, self._folder / f"{daemon}.log")
+        self.pids[daemon] = ask(self._keeper, [program, *argv], environment, self._folder / f"{daemon}.log")
 
     def stop(self, daemon: str, number: signal.Signals = signal.SIGTERM) -> None:
         """End slurmctld or slurmd; jobs go on."""
@@ -174,23 +181,23 @@ class RealSlurm:
         wait_until(lambda: start_time(pid) is None, f"{daemon} to end")
 
     def wait_until_idle(self) -> None:
-        """Wait until no job runs and the node is ready for one.
+        """Wait until no job runs and both nodes are ready for one.
 
         Raises:
             TimeoutError: it never was.
         """
-        wait_until(self._is_idle, "the node to be idle")
+        wait_until(self._is_idle, "the nodes to be idle")
 
     def clear(self) -> None:
-        """Start what was stopped, cancel all jobs and make the node ready again, for the next test."""
+        """Start what was stopped, cancel all jobs and make the nodes ready again, for the next test."""
         for daemon, pid in self.pids.items():
             if start_time(pid) is None:
                 self.start(daemon)
         self.call("scancel", "--me", check=False)
-        # After an update the node has to answer the controller first, which takes a second.
+        # After an update a node has to answer the controller first, which takes a second.
         if not self._node() <= _SERVES:
             for state in ("RESUME", "UNDRAIN"):  # each is refused where it is not needed
-                self.call("scontrol", "update", f"NodeName={self.host}", f"State={state}", check=False)
+                self.call("scontrol", "update", f"NodeName={self.host},{self.second}", f"State={state}", check=False)
         self.wait_until_idle()
 
     def _is_idle(self) -> bool:
@@ -200,7 +207,7 @@ class RealSlurm:
         return self._node() == {"idle"}
 
     def _node(self) -> set[str]:
-        """Return the state of the node, once for all partitions that see it so."""
+        """Return the states of the nodes, each once for all partitions and nodes that are so."""
         return set(self.call("sinfo", "--noheader", "--format=%T", check=False).stdout.split())
 
     def _start_all(self) -> None:
@@ -209,11 +216,11 @@ class RealSlurm:
         self.pids = {}
         self.environment = {"SLURM_CONF": str(self._folder / "slurm.conf"), "PATH": _path()}
         self._keeper = started(self._folder)
-        controller_port, node_port = free_ports(2)
-        names = {"folder": self._folder, "host": self.host, "controller_port": controller_port, "node_port": node_port}
+        ports = dict(zip(("controller_port", "node_port", "second_port"), free_ports(3), strict=True))
+        names = {"folder": self._folder, "host": self.host, "second": self.second, **ports}
         lines = "".join(f"{name}={value}\n" for name, value in self._settings.items())
         (self._folder / "slurm.conf").write_text((lines + _NODES).format(**names))
-        for name in ("state", "spool"):
+        for name in ("state", f"spool-{self.host}", f"spool-{self.second}"):
             (self._folder / name).mkdir()
         key = self._folder / "munge.key"
         key.touch(mode=0o600)
@@ -222,6 +229,7 @@ class RealSlurm:
         wait_until((self._folder / "munge.sock").exists, "munged")
         self.start("slurmctld")
         self.start("slurmd")
+        self.start("slurmd-2")
         self.wait_until_idle()
 
     def _end_all(self) -> None:
