@@ -114,16 +114,23 @@ def _twos(value: int) -> int:
 
 def _quantities(rules: Sequence[Rule]) -> Iterator[_Raw]:
     """Yield the numbers that the constraints compute from parameters, the larger expressions after their parts."""
-    found: dict[tuple[object, ...], _Raw] = {}
+    found: dict[int, _Raw] = {}
+    numbers: dict[tuple[object, ...], int] = {}
     for rule in rules:
         if isinstance(rule, ConstraintRule):
+            alike = _numbered(rule.node, numbers)
             for node in computed(rule.node):
-                found.setdefault(_identity(node), _evaluated(node))
+                found.setdefault(alike[node], _evaluated(node))
     yield from list(found.values())[:_MOST_QUANTITIES]
 
 
-def _identity(node: Node) -> tuple[object, ...]:
-    return (node.op, node.position, node.name, repr(node.value), *(_identity(operand) for operand in node.operands))
+def _numbered(root: Node, numbers: dict[tuple[object, ...], int]) -> dict[Node, int]:
+    """Return a number for each part of an expression, the same for those that compute the same."""
+    alike: dict[Node, int] = {}
+    for node in root.parts():
+        form = (node.op, node.position, node.name, repr(node.value), *(alike[operand] for operand in node.operands))
+        alike[node] = numbers.setdefault(form, len(numbers))
+    return alike
 
 
 def _evaluated(node: Node) -> _Raw:

@@ -59,7 +59,7 @@ def _is_independent(space: Space, constraint: Constraint, fixed: set[str]) -> bo
 
 
 def _mentions_facts(node: Node) -> bool:
-    return node.op == "fact" or any(_mentions_facts(operand) for operand in node.operands)
+    return any(part.op == "fact" for part in node.parts())
 
 
 def _depends_on_facts(table: Mapping[str, Any]) -> bool:

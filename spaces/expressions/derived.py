@@ -27,13 +27,14 @@ class DerivedValues:
 
     def define(self, scope: Scope) -> None:
         """Give `scope` the derived values that mention only what it has."""
+        names = {name: self._names(text) for name, text in self.waiting.items()}
         before = -1
         while before != len(self.waiting):
             before = len(self.waiting)
             for name, text in list(self.waiting.items()):
+                if not scope.symbols.keys() >= names[name]:
+                    continue
                 try:
-                    if not scope.symbols.keys() >= set(names_of(text)):
-                        continue
                     node = parse(text, scope)
                 except ExpressionError as error:
                     self._wrong(name, str(error))
@@ -53,6 +54,13 @@ class DerivedValues:
             circle = _circle({name: set(names_of(text)) & self.waiting.keys() for name, text in self.waiting.items()})
             needs = ", ".join(f"{name} needs {other}" for name, other in pairwise(circle))
             self._wrong(circle[0], f"derived values need each other in a circle: {needs}")
+
+    def _names(self, text: str) -> set[str]:
+        """Return the names in a text; none where it cannot be read, which `parse` explains."""
+        try:
+            return set(names_of(text))
+        except ExpressionError:
+            return set()
 
     def _wrong(self, name: str, message: str) -> None:
         self.problems.append(Problem(message, f"space.derived.{name}"))

@@ -83,6 +83,10 @@ def value_of(node: Node, columns: Columns, scope: Scope) -> Value | None:
 
 def can_fail(node: Node) -> bool:
     """Whether the bounds of an expression's parts leave it open that it cannot be computed."""
+    return any(_itself_can_fail(part) for part in node.parts())
+
+
+def _itself_can_fail(node: Node) -> bool:
     last = node.operands[-1] if node.operands else node
     own = {
         "div": last.low <= 0 <= last.high,
@@ -92,7 +96,7 @@ def can_fail(node: Node) -> bool:
         "sqrt": last.low < 0,
         "log2": last.low <= 0,
     }
-    return own.get(node.op, False) or any(can_fail(operand) for operand in node.operands)
+    return own.get(node.op, False)
 
 
 def _rounded_off(value: float) -> float:
@@ -117,7 +121,20 @@ def _outcome(node: Node, columns: Columns) -> Outcome:
         return _compute(node, columns)
 
 
-def _compute(node: Node, columns: Columns) -> Outcome:
+def _compute(root: Node, columns: Columns) -> Outcome:
+    """Compute each part once, and forget it after the last operation that needs it: columns can be long."""
+    parts = root.parts()
+    last_use = {operand: place for place, part in enumerate(parts) for operand in part.operands}
+    outcomes: dict[Node, Outcome] = {}
+    for place, part in enumerate(parts):
+        outcomes[part] = _operation(part, [outcomes[operand] for operand in part.operands], columns)
+        for operand in part.operands:
+            if last_use[operand] == place:
+                outcomes.pop(operand, None)
+    return outcomes[root]
+
+
+def _operation(node: Node, outcomes: Sequence[Outcome], columns: Columns) -> Outcome:
     if node.op == "parameter":
         column = columns[node.position]
         return Outcome(node.table[column], unknown=column < 0 if node.may_be_missing else None)
@@ -126,8 +143,7 @@ def _compute(node: Node, columns: Columns) -> Outcome:
     if node.op == "is_set":
         return Outcome(columns[node.position] >= 0)
     if node.op == "derived":
-        return _compute(node.operands[0], columns)
-    outcomes = [_compute(operand, columns) for operand in node.operands]
+        return outcomes[0]
     if node.op in _LOGIC:
         return _LOGIC[node.op](outcomes)
     values = [outcome.value for outcome in outcomes]

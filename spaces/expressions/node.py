@@ -23,6 +23,9 @@ class Node:
     where it `may_be_missing`. Words are computed with as codes; `words` are the possible ones. `name` is that of a
     parameter, fact or derived value, `start` and `end` are the columns in the text. `exact` says that int64 and floats
     would not do, so that Python's numbers must.
+
+    Nodes are shared: by the two comparisons of `a < b < c`, and by all that mention the same derived value. Who walks
+    over an expression does it by `parts`, else the work can double with each level.
     """
 
     op: str
@@ -40,9 +43,16 @@ class Node:
     start: int = 0
     end: int = 0
     exact: bool = field(init=False)
+    order: tuple["Node", ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         self.exact = self._needs_python_numbers()
+
+    def parts(self) -> tuple["Node", ...]:
+        """Return every node of the expression once, operands before what is computed of them, this one last."""
+        if not self.order:
+            self.order = _operands_first(self)
+        return (*self.order, self)
 
     @property
     def wide(self) -> bool:
@@ -68,6 +78,19 @@ class Node:
 
 
 _NO_TABLE: Array = np.empty(0)
+
+
+def _operands_first(root: Node) -> tuple[Node, ...]:
+    ordered: dict[Node, None] = {}
+    waiting = [*reversed(root.operands)]
+    while waiting:
+        node = waiting[-1]
+        missing = [operand for operand in node.operands if operand not in ordered]
+        if missing:
+            waiting += reversed(missing)
+            continue
+        ordered[waiting.pop()] = None
+    return tuple(ordered)
 
 
 @dataclass(frozen=True)
@@ -102,3 +125,15 @@ class Scope:
     def word(self, code: int) -> str:
         """Return the word of a code."""
         return next(word for word, its in self.codes.items() if its == code)
+
+
+def constant(symbol: Symbol) -> Node:
+    """Return the node of a value that is known."""
+    return Node("constant", symbol.kind, (), symbol.low, symbol.high, value=symbol.value, words=symbol.words)
+
+
+def combined(op: str, kind: Kind, operands: tuple[Node, ...], interval: tuple[float, float]) -> Node:
+    """Return the node of an operation, whose value lies in `interval`."""
+    low, high = interval
+    positions = frozenset[int]().union(*(operand.positions for operand in operands))
+    return Node(op, kind, operands, low, high, positions=positions)

@@ -69,12 +69,11 @@ def computed_columns(
     return found
 
 
-def computed(node: Node) -> Iterator[Node]:
+def computed(root: Node) -> Iterator[Node]:
     """Yield the parts of an expression that compute a number from parameters, the parts of a part before it."""
-    for operand in node.operands:
-        yield from computed(operand)
-    if node.operands and node.op != "derived" and node.kind in {"int", "float"} and node.positions:
-        yield node
+    for node in root.parts():
+        if node.operands and node.op != "derived" and node.kind in {"int", "float"} and node.positions:
+            yield node
 
 
 def _scope(columns: Columns) -> tuple[Scope, dict[str, Array]]:

@@ -24,11 +24,12 @@ from typing import Any
 from spaces.expressions import bounds
 from spaces.expressions.fact import fact_symbol
 from spaces.expressions.functions import ARITIES, FUNCTIONS
-from spaces.expressions.node import Kind, Node, Scope, Symbol
+from spaces.expressions.node import Kind, Node, Scope, combined, constant
 from spaces.parameters.errors import ExpressionError, did_you_mean
 
 MAX_LENGTH = 2000  # characters
 MAX_DEPTH = 60  # nested operations
+MAX_OPERATIONS = 500  # also those of the derived values that are mentioned
 MAX_EXPONENT = 64
 MAX_BITS = 256  # of whole numbers on the way
 
@@ -101,14 +102,19 @@ class _Reader:
         self.scope = scope
 
     def read(self) -> Node:
+        if not self.text:
+            raise ExpressionError("the expression is empty", self.text, hint=_ALLOWED)
+        node = self.node(self.tree(), 0)
+        operations = sum(bool(part.operands) for part in node.parts())
+        if operations > MAX_OPERATIONS:
+            problem = f"this takes {operations} operations, with those of its derived values; at most {MAX_OPERATIONS}"
+            raise self.fail(f"{problem} are allowed", node)
+        return node
+
+    def tree(self) -> ast.expr:
         if len(self.text) > MAX_LENGTH:
             problem = f"the expression has {len(self.text)} characters; at most {MAX_LENGTH} are allowed"
             raise ExpressionError(problem, self.text)
-        if not self.text:
-            raise ExpressionError("the expression is empty", self.text, hint=_ALLOWED)
-        return self.node(self.tree(), 0)
-
-    def tree(self) -> ast.expr:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # remarks of Python's on style are not about this language
@@ -159,7 +165,7 @@ class _Reader:
             raise self.fail("this number is too large", tree)
         if isinstance(value, int) and value.bit_length() > MAX_BITS:
             raise self.fail(f"this number is larger than 2**{MAX_BITS}", tree)
-        return _constant(fact_symbol(value, self.scope))
+        return constant(fact_symbol(value, self.scope))
 
     def name(self, tree: ast.Name, depth: int) -> Node:  # noqa: ARG002
         symbol = self.scope.symbols.get(tree.id)
@@ -167,12 +173,12 @@ class _Reader:
             raise self.unknown_name(tree)
         if symbol.node is not None:
             return replace(
-                _combine("derived", symbol.kind, (symbol.node,), (symbol.low, symbol.high)),
+                combined("derived", symbol.kind, (symbol.node,), (symbol.low, symbol.high)),
                 name=tree.id,
                 words=symbol.words,
             )
         if symbol.position < 0:
-            return replace(_constant(symbol), op="fact", name=tree.id)
+            return replace(constant(symbol), op="fact", name=tree.id)
         position = frozenset({symbol.position})
         return Node(
             "parameter",
@@ -199,7 +205,7 @@ class _Reader:
         operand = self.node(tree.operand, depth)
         if isinstance(tree.op, ast.Not):
             self.want_condition(operand, "`not`")
-            return _combine("not", "bool", (operand,), (0, 1))
+            return combined("not", "bool", (operand,), (0, 1))
         if isinstance(tree.op, ast.USub):
             return self.arithmetic("neg", (operand,), tree)
         if isinstance(tree.op, ast.UAdd):
@@ -226,7 +232,7 @@ class _Reader:
         low, high = bounds.of_operation(op, [(operand.low, operand.high) for operand in operands], whole)
         if kind == "int" and not max(abs(low), abs(high)) < 2**MAX_BITS:
             raise self.fail(f"this can become larger than 2**{MAX_BITS}", tree)
-        return _combine(op, kind, operands, (low, high))
+        return combined(op, kind, operands, (low, high))
 
     def power(self, operands: tuple[Node, ...], tree: ast.BinOp) -> Node:
         for operand in operands:
@@ -242,7 +248,7 @@ class _Reader:
         operands = tuple(self.node(value, depth) for value in tree.values)
         for operand in operands:
             self.want_condition(operand, f"`{op}`")
-        return _combine(op, "bool", operands, (0, 1))
+        return combined(op, "bool", operands, (0, 1))
 
     def conditional(self, tree: ast.IfExp, depth: int) -> Node:
         test, yes, no = (self.node(part, depth) for part in (tree.test, tree.body, tree.orelse))
@@ -251,26 +257,29 @@ class _Reader:
             raise self.fail(f"one branch is {_a(yes.kind)}, the other {_a(no.kind)}", tree)
         kinds = {yes.kind, no.kind}
         kind: Kind = yes.kind if len(kinds) == 1 else "float" if "float" in kinds else "int"
-        node = _combine("if", kind, (test, yes, no), bounds.hull([(yes.low, yes.high), (no.low, no.high)]))
+        node = combined("if", kind, (test, yes, no), bounds.hull([(yes.low, yes.high), (no.low, no.high)]))
         return replace(node, words=yes.words | no.words)
 
     def comparison(self, tree: ast.Compare, depth: int) -> Node:
-        sides = [tree.left, *tree.comparators]
-        parts = [
-            self.compare(left, op, right, depth)
-            for left, op, right in zip(sides, tree.ops, tree.comparators, strict=False)
-        ]
-        return parts[0] if len(parts) == 1 else _combine("and", "bool", tuple(parts), (0, 1))
+        left: Node | None = self.node(tree.left, depth)
+        parts = []
+        for op, side in zip(tree.ops, tree.comparators, strict=True):
+            if left is None:
+                raise self.fail("nothing stands after the list of `in`", side, "put the rest behind `and`")
+            part, left = self.compare(left, op, side, depth)
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else combined("and", "bool", tuple(parts), (0, 1))
 
-    def compare(self, left_tree: ast.expr, op: ast.cmpop, right_tree: ast.expr, depth: int) -> Node:
-        left = self.node(left_tree, depth)
+    def compare(self, left: Node, op: ast.cmpop, tree: ast.expr, depth: int) -> tuple[Node, Node | None]:
+        """Return a comparison and its right side, which the next one of a chain shares; None for a list of values."""
         if isinstance(op, ast.In | ast.NotIn):
-            inside = self.membership(left, right_tree, depth)
-            return inside if isinstance(op, ast.In) else _combine("not", "bool", (inside,), (0, 1))
+            inside = self.membership(left, tree, depth)
+            return (inside if isinstance(op, ast.In) else combined("not", "bool", (inside,), (0, 1))), None
         name = _COMPARISONS.get(type(op))
         if name is None:
-            raise self.fail("`is` is not part of the language of rules", right_tree, _INSTEAD[type(op)])
-        return self.compared(name, left, self.node(right_tree, depth))
+            raise self.fail("`is` is not part of the language of rules", tree, _INSTEAD[type(op)])
+        right = self.node(tree, depth)
+        return self.compared(name, left, right), right
 
     def compared(self, name: str, left: Node, right: Node) -> Node:
         if (left.kind == "str") != (right.kind == "str"):
@@ -282,7 +291,7 @@ class _Reader:
                 raise self.fail("words have no order", right, "compare words with ==, != or in")
             self.want_possible_word(left, right)
             self.want_possible_word(right, left)
-        return _combine(name, "bool", (left, right), (0, 1))
+        return combined(name, "bool", (left, right), (0, 1))
 
     def want_possible_word(self, word: Node, other: Node) -> None:
         if word.op == "constant" and other.op in {"parameter", "derived"} and not word.words <= other.words:
@@ -301,17 +310,17 @@ class _Reader:
         elements = tuple(self.node(element, depth) for element in tree.elts)
         for element in elements:
             self.compared("eq", left, element)  # checks that the two can be equal at all
-        return _combine("in", "bool", (left, *elements), (0, 1))
+        return combined("in", "bool", (left, *elements), (0, 1))
 
     def in_range(self, left: Node, tree: ast.Call, depth: int) -> Node:
         self.want_number(left, "range")
-        return _combine("in_range", "bool", (left, *self.range_arguments(tree, depth)), (0, 1))
+        return combined("in_range", "bool", (left, *self.range_arguments(tree, depth)), (0, 1))
 
     def range_arguments(self, tree: ast.Call, depth: int) -> tuple[Node, Node, Node]:
         arguments = self.arguments("range", tree, depth)
         for argument in arguments:
             self.want_whole(argument, "range")
-        start, step = _constant(fact_symbol(0, self.scope)), _constant(fact_symbol(1, self.scope))
+        start, step = constant(fact_symbol(0, self.scope)), constant(fact_symbol(1, self.scope))
         if len(arguments) == 1:
             return start, arguments[0], step
         if len(arguments) == 3:
@@ -345,13 +354,13 @@ class _Reader:
         for operand in operands:
             self.want_number(operand, name)
         if name == "between":
-            return _combine("between", "bool", operands, (0, 1))
+            return combined("between", "bool", operands, (0, 1))
         if name == "divides":
             remainder = self.arithmetic("mod", (operands[1], operands[0]), tree)
-            return self.compared("eq", remainder, _constant(fact_symbol(0, self.scope)))
+            return self.compared("eq", remainder, constant(fact_symbol(0, self.scope)))
         if name in {"is_square", "is_power_of_two"}:
             self.want_whole(operands[0], name)
-            return _combine(name, "bool", operands, (0, 1))
+            return combined(name, "bool", operands, (0, 1))
         if name in {"floor", "ceil"}:
             return _rounded(name, operands[0])
         return self.arithmetic(name, operands, tree)
@@ -379,20 +388,10 @@ def _a(kind: Kind) -> str:
     return {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}[kind]
 
 
-def _constant(symbol: Symbol) -> Node:
-    return Node("constant", symbol.kind, (), symbol.low, symbol.high, value=symbol.value, words=symbol.words)
-
-
-def _combine(op: str, kind: Kind, operands: tuple[Node, ...], interval: bounds.Interval) -> Node:
-    low, high = interval
-    positions = frozenset[int]().union(*(operand.positions for operand in operands))
-    return Node(op, kind, operands, low, high, positions=positions)
-
-
 def _rounded(name: str, operand: Node) -> Node:
     low, high = operand.low, operand.high
     if operand.kind != "float":
-        return _combine(name, "int", (operand,), (low, high))
+        return combined(name, "int", (operand,), (low, high))
     exact = max(abs(low), abs(high)) < 2**MAX_BITS
     interval = (math.floor(low), math.ceil(high)) if exact else (low, high)
-    return _combine(name, "int" if exact else "float", (operand,), interval)
+    return combined(name, "int" if exact else "float", (operand,), interval)

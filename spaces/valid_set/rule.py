@@ -122,5 +122,4 @@ class ExistenceRule:
 
 
 def _names(node: Node, op: str) -> set[str]:
-    own = {node.name} if node.op == op else set()
-    return own.union(*(_names(operand, op) for operand in node.operands))
+    return {part.name for part in node.parts() if part.op == op}
