@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from autotune.service.connections import Visitors, connections_of
+from autotune.service.door import Door
 
 _LOOK_S = 0.1
 # Longer than clients and proxies keep a connection without use (often 60 s): else a request may meet its closing.
@@ -17,7 +18,9 @@ _IDLE_S = 75
 # How long the answers that are being sent may take when the service ends.
 _PATIENCE_S = 2
 # So many connections are taken before those that there are get a turn again.
-_TAKEN_AT_ONCE = 256
+_TAKEN_AT_ONCE = 32
+# So many wait in the kernel for that.
+_BACKLOG = 4096
 # More are of no use here, and some programs go through all that they may have.
 _MOST_DESCRIPTORS = 65_536
 
@@ -29,6 +32,12 @@ class Server(uvicorn.Server):
         """Serve nothing yet."""
         super().__init__(config)
         self._let_go = let_go
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(_BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the answers in progress, then the server."""
@@ -45,6 +54,7 @@ def run(app: FastAPI, listening: socket.socket) -> None:
         app,
         http=connections_of(visitors),
         ws="none",
+        loop="asyncio",  # another one would not go through the door
         log_config=None,
         access_log=False,
         server_header=False,
@@ -54,7 +64,7 @@ def run(app: FastAPI, listening: socket.socket) -> None:
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_PATIENCE_S,
     )
-    Server(config, app.state.let_go).run(sockets=[listening])
+    Server(config, app.state.let_go).run(sockets=[Door(listening, visitors.admits)])
 
 
 def _more_descriptors() -> int:

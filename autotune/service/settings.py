@@ -15,7 +15,7 @@ class Limits:
     `refusal_s` to be told so. `at_once` is of all requests in work, of this user and of the others with a token apart;
     `anonymous_at_once` and `anonymous_per_s` of those that need no token; `followers` of those who follow events, or
     wait for a run. `strangers` is how many connections there may be that have shown no token, `strangers_each` how many
-    of one user or other host.
+    of one user or other host; who connects more often than `rate_per_s` is turned away.
     """
 
     body_bytes: int = 64 * 1024
@@ -27,7 +27,7 @@ class Limits:
     refused_per_s: float = 2.0
     refusal_s: float = 1.0
     at_once: int = 128
-    anonymous_at_once: int = 32
+    anonymous_at_once: int = 16
     anonymous_per_s: float = 20.0
     followers: int = 1000
     strangers: int = 1024
