@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
+from threading import Lock
 from time import monotonic
 from typing import Any
 
@@ -58,19 +58,20 @@ class AskTellStudies:
         """
         self._folder = folder / "open"
         self._url = url
-        self._lock = RLock()
+        # Of the dictionaries only. Whoever opens or changes a study has its turn, which may take long.
+        self._lock = Lock()
+        self._turns: dict[str, Lock] = {}
         self._known = {order.name: _Opened(order) for order in _orders(self._folder)}
 
     def close(self) -> None:
         """Close all sessions. Results of runs that are out can be told when the studies are open again."""
-        with self._lock:
-            for opened in self._known.values():
+        for name, opened in self._all():
+            with self._turn(name):
                 self._leave(opened)
 
     def states(self) -> dict[str, StudyState]:
         """Return how the studies stand, by name."""
-        with self._lock:
-            return {name: _state(opened) for name, opened in sorted(self._known.items())}
+        return {name: _state(opened) for name, opened in self._all()}
 
     def submit(self, order: Order) -> StudyState:
         """Open a study for asking, or resume it.
@@ -79,7 +80,7 @@ class AskTellStudies:
             NotAllowedError: it is open, as another order says.
             AutotuneError: it cannot be opened; nothing is kept then.
         """
-        with self._lock:
+        with self._turn(order.name):
             known = self._known.get(order.name)
             if known is not None and _state(known).state is StateName.OPEN:
                 if known.order.asks_the_same(order):
@@ -90,24 +91,25 @@ class AskTellStudies:
             opened = _Opened(order)
             self._enter(opened)
             self._write(order)
-            self._known[order.name] = opened
+            with self._lock:
+                self._known[order.name] = opened
             return _state(opened)
 
     def pause(self, name: str, by: str) -> StudyState:
         """Hand out no more runs; the results of runs that are out are still accepted."""
-        with self._lock:
+        with self._turn(name):
             return _state(self._wish(name, DesiredState.PAUSE, "pause", by))
 
     def stop(self, name: str, by: str) -> StudyState:
         """Close a study. Runs that are out can be told when it is open again, or are measured again."""
-        with self._lock:
+        with self._turn(name):
             opened = self._wish(name, DesiredState.STOP, "stop", by)
             self._leave(opened)
             return _state(opened)
 
     def resume(self, name: str, by: str) -> StudyState:
         """Resume a study."""
-        with self._lock:
+        with self._turn(name):
             opened = self._wish(name, DesiredState.RUN, "resume", by)
             if opened.session is not None and opened.session.ended is not None:
                 self._leave(opened)
@@ -117,57 +119,79 @@ class AskTellStudies:
 
     def release(self, name: str) -> None:
         """End the session of a study that is to be deleted; `tick` opens none for a while."""
-        with self._lock:
+        with self._turn(name):
             opened = self._checked(name, "delete")
             self._leave(opened)
             opened.again_at = monotonic() + _AGAIN_S
 
     def forget(self, name: str) -> None:
         """Remove what is known of a study here; storage keeps it."""
-        with self._lock:
+        with self._turn(name):
             opened = self._checked(name, "delete")
             self._leave(opened)
             (self._folder / f"{name}.json").unlink(missing_ok=True)
-            del self._known[name]
+            with self._lock:
+                del self._known[name]
 
     def session(self, name: str, *, asks: bool) -> AskTell:
-        """Return the session of a study, for a client that `asks` or tells; a problem if it has none."""
-        with self._lock:
-            opened = self._known.get(name)
-            if opened is None:
-                raise ProblemError(404, f"no study {name!r} is open for asking; POST /studies opens one")
-            state = _state(opened)
-            if opened.session is None and state.state in _TO_BE_OPENED and (opened.away or not opened.failure):
-                said = opened.failure or "it is being opened"
-                raise ProblemError(503, f"study {name!r}: {said}", retry_after_s=5 if opened.failure else 1)
-            if opened.session is None or (asks and state.state is StateName.PAUSED):
-                said = f": {state.message}" if state.message else ""
-                raise ProblemError(409, f"study {name!r} is {state.state.value}{said}; POST /studies/{name}/resume")
-            return opened.session
+        """Return the session of a study, for a client that `asks` or tells; a problem if it has none.
+
+        It never waits, also not while the study is being opened.
+        """
+        opened = self._known.get(name)
+        if opened is None:
+            raise ProblemError(404, f"no study {name!r} is open for asking; POST /studies opens one")
+        session, state = opened.session, _state(opened)
+        if session is None and state.state in _TO_BE_OPENED and (opened.away or not opened.failure):
+            said = opened.failure or "it is being opened"
+            raise ProblemError(503, f"study {name!r}: {said}", retry_after_s=5 if opened.failure else 1)
+        if session is None or (asks and state.state is StateName.PAUSED):
+            said = f": {state.message}" if state.message else ""
+            raise ProblemError(409, f"study {name!r} is {state.state.value}{said}; POST /studies/{name}/resume")
+        return session
 
     def status(self, name: str) -> Mapping[str, Any]:
         """Return the phase of a study and its runs that are out; empty without a session."""
-        with self._lock:
-            session = self._known[name].session if name in self._known else None
+        opened = self._known.get(name)
+        session = opened.session if opened is not None else None
         status = session.status if session is not None else None
         if status is None:
             return {}
         return {"phase": status.phase, "running": [running_row(run) for run in status.running], "left_s": None}
 
-    def tick(self) -> None:
-        """Open studies that should be open and are not: after a restart, or when the storage is back."""
+    def tick(self) -> list[str]:
+        """Open studies that should be open and are not: after a restart, or when the storage is back.
+
+        Nothing is said of it; a study that somebody else opens or changes just now is looked at the next time.
+        """
+        for name, opened in self._all():
+            turn = self._turn(name)
+            if not turn.acquire(blocking=False):
+                continue
+            try:
+                if self._known.get(name) is opened:
+                    self._look_after(opened)
+            finally:
+                turn.release()
+        return []
+
+    def _look_after(self, opened: _Opened) -> None:
+        if opened.session is not None and isinstance(opened.session.ended, StorageError):
+            opened.failure, opened.away = str(opened.session.ended), True
+            self._leave(opened)
+        wanted = opened.order.wish is not DesiredState.STOP and opened.session is None
+        if wanted and monotonic() >= opened.again_at:
+            with suppress(AutotuneError):
+                self._enter(opened)
+
+    def _all(self) -> list[tuple[str, _Opened]]:
         with self._lock:
-            for opened in self._known.values():
-                if opened.session is not None and isinstance(opened.session.ended, StorageError):
-                    opened.failure, opened.away = str(opened.session.ended), True
-                    self._leave(opened)
-                if (
-                    opened.order.wish is not DesiredState.STOP
-                    and opened.session is None
-                    and monotonic() >= opened.again_at
-                ):
-                    with suppress(AutotuneError):
-                        self._enter(opened)
+            return sorted(self._known.items(), key=lambda item: item[0])
+
+    def _turn(self, name: str) -> Lock:
+        """Return what whoever opens or changes a study holds."""
+        with self._lock:
+            return self._turns.setdefault(name, Lock())
 
     def _enter(self, opened: _Opened) -> None:
         order = opened.order
@@ -181,9 +205,9 @@ class AskTellStudies:
             raise
 
     def _leave(self, opened: _Opened) -> None:
-        if opened.session is not None:
-            opened.session.close()
-            opened.session = None
+        session, opened.session = opened.session, None
+        if session is not None:
+            session.close()
 
     def _wish(self, name: str, wish: DesiredState, verb: str, by: str) -> _Opened:
         opened = self._checked(name, verb)
@@ -192,7 +216,9 @@ class AskTellStudies:
         return opened
 
     def _checked(self, name: str, verb: str) -> _Opened:
-        opened = self._known[name]
+        opened = self._known.get(name)
+        if opened is None:
+            raise ProblemError(404, f"there is no study {name!r}")
         state = _state(opened).state
         if state not in _ALLOWED[verb]:
             raise NotAllowedError(name, verb, state, _ALLOWED[verb])
@@ -210,7 +236,8 @@ class AskTellStudies:
 
 def _state(opened: _Opened) -> StudyState:
     name, order = opened.order.name, opened.order
-    ended = opened.session.ended if opened.session is not None else None
+    session = opened.session  # it may be closed meanwhile
+    ended = session.ended if session is not None else None
     if order.wish is DesiredState.STOP:
         return StudyState(name, StateName.STOPPED, order=order)
     if isinstance(ended, FinishedError):

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI
-from starlette.concurrency import run_in_threadpool
 
 from autotune import __version__
 from autotune.service.access import AccessControl
@@ -69,14 +69,15 @@ def create_app(settings: Settings) -> FastAPI:
         await asyncio.gather(*tasks, return_exceptions=True)
         hub.close()
         if managers is not None:
-            await run_in_threadpool(managers.opened.close)
+            await to_thread.run_sync(managers.opened.close, limiter=CapacityLimiter(1))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
         tasks.append(asyncio.create_task(hub.run()))
         if managers is not None:
-            tasks.append(asyncio.create_task(_supervise(managers)))
+            # Apart: a storage that is away keeps ask-and-tell studies waiting, not the others.
+            tasks.extend(asyncio.create_task(_supervise(one.tick)) for one in (managers.supervisor, managers.opened))
         try:
             yield
         finally:
@@ -115,14 +116,13 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-async def _supervise(managers: _Managers) -> None:
-    """Carry out what is wanted, once a second."""
-    trouble = ""
+async def _supervise(tick: Callable[[], list[str]]) -> None:
+    """Carry out what is wanted, once a second, in a thread that no request can take."""
+    trouble, own_thread = "", CapacityLimiter(1)
     while True:
         try:
-            for line in await run_in_threadpool(managers.supervisor.tick):
+            for line in await to_thread.run_sync(tick, limiter=own_thread):
                 _log.info("%s", line)
-            await run_in_threadpool(managers.opened.tick)
             trouble = ""
         except Exception as error:  # noqa: BLE001  what it was is logged
             # The disk or the storage may be away for a while; that is said once.

@@ -2,10 +2,11 @@
 
 import tempfile
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
@@ -28,17 +29,22 @@ if TYPE_CHECKING:
 
 _KEPT = 256
 _SHOWN = 100
+# So many questions wait for the one in work, and so long; each of them has one of the threads of all requests.
+_WAITING = 4
+_PATIENCE_S = 20.0
 
 
 class Predictor:
     """Predicts, one question at a time: fitting a model takes a whole core."""
 
-    def __init__(self, catalogue: Catalogue, url: str, shelf: StoredStudies) -> None:
-        """Learn from the measurements in storage, and from those that ship."""
+    def __init__(self, catalogue: Catalogue, url: str, shelf: StoredStudies, patience_s: float = _PATIENCE_S) -> None:
+        """Learn from the measurements in storage, and from those that ship. A question waits for `patience_s`."""
         self._catalogue = catalogue
         self._url = url
         self._shelf = shelf
-        self._lock = Lock()
+        self._patience_s = patience_s
+        self._turn = Lock()
+        self._places = BoundedSemaphore(1 + _WAITING)
         self._answers: OrderedDict[str, models.Predicted] = OrderedDict()
 
     def answer(self, question: models.Question) -> models.Predicted:
@@ -46,13 +52,32 @@ class Predictor:
         entry = self._catalogue.find(question.study)
         if entry is None:
             raise ProblemError(404, f"the catalogue has no study {question.study!r}")
-        with self._lock:
-            key = f"{question.model_dump_json()} {sorted(self._shelf.versions().items())}"
+        key = f"{question.model_dump_json()} {sorted(self._shelf.versions().items())}"
+        known = self._answers.get(key)
+        if known is not None:
+            return known
+        with self._in_turn():
             if key not in self._answers:
                 self._answers[key] = self._predicted(question, entry)
                 while len(self._answers) > _KEPT:
                     self._answers.popitem(last=False)
             return self._answers[key]
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Wait for the questions before, if they are few."""
+        if not self._places.acquire(blocking=False):
+            raise ProblemError(503, f"{_WAITING} questions wait for a prediction already", retry_after_s=5)
+        try:
+            if not self._turn.acquire(timeout=self._patience_s):
+                said = f"the predictions asked for before take more than {self._patience_s:g} s"
+                raise ProblemError(503, said, retry_after_s=5)
+            try:
+                yield
+            finally:
+                self._turn.release()
+        finally:
+            self._places.release()
 
     def _predicted(self, question: models.Question, entry: CatalogueStudy) -> models.Predicted:
         # XGBoost takes a second to import.

@@ -1,8 +1,10 @@
 """The studies that others ask for configurations: what becomes of them when the storage is away, or asked for twice."""
 
+import threading
+
 import pytest
 
-from autotune.asktell import RunReport
+from autotune.asktell import AskTell, RunReport
 from autotune.errors import StorageError
 from autotune.service.asktell_studies import AskTellStudies
 from autotune.service.problems import ProblemError
@@ -71,3 +73,30 @@ def test_who_comes_before_a_restarted_service_has_opened_the_study_comes_again(t
         again.session("mine", asks=False)
     assert refused.value.status == 409
     again.close()
+
+
+def test_while_a_study_is_being_opened_the_others_go_on(opened, order, monkeypatch):
+    opened.submit(order)
+    opening, may_open, really_open = threading.Event(), threading.Event(), AskTell.open
+
+    def slow(*given, **options):
+        opening.set()
+        assert may_open.wait(60)
+        return really_open(*given, **options)
+
+    monkeypatch.setattr(AskTell, "open", slow)
+    thread = threading.Thread(target=opened.submit, args=[order.model_copy(update={"name": "second"})])
+    thread.start()
+    try:
+        assert opening.wait(60)
+        # Were these to wait, this test would: the storage answers when it is over.
+        lease = opened.session("mine", asks=True).ask(wait_s=60.0).lease
+        assert opened.session("mine", asks=False).tell(lease, RunReport(value=1.0)).trial == 0
+        opened.tick()
+        opened.pause("mine", "")
+        assert opened.status("mine")
+        assert set(opened.states()) == {"mine"}
+    finally:
+        may_open.set()
+        thread.join()
+    assert set(opened.states()) == {"mine", "second"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.autotune.service import test_access
+from tests.autotune.service import test_access, test_predictor
 from tests.autotune.service.serving import serving
 
 DOCS = Path(__file__).parents[3] / "docs" / "service.md"
@@ -85,6 +85,7 @@ ELSEWHERE = {
     "many requests without a right token, of one user or address": test_access.test_who_guesses_is_made_to_wait,
     "a body that does not arrive within 20 s": test_access.test_a_body_that_does_not_come_is_not_waited_for,
     "more than 200 requests a second of one caller": test_access.test_who_asks_too_often_is_told_when_to_come_again,
+    "a prediction while four others wait, or one takes more than 20 s": test_predictor.test_few_questions_wait,
     "more than 128 requests at once, or 1000 followers": (
         test_access.test_too_many_at_once_are_sent_away_and_those_who_wait_count_apart
     ),
