@@ -5,16 +5,18 @@ Two jobs must never share a core. Left to itself, Open MPI (4 and 5) binds the f
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from launchers.job import Job
 from launchers.mpi import CannotStartRanksError, MpiFlavour, MpiStart, RankStart
 
 
-def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = ()) -> list[str]:
+def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = (), shares_nodes: bool = False) -> list[str]:
     """Return the command line of a job, with what starts its ranks.
 
     `online` are the cores of this machine: a job with only some of them is kept to `job.resources.cpus`. Without them
-    the job has the machine or its allocation to itself, as in a job script, and core numbers are left out.
+    the job has the machine or its allocation to itself, as in a job script, and core numbers are left out. If it
+    `shares_nodes`, nobody keeps it to cores of its own: the start command must not choose any.
 
     Raises:
         CannotStartRanksError: the job has no ranks, or asks for a binding that cannot be kept to its cores.
@@ -25,6 +27,8 @@ def mpi_argv(flavour: MpiFlavour, job: Job, *, online: Collection[int] = ()) -> 
         msg = f"a job of {job.mpi.ranks} ranks cannot be started; ranks must be 1 or more"
         raise CannotStartRanksError(msg)
     start = _start(job, job.mpi, online)
+    if shares_nodes:
+        start = replace(start, shared=True)
     return [flavour.path, *flavour.kind.options(flavour, start), *job.mpi.options, *job.argv]
 
 

@@ -33,8 +33,16 @@ def main() -> int:
     spec = _claimed(folder, token)
     if spec is None:
         return 1
+    confined = spec.pop("confined_argv")
+    if _is_confined():
+        spec["argv"] = confined
     spec |= {"launcher_pid": None, "environment": dict(os.environ) | spec["environment"]}
     return supervise(folder, spec)
+
+
+def _is_confined() -> bool:
+    """Whether the batch system keeps this job to a part of the node's cores, which then nobody else has."""
+    return len(os.sched_getaffinity(0)) < (os.cpu_count() or 1)
 
 
 def supervise(folder: Path, spec: dict[str, Any]) -> int:

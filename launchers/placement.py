@@ -22,3 +22,8 @@ def placed(job: Job, site: Site) -> Job:
         nodes = max(nodes, fewest_nodes(wanted.gpus, site.gpus_per_node, site.nodes))
     cores = min(wanted.cores, nodes * site.cores_per_node)
     return replace(job, resources=replace(wanted, nodes=nodes, cores=cores))
+
+
+def shares_nodes(job: Job, site: Site) -> bool:
+    """Whether a placed job has only a part of its nodes, so that others may run beside it."""
+    return not site.exclusive and job.resources.cores < job.resources.nodes * site.cores_per_node

@@ -17,6 +17,8 @@ _PAUSE_S = 0.1
 # After an interrupt a question needs no answer any more.
 _QUESTION_PATIENCE_S = 1.0
 _UNANSWERED = 124
+# Command lines have a limit, and schedulers a patience.
+_AT_ONCE = 500
 # What every command needs of its caller: who it is, and where programs are. Nothing else of it reaches a job but what
 # says which scheduler is meant.
 _NAMES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "KRB5CCNAME", "LD_LIBRARY_PATH")
@@ -149,3 +151,8 @@ def _run(
 def environment(caller: Mapping[str, str], variables: Collection[str] = ()) -> dict[str, str]:
     """Return what a scheduler's command sees of its caller's environment: its own `variables`, and little else."""
     return {name: value for name, value in caller.items() if name in _NAMES or name in variables}
+
+
+def in_parts(ids: Sequence[str]) -> list[Sequence[str]]:
+    """Return the ids in parts of which each may stand in one command line."""
+    return [ids[first : first + _AT_ONCE] for first in range(0, len(ids), _AT_ONCE)]

@@ -25,7 +25,7 @@ _OF_A_RUN = frozenset({STATUS_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_L
 
 def write_job(  # noqa: PLR0913, PLR0917  what a job is
     job: Job,
-    argv: Sequence[str],
+    commands: tuple[Sequence[str], Sequence[str]],
     environment: Mapping[str, str],
     grace_s: float,
     identity: Mapping[str, str],
@@ -33,6 +33,7 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
 ) -> None:
     """Write what is to be run in a job's folder, and remove what is there of an earlier run.
 
+    The `commands` are those of a job that shares its nodes, and of one that finds itself confined to cores of its own.
     `identity` has the `token` of this submission, and which variable tells a job its number. Jobs that were submitted
     for the folder before run no more from now on: theirs is another token. `files` are the script, and what else the
     scheduler reads: name -> text.
@@ -43,13 +44,14 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
     if not job.folder.is_dir():
         msg = f"the job's folder {job.folder} is not there, or not a folder; make it first"
         raise LaunchError(msg)
-    for word in (*argv, *environment, *environment.values()):
+    for word in (*commands[0], *environment, *environment.values()):
         if "\0" in word:
             msg = f"{word!r} holds a zero byte, which no command line and no environment can"
             raise LaunchError(msg)
     spec = {
         **identity,
-        "argv": argv,
+        "argv": commands[0],
+        "confined_argv": commands[1],
         "environment": environment,
         "folder": os.fspath(job.folder.resolve()),
         "stdout": STDOUT,

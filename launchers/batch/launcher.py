@@ -16,7 +16,7 @@ from typing import Self
 
 from launchers import node
 from launchers.base import LaunchError
-from launchers.batch.commands import Answer, Commands, late_answer, run_command
+from launchers.batch.commands import Answer, Commands, in_parts, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob, known_job
@@ -26,7 +26,7 @@ from launchers.environment import carried, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
-from launchers.placement import placed
+from launchers.placement import placed, shares_nodes
 from launchers.sequence import whole_command
 from launchers.shell_lines import shell_lines
 from launchers.site import Site
@@ -36,8 +36,6 @@ _GRACE_S = 3.0
 # Shared file systems show a file that another machine wrote only after a while.
 _PATIENCE_S = 60.0
 _LONGEST_PAUSE_S = 600.0
-# Command lines have a limit, and schedulers a patience.
-_AT_ONCE = 500
 _CANCEL_PATIENCE_S = 120.0
 _SAY_AGAIN_S = 15.0
 _PAUSE_S = 0.05
@@ -106,7 +104,10 @@ class BatchLauncher:
         token = secrets.token_hex(8)
         identity = {"token": token, "number_variable": self._scheduler.number_variable}
         files = self._files(job, token)
-        write_job(job, self._whole(job), self._environment(job), _GRACE_S, identity, files)
+        argv = self._whole(job)
+        # Of parts there is one file, which says how each is started.
+        confined = argv if job.parts else self._whole(job, confined=True)
+        write_job(job, (argv, confined), self._environment(job), _GRACE_S, identity, files)
         argv = self._scheduler.submit(folder / list(files)[-1])
         answer = self._commands(argv, folder, folder / ANSWER_FILE, self._input(folder))
         # A command that was given up after it told the number has submitted the job.
@@ -154,7 +155,7 @@ class BatchLauncher:
             self._to_end.pop(job_id, None)
         for job_id in wanted:
             self._known(job_id).cancelled = True
-        for some in _parts(wanted):
+        for some in in_parts(wanted):
             answer = self._commands(self._scheduler.cancel([self._known(job_id).number for job_id in some]))
             if not self._is_taken(answer):
                 self._to_end.update(dict.fromkeys(some))
@@ -202,11 +203,15 @@ class BatchLauncher:
         Raises:
             LaunchError: there is none, or what starts ranks at this site cannot start them so.
         """
+        there = placed(job, self.site)
+        return self._command(there, shares=shares_nodes(there, self.site))
+
+    def _command(self, job: Job, *, shares: bool) -> list[str]:
         if not job.argv:
             msg = f"{job.name} has no command"
             raise LaunchError(msg)
         try:
-            return mpi_argv(self.flavour, placed(job, self.site))
+            return mpi_argv(self.flavour, placed(job, self.site), shares_nodes=shares)
         except CannotStartRanksError as error:
             raise LaunchError(str(error)) from error
 
@@ -251,9 +256,11 @@ class BatchLauncher:
         caller = job.software.changes.applied(os.environ) if job.software else os.environ
         return job_environment({}, ({} if self.site.modules else carried(caller)) | self._added(job))
 
-    def _whole(self, job: Job) -> list[str]:
+    def _whole(self, job: Job, *, confined: bool = False) -> list[str]:
+        """Return what the node runs: as a job that shares it, or as one that is `confined` to cores of its own."""
         limits, python = (_GRACE_S, OUTPUT_LIMIT_BYTES), [self.site.python, "-I", "-S"]
-        return whole_command(job, self.command, self._added, limits, python)
+        shares = not confined and shares_nodes(placed(job, self.site), self.site)
+        return whole_command(job, partial(self._command, shares=shares), self._added, limits, python)
 
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self.flavour, user_id=os.geteuid()) if job.mpi is not None else {}
@@ -292,7 +299,7 @@ class BatchLauncher:
         if not ids or now < self._ask_at:
             return
         complaint = ""
-        for some in _parts(ids):
+        for some in in_parts(ids):
             states, said = self._told([self._known(job_id).number for job_id in some])
             if states is None:
                 complaint = said
@@ -389,7 +396,3 @@ class BatchLauncher:
     def _is_taken(self, answer: Answer) -> bool:
         # There may be nothing to end.
         return answer.code == 0 or is_only_of(self._scheduler.nothing_to_end, answer.stderr or answer.stdout)
-
-
-def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
-    return [ids[first : first + _AT_ONCE] for first in range(0, len(ids), _AT_ONCE)]

@@ -8,7 +8,8 @@ from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart
 
 def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
     options = ["-n", str(start.mpi.ranks), *host_options(start)]
-    if start.is_oversubscribed or start.mpi.bind_to == "none":
+    chooses_itself = start.shared and not start.mpi.bind_to
+    if start.is_oversubscribed or chooses_itself or start.mpi.bind_to == "none":
         return [*options, "-genv", "I_MPI_PIN", "0"]
     if start.cores:
         return [*options, "-genv", "I_MPI_PIN_DOMAIN", f"[{start.masks()}]"]

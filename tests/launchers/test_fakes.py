@@ -216,6 +216,23 @@ def test_ranks_start_with_the_schedulers_environment(launcher, cluster, folder, 
     assert any(line.startswith(prefix) for line in lines)
 
 
+@pytest.mark.parametrize("confined", [False, True])
+def test_ranks_that_share_a_node_are_bound_only_where_the_batch_system_keeps_them_apart(folder, monkeypatch, confined):
+    (folder / "mpirun").write_text('#!/bin/sh\necho "$@"\n')
+    (folder / "mpirun").chmod(0o755)
+    # As a batch system with cpusets does it; a machine of one core has no part.
+    setup = (f"taskset -pc {min(os.sched_getaffinity(0))} $$",) if confined else ()
+    if confined and os.cpu_count() == 1:
+        pytest.skip("this machine has one core")
+    site = Site("pbs", cores_per_node=8, poll_s=0.05, setup=setup)
+    job = Job(("a.out",), folder, {"PATH": f"{folder}:{os.environ['PATH']}"}, MpiStart(2), Resources(cores=2))
+    with FakeCluster("pbs") as cluster:
+        monkeypatch.setenv("PATH", cluster.path)
+        launcher = BatchLauncher(BATCH_SYSTEMS["pbs"].scheduler, site)
+        assert wait_for_end(launcher, launcher.submit(job)).exit_code == 0
+    assert (folder / "stdout").read_text() == ("-np 2 a.out\n" if confined else "-np 2 --bind-to none a.out\n")
+
+
 @pytest.mark.parametrize(
     ("kind", "argv", "code", "says"),
     [

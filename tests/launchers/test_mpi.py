@@ -166,6 +166,21 @@ def test_commands(flavour, wanted, online, expected):
     assert command(flavour, wanted, online) == expected
 
 
+@pytest.mark.parametrize(
+    ("flavour", "wanted", "expected"),
+    [
+        (OPEN_MPI_4, job(2, cores=4), "mpirun -np 2 --bind-to none"),
+        (OPEN_MPI_5, job(2, cores=2, bind_to="core"), "mpirun -np 2 --bind-to core"),
+        (MPICH, job(2, cores=2), "mpiexec -n 2"),
+        (INTEL_MPI, job(2, cores=2), "mpirun -n 2 -genv I_MPI_PIN 0"),
+        (INTEL_MPI, job(2, cores=2, bind_to="core"), "mpirun -n 2 -genv I_MPI_PIN_DOMAIN core"),
+    ],
+)
+def test_ranks_that_share_a_node_are_not_bound_by_themselves(flavour, wanted, expected):
+    argv = mpi_argv(flavour, wanted, shares_nodes=True)
+    assert " ".join(argv[: -len(PROGRAM)]) == expected
+
+
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
 def test_a_program_without_ranks_is_started_as_it_is(flavour):
     assert mpi_argv(flavour, replace(job(1), mpi=None), online=ONLINE) == list(PROGRAM)
