@@ -14,6 +14,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from autotune.errors import StorageError
 from autotune.storage.address import is_postgresql, shown, sqlite_path
 from autotune.storage.sqlite.file import READING, check_writable, sqlite_address, whole_at_exit
+from autotune.storage.sqlite.journal import set_journal
 
 _BUSY_TIMEOUT_S = 60
 _CONNECT_TIMEOUT_S = 20
@@ -22,15 +23,14 @@ _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
 
 
 def prepare_sqlite(url: str) -> None:
-    """Make the file of a SQLite address if it is not there, and let others read it while it is written."""
+    """Make the file of a SQLite address if it is not there; others may read it meanwhile, where that is safe."""
     path = sqlite_path(url)
     if path is None:
         return
     check_writable(path)
     whole_at_exit(path)
     with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S)) as connection:
-        # Readers (list, show, a dashboard) must not block the coordinator, nor it them.
-        connection.execute("PRAGMA journal_mode=WAL")
+        set_journal(connection, path)
 
 
 @contextmanager
