@@ -1,0 +1,200 @@
+"""Events by the thousand: each a session with one fault, what it left, the same command again, and what came of it.
+
+Run as a program, for which the library must be loaded before the C library: `start` does that.
+"""
+
+import gc
+import importlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.faults import forks, library, sessions, twin
+from tests.support.faults.library import FAULTS, Fault
+from tests.support.faults.sessions import Session
+from tests.support.faults.twin import Harm, Twin
+
+ROOT = Path(__file__).resolve().parents[3]
+_IMPORTED = ("autotune.cli.app", "autotune.tuning.session", "autotune.asktell", "autotune.results.summary")
+
+
+@dataclass(frozen=True)
+class Event:
+    """A fault at the N-th call of a session."""
+
+    session: str
+    fault: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which events: of some sessions and faults, drawn at random until there are so many or the time is over."""
+
+    sessions: Sequence[str] = tuple(session.name for session in sessions.SESSIONS)
+    faults: Sequence[str] = tuple(fault.name for fault in FAULTS)
+    events: int | None = None
+    seconds: float | None = None
+    seed: int = 0
+    at: int | None = None
+
+
+def start(request: Request, folder: Path) -> Iterator[tuple[Event, dict[str, list[str]]]]:
+    """Run events in a process of their own, in a folder; yield each with the harm that it did."""
+    environment = os.environ | {
+        "LD_PRELOAD": str(library.built(folder)),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "XDG_CONFIG_HOME": str(folder),
+        "TMPDIR": str(folder),
+    }
+    words = [sys.executable, "-m", __name__, json.dumps(asdict(request)), str(folder)]
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                event, harm = json.loads(line)
+                yield Event(**event), harm
+        finally:
+            process.terminate()
+        assert process.wait() in {0, -15}
+
+
+class Campaign:
+    """The process that has imported everything, and forks for each event."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._twins: dict[str, Twin] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+
+    def learn(self, session: Session) -> None:
+        """Leave a session alone, import what it has imported, and count its calls by fault."""
+        place = self._fresh(session)
+        modules, counted = place.parent / "modules", place.parent / "counted"
+
+        def alone() -> int:
+            sessions.play_machine(place)
+            library.count()
+            code = session.run()
+            library.disarm()
+            counted.write_text(json.dumps(library.counts()))
+            modules.write_text("\n".join(name for name in sys.modules if not name.startswith("_")))
+            return code
+
+        code = forks.forked(place, place.parent / "log", alone, 300.0)
+        assert code == 0, (place.parent / "log").read_text()
+        for name in modules.read_text().splitlines():
+            if name not in sys.modules and name.partition(".")[0] not in {"ray", "__main__"}:
+                importlib.import_module(name)
+        gc.collect()
+        gc.freeze()
+        self._counts[session.name] = json.loads(counted.read_text())
+        self._twins[session.name] = Twin.of(place, self._state(place))
+
+    def count(self, session: Session, fault: Fault) -> int:
+        """Return at how many calls of a session a fault can strike."""
+        return sum(self._counts[session.name][kind] for kind in fault.kinds)
+
+    def strike(self, session: Session, fault: Fault, at: int) -> Harm:
+        """Run one event."""
+        place = self._fresh(session)
+        log, again = place.parent / "log", place.parent / "again"
+        code = forks.forked(place, log, lambda: self._run(session, place, fault, at))
+        orphans = forks.orphans()
+        between = self._state(place)
+        completed = forks.forked(place, again, lambda: self._run(session, place))
+        harm = twin.harm(place, fault, completed, between, self._state(place), self._twins[session.name])
+        harm.left += ["a process"] * (orphans + forks.orphans())
+        if not fault.kills and code in {None, forks.BROKEN}:
+            last = log.read_text(errors="replace").strip().splitlines()[-1:]
+            harm.unsaid.append(f"{'hangs' if code is None else 'a traceback'}: {''.join(last)}")
+        if harm.all:
+            for path in (log, again):
+                text = path.read_text(errors="replace") if path.exists() else ""
+                print(f"--- {session.name}, {fault.name} at {at}: {path.name}\n{text}", file=sys.stderr, flush=True)
+        return harm
+
+    def _fresh(self, session: Session) -> Path:
+        place, made = self._folder / "case" / "here", self._folder / f"made-{session.name}"
+        shutil.rmtree(place.parent, ignore_errors=True)
+        if made.exists():
+            shutil.copytree(made, place, symlinks=True)
+            return place
+        (place / "tmp").mkdir(parents=True)
+        code = forks.forked(place, place.parent / "log", lambda: session.prepare(place) or 0, 300.0)
+        assert code == 0, (place.parent / "log").read_text()
+        # Stored paths are those of this place: it is copied away and back.
+        shutil.copytree(place, made, symlinks=True)
+        return place
+
+    def _run(self, session: Session, place: Path, fault: Fault | None = None, at: int = 0) -> int:
+        sessions.play_machine(place)
+        if fault is None:
+            return session.run()
+        library.arm(fault, at)
+        try:
+            return session.run()
+        finally:
+            library.disarm()
+
+    def _state(self, place: Path) -> dict[str, Any]:
+        target = place.parent / "state"
+
+        def looking() -> int:
+            target.write_text(json.dumps(twin.state()))
+            return 0
+
+        log = place.parent / "looked"
+        assert forks.forked(place, log, looking) == 0, log.read_text()
+        return dict(json.loads(target.read_text()))
+
+
+def _drawn(request: Request, campaign: Campaign) -> Iterator[tuple[Session, Fault, int]]:
+    """Return events: in turn of each session and fault, at calls in a random order that never comes back."""
+    chosen = [session for session in sessions.SESSIONS if session.name in request.sessions]
+    faults = [fault for fault in FAULTS if fault.name in request.faults]
+    for session in chosen:
+        campaign.learn(session)
+    rng = random.Random(request.seed)
+    left: list[tuple[Session, Fault, list[int]]] = []
+    for fault in faults:
+        for session in chosen:
+            calls = [request.at] if request.at is not None else list(range(1, campaign.count(session, fault) + 1))
+            rng.shuffle(calls)
+            left.append((session, fault, calls))
+    while left := [entry for entry in left if entry[2]]:
+        for session, fault, calls in left:
+            yield session, fault, calls.pop()
+
+
+def main() -> None:
+    """Run the events that were asked for."""
+    asked, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
+    request = Request(**asked)
+    began_s = forks.monotonic()
+    sessions.be_quick()
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    sessions.know_revisions()
+    forks.adopt_orphans()
+    campaign = Campaign(folder)
+    for number, (session, fault, at) in enumerate(_drawn(request, campaign), 1):
+        harm = campaign.strike(session, fault, at)
+        print(json.dumps([asdict(Event(session.name, fault.name, at)), harm.all]), flush=True)
+        over = request.seconds is not None and forks.monotonic() - began_s >= request.seconds
+        if over or number == request.events:
+            return
+
+
+if __name__ == "__main__":
+    main()

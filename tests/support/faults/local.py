@@ -1,0 +1,46 @@
+"""Runs on this machine without Ray, and without cores: the worker's part is played in the coordinator."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from autotune.execution.executor import Executor
+from autotune.execution.task import Task, Watched
+from autotune.records.outcome import Outcome
+from tests.support.faults.recorded import made
+
+
+class RayExecutor(Executor):
+    """Makes each run when it is waited for."""
+
+    def __init__(self, cores: int, launcher: object) -> None:
+        self._running: list[Task] = []
+
+    def submit(self, task: Task) -> None:
+        """Start a task."""
+        self._running.append(task)
+
+    def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
+        """Return the task that ends next."""
+        if not self._running:
+            return []
+        task = self._running.pop(0)
+        watched = Watched(task)
+        return [(task, watched.outcome(made(task.job.folder, int(task.job.argv[-1]))))]
+
+    def cancel_all(self) -> None:
+        """Stop all."""
+        self._running.clear()
+
+    def leave(self) -> None:
+        """Stop all."""
+        self._running.clear()
+
+
+class ClusterExecutor(RayExecutor):
+    """Not used: there is no cluster."""
+
+
+@contextmanager
+def local_cluster(cores: int) -> Iterator[None]:
+    """Provide nothing."""
+    yield

@@ -1,0 +1,103 @@
+"""A scheduler that is called, not started: the tests' stand-in for Slurm, whose jobs run when somebody asks for them.
+
+So each job is queued or running when its submitter dies, and has ended when the next session asks.
+"""
+
+import fcntl
+import io
+import json
+import os
+import shlex
+from collections.abc import Collection, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+
+from launchers.batch.commands import Answer
+from launchers.node import CLAIM_FILE, JOB_FILE
+from tests.launchers.fakes.options import RefusedError
+from tests.launchers.fakes.slurm import COMMANDS
+from tests.launchers.fakes.state import Record, State
+from tests.support.faults.library import elsewhere
+from tests.support.faults.recorded import made
+
+FOLDER = "queue"
+
+
+class RecordedJobs(State):
+    """Jobs without processes."""
+
+    def _start(self, number: str) -> int:
+        return 0
+
+    def ask(self, number: str, why: str) -> bool:
+        """End a job."""
+        job = self.read(number)
+        if job is None or job["state"] == "ended":
+            return False
+        self.ended(number, why, None)
+        return True
+
+    def advance(self) -> None:
+        """Run what was started."""
+        for job in [job for job in self.active() if job["state"] == "running"]:
+            self.ended(job["id"], "exited", _run(job))
+
+
+def make(folder: Path) -> None:
+    """Make a scheduler without jobs, and its commands, which nobody starts."""
+    for name in ("active", "ended", "scripts", "runners", "bin"):
+        (folder / FOLDER / name).mkdir(parents=True)
+    (folder / FOLDER / "slots").write_text("8")
+    (folder / FOLDER / "history").write_text("")
+    for name in COMMANDS:
+        (folder / FOLDER / "bin" / name).write_text("#!/bin/false\n")
+        (folder / FOLDER / "bin" / name).chmod(0o755)
+
+
+def active_jobs(folder: Path) -> list[str]:
+    """Return the jobs that have not ended."""
+    return [job["name"] for job in RecordedJobs(folder / FOLDER).active()]
+
+
+def run_command(
+    argv: Sequence[str],
+    folder: Path | None = None,
+    answer_file: Path | None = None,
+    input_file: Path | None = None,
+    variables: Collection[str] = (),
+) -> Answer:
+    """Do what a command of the scheduler does, and leave its answer where the real one would."""
+    state = RecordedJobs(Path(FOLDER).absolute())
+    printed, complained = io.StringIO(), io.StringIO()
+    try:
+        with Path(os.devnull).open("w+b") if answer_file is None else answer_file.open("w+b") as file:
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with elsewhere(), chdir(folder or "."), redirect_stdout(printed), redirect_stderr(complained):
+                if argv[0] == "squeue":
+                    state.advance()
+                try:
+                    code = COMMANDS[argv[0]](list(argv[1:]), state)
+                except RefusedError as error:
+                    code = error.code
+                    complained.write(str(error))
+                file.write(printed.getvalue().encode())
+                file.flush()
+    except OSError as error:
+        return Answer(127, stderr=f"{argv[0]}: {error.strerror}")
+    return Answer(code, printed.getvalue(), complained.getvalue())
+
+
+def _run(job: Record) -> int:
+    """Do what a job's script does on its node; return its exit code."""
+    folder, token = (word for word in shlex.split(job["script"].strip().splitlines()[-1])[-2:])
+    try:
+        spec = json.loads((Path(folder) / JOB_FILE).read_bytes())
+        if spec["token"] != token:
+            return 1
+        with (Path(folder) / CLAIM_FILE).open("x") as claim:
+            claim.write(job["id"])
+    except OSError:
+        return 1
+    made(Path(folder), int(spec["argv"][-1]))
+    return 0

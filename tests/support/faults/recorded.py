@@ -1,0 +1,76 @@
+"""A program that is not run: what it prints is known by its configuration and by what the run is for.
+
+It writes what a supervisor would write. A run's number of its trial counts and the trial's does not: a trial that was
+never launched leaves its number unused.
+"""
+
+import json
+import os
+import random
+from pathlib import Path
+
+from autotune.records.series import RunId
+from launchers import STDERR, STDOUT, EndReason, JobState, JobStatus, Usage
+from launchers.status import read_status
+from launchers.supervisor import STATUS_FILE
+from tests.support.faults.library import elsewhere
+
+LAUNCHES = "launches.log"
+STUDY = """
+objective = "command"
+
+[options]
+argv = ["true", "{x}"]
+success = ["done"]
+metrics = [{ name = "took_s", unit = "s", pattern = 'took (\\S+)', file = "result" }]
+
+[budget]
+trials = 3
+
+[repeats]
+max_runs = 1
+warm_up_runs = 0
+baseline_runs = 1
+
+[verdict]
+candidates = 1
+pairs = 3
+max_pairs = 3
+rounds = 2
+confidence = 0.75
+
+[space.parameters.x]
+type = "integer"
+low = 1
+high = 40
+default = 1
+"""
+# The file that holds the figure is not kept when the run has ended: it is larger than what is.
+_RESULT_BYTES = 5 * 2**20
+
+
+def took_s(x: int, run_name: str) -> float:
+    """Return how long the run of a configuration takes."""
+    run = RunId.parse(run_name)
+    noise = random.Random(f"{x} {run.series.kind} {run.round} {run.number if run.series.is_tuning else 0}")
+    return round(3.0 + abs(x - 20) / 10 + noise.uniform(0.0, 0.1), 4)
+
+
+def made(folder: Path, x: int) -> JobStatus:
+    """Make a run in its folder, and return how it ended."""
+    with elsewhere():
+        seconds = took_s(x, folder.name)
+        log = os.open(LAUNCHES, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(log, f"{folder.name} {x}\n".encode())
+        os.close(log)
+        (folder / STDOUT).write_text("done\n")
+        (folder / STDERR).write_text("")
+        with (folder / "result").open("w") as file:
+            file.write(f"took {seconds}\n")
+            file.truncate(_RESULT_BYTES)
+        status = JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(seconds, seconds, 10**6))
+        said = {"state": status.state, "reason": status.reason, "exit_code": 0, "message": ""}
+        used = {"elapsed_s": seconds, "cpu_s": seconds, "peak_memory_bytes": 10**6}
+        (folder / STATUS_FILE).write_text(json.dumps(said | used))
+        assert read_status(folder) is not None
+    return status

@@ -1,0 +1,209 @@
+"""What the faults strike: commands and clients as users start them, small, and always the same."""
+
+import os
+import sys
+import time
+import types
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.support.faults.library import elsewhere
+from tests.support.faults.recorded import STUDY
+
+ACKNOWLEDGED = "acknowledged.log"
+DATABASE = "autotune.db"
+NAME = "mine"
+
+_STUB = "autotune.execution.ray_executor"
+_real_monotonic, _real_sleep = time.monotonic, time.sleep
+
+
+def be_quick() -> None:
+    """Let nobody here wait: who sleeps finds that the time has passed. To be called before ours is imported."""
+    ahead_s = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal ahead_s
+        ahead_s += seconds
+
+    time.sleep = sleep
+    time.monotonic = lambda: _real_monotonic() + ahead_s
+
+
+def know_revisions() -> None:
+    """Read Optuna's migrations once, for all forks: that is half of what a small session takes."""
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+    from optuna.storages._rdb import storage
+
+    known: dict[str, ScriptDirectory] = {}
+    make = ScriptDirectory.from_config
+
+    def kept(config: Any) -> ScriptDirectory:
+        place = config.get_main_option("script_location")
+        if place not in known:
+            known[place] = make(config)
+        return known[place]
+
+    ScriptDirectory.from_config = kept
+    place = Path(storage.__file__).with_name("alembic")
+    config = Config(place.with_suffix(".ini"))
+    config.set_main_option("script_location", str(place).replace("%", "%%"))
+    list(kept(config).walk_revisions())
+
+
+class Session(ABC):
+    """One kind of session: how its folder is made, what is run there, and what it needs to be imported for."""
+
+    name: str
+
+    def prepare(self, folder: Path) -> None:
+        """Make what is there before the session."""
+        (folder / f"{NAME}.toml").write_text(STUDY)
+
+    @abstractmethod
+    def run(self) -> int:
+        """Run the session in the current folder to its end; return its exit code."""
+
+
+def play_machine(folder: Path) -> None:
+    """Let this process have cores of its own, in its folder, and note what is stored as soon as it is acknowledged."""
+    from autotune.execution import core_pool
+    from autotune.storage.study_store import StudyStore
+    from tests.support.faults import local
+
+    locks = folder / "locks"
+    locks.mkdir(exist_ok=True)
+    core_pool.user_folder = lambda: locks
+    stub = types.ModuleType(_STUB)
+    for name in ("RayExecutor", "ClusterExecutor", "local_cluster"):
+        setattr(stub, name, getattr(local, name))
+    sys.modules[_STUB] = stub
+    add_runs = StudyStore.add_runs
+
+    def noted(self: StudyStore, runs: Any, places: Any = ()) -> None:
+        add_runs(self, runs, places)
+        note(*(f"{run.started} {run.job.get('folder')}" for run in runs))
+
+    StudyStore.add_runs = noted
+
+
+def note(*lines: str) -> None:
+    """Note what is acknowledged."""
+    with elsewhere(), Path(ACKNOWLEDGED).open("a") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def command(*words: str) -> int:
+    """Be `autotune` with these words; return its exit code."""
+    from autotune.cli.app import main
+
+    sys.argv = ["autotune", *words]
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+class Local(Session):
+    """`autotune study` on this machine."""
+
+    name = "local"
+
+    def run(self) -> int:
+        """Tune to the verdict."""
+        return command("study", f"./{NAME}.toml")
+
+
+class Batch(Session):
+    """`autotune study` with a batch system."""
+
+    name = "batch"
+
+    def prepare(self, folder: Path) -> None:
+        """Make a cluster without nodes."""
+        from tests.support.faults import queue
+
+        super().prepare(folder)
+        queue.make(folder)
+        site = 'base = "slurm"\nqueue = "debug"\nwalltime = "5m"\npoll_s = 0.01\nworkers = 1\n'
+        (folder / "site.toml").write_text(site)
+
+    def run(self) -> int:
+        """Tune to the verdict, a job a run."""
+        from launchers.batch import launcher
+        from tests.support.faults import queue
+
+        os.environ["PATH"] = os.pathsep.join([str(Path(queue.FOLDER, "bin").absolute()), os.environ["PATH"]])
+        launcher.run_command = queue.run_command
+        return command("study", f"./{NAME}.toml", "--launcher", "slurm", "--site", "./site.toml")
+
+
+class AskAndTell(Session):
+    """A client of `AskTell`, which computes what it is asked for; what it was given it keeps in a file of its own."""
+
+    name = "ask-tell"
+    _study: Mapping[str, Any] = {
+        "name": NAME,
+        "objective": "external",
+        "options": {"metrics": [{"name": "took_s", "unit": "s", "kind": "time"}]},
+        "space": {"parameters": {"x": {"type": "integer", "low": 1, "high": 40, "default": 1}}},
+        "budget": {"trials": 3},
+        "repeats": {"max_runs": 1, "baseline_runs": 1, "baseline_every": 0},
+        "verdict": {"confidence": 0.75, "pairs": 3, "max_pairs": 3, "rounds": 2, "candidates": 1},
+    }
+
+    def prepare(self, folder: Path) -> None:
+        """Make nothing."""
+
+    def run(self) -> int:
+        """Ask and tell until there is nothing more."""
+        from autotune.asktell import AskTell, FinishedError, RunReport
+        from autotune.errors import AutotuneError
+        from autotune.studyfile import StudyFile
+
+        out = Path("out")
+        try:
+            with AskTell.open(StudyFile.model_validate(self._study), f"sqlite:///{Path(DATABASE).absolute()}") as study:
+                while True:
+                    with elsewhere():
+                        lease, _, x = out.read_text().partition(" ") if out.exists() else ("", "", "")
+                    if lease:
+                        study.tell(lease, RunReport(value=3.0 + abs(int(x) - 20) / 10))
+                        note(f"told {lease}")
+                        with elsewhere():
+                            out.unlink()
+                    asked = study.ask(wait_s=5.0)
+                    if asked is not None:
+                        with elsewhere():
+                            out.write_text(f"{asked.lease} {asked.configuration['x']}")
+        except FinishedError:
+            return 0
+        except AutotuneError as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            return 3
+
+
+class Upgrade(Session):
+    """`autotune storage upgrade` of a finished study whose tables an older Optuna wrote."""
+
+    name = "upgrade"
+
+    def prepare(self, folder: Path) -> None:
+        """Tune, and turn the tables back."""
+        from tests.support import storages
+
+        super().prepare(folder)
+        play_machine(folder)
+        assert Local().run() == 0
+        storages.set_revision(f"sqlite:///{folder / DATABASE}", "v3.0.0.d")
+
+    def run(self) -> int:
+        """Bring the storage up to date, and tune: there is nothing to do."""
+        return command("storage", "upgrade") or command("study", f"./{NAME}.toml")
+
+
+SESSIONS: tuple[Session, ...] = (Local(), Batch(), AskAndTell(), Upgrade())

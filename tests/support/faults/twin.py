@@ -1,0 +1,175 @@
+"""What must hold after a fault: compared with what was acknowledged, and with a twin that was left alone."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from tests.support.faults.library import Fault
+from tests.support.faults.recorded import LAUNCHES
+from tests.support.faults.sessions import ACKNOWLEDGED, DATABASE, NAME
+
+_RUNS = Path("autotune-runs", NAME)
+# What the harness itself writes, and the folders whose content is looked at in another way.
+_OWN = (ACKNOWLEDGED, LAUNCHES, "queue", "tmp", str(_RUNS))
+
+
+@dataclass(frozen=True)
+class Known:
+    """Something that is left behind, and that is no fault for this reason, or is not mended yet."""
+
+    begins: str
+    only_killed: bool
+    reason: str
+
+    def covers(self, path: str, fault: Fault) -> bool:
+        """Whether it is about a path, relative to the session's folder, after a fault."""
+        return path.startswith(self.begins) and (fault.kills or not self.only_killed)
+
+
+KNOWN = (
+    Known("tmp/", True, "a temporary folder of a process that was killed: the system's own cleaning takes it"),
+    Known("autotune.db.v3.0.0.d.", False, "a copy of what an upgrade was to change: none is ever overwritten"),
+    Known("autotune.db-", False, "what SQLite keeps beside its file while a reader is there"),
+)
+
+
+@dataclass
+class Harm:
+    """What a fault did: each a list of what was found, empty where all is well."""
+
+    lost: list[str]
+    doubled: list[str]
+    left: list[str]
+    different: list[str]
+    unsaid: list[str] = field(default_factory=list)
+
+    @property
+    def all(self) -> dict[str, list[str]]:
+        """Every kind of harm that was done."""
+        return {kind.name: found for kind in fields(self) if (found := getattr(self, kind.name))}
+
+
+def state() -> dict[str, Any]:
+    """Return what the storage in the current folder holds; nothing where there is none."""
+    if not Path(DATABASE).exists():
+        return {}
+    from autotune.errors import StorageError
+    from autotune.storage.study_store import StudyStore, study_names
+
+    url = f"sqlite:///{Path(DATABASE).absolute()}"
+    with closing(sqlite3.connect(DATABASE)) as connection:
+        broken = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    try:
+        if not {"studies", "autotune_runs"} <= tables or NAME not in study_names(url):
+            return {"broken": broken}
+        store = StudyStore.read(url, NAME)
+    except StorageError:
+        # It is still to be made, or to be upgraded.
+        return {"broken": broken}
+    runs = store.runs()
+    return {
+        "broken": broken,
+        "runs": [[run.started, run.job.get("folder"), _run(run)] for run in runs],
+        "unfounded": [t.number for t in store.trials() if t.settled and not t.runs],
+        "leases": [lease.place for lease in store.leases("").all()],
+        "result": _result(store),
+    }
+
+
+def _run(run: Any) -> str:
+    outcome = run.outcome
+    came = outcome.metrics or outcome.bound or f"{outcome.failure} {outcome.message}"
+    return f"{run.series.kind} {run.round} {json.dumps(dict(run.configuration), sort_keys=True)}: {came}"
+
+
+def _result(store: Any) -> dict[str, Any]:
+    from autotune.results.summary import summarise
+
+    summary, made = summarise(store), [trial for trial in store.trials() if trial.runs]
+    # A session that goes on runs the default configuration once more: the machine may be another one by now.
+    trials = [[dict(t.configuration), [_run(run) for run in t.runs[: 1 if t.number == 0 else None]]] for t in made]
+    return {"trials": trials, "verdict": summary.verdict_sentence(), "winner": summary.configuration}
+
+
+def harm(
+    folder: Path, fault: Fault, code: int | None, between: dict[str, Any], after: dict[str, Any], twin: "Twin"
+) -> Harm:
+    """Compare what a session has left that met a fault, `between`, and when it was completed, `after`."""
+    launches = len(_lines(folder / LAUNCHES))
+    left = [*_left(folder, after), *sorted(_files(folder) - twin.files)]
+    different = []
+    if code != 0:
+        different.append(f"the same command ended with {code}")
+    elif after.get("result") != twin.state.get("result"):
+        different.append(f"{after.get('result')} instead of {twin.state.get('result')}")
+    return Harm(
+        lost=_lost(folder, between, after),
+        doubled=_doubled(after, launches if twin.launches else None),
+        left=[path for path in left if not any(known.covers(path, fault) for known in KNOWN)],
+        different=different,
+    )
+
+
+def _lost(folder: Path, between: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    kept = {(started, place): run for started, place, run in after.get("runs", [])}
+    stored = {f"{started} {place}" for started, place in kept}
+    said = [line for line in _lines(folder / ACKNOWLEDGED) if not line.startswith("told ")]
+    lost = [f"{line} is not stored" for line in said if line not in stored]
+    changes = [(run, kept.get((started, place))) for started, place, run in between.get("runs", [])]
+    lost += [f"{run} became {now}" for run, now in changes if now != run]
+    for found in (between, after):
+        lost += [f"database: {text}" for text in found.get("broken", [])]
+        lost += [f"trial {number} was told without a run" for number in found.get("unfounded", [])]
+    return lost
+
+
+def _doubled(after: dict[str, Any], launches: int | None) -> list[str]:
+    counts = Counter((started, place) for started, place, _ in after.get("runs", []))
+    doubled = [f"{run} is stored {count} times" for run, count in counts.items() if count > 1]
+    if launches is not None and counts.total() > launches:
+        doubled.append(f"{counts.total()} runs of {launches} launches")
+    return doubled
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A session that was left alone: what is stored, which files there are, and how many runs were launched."""
+
+    state: dict[str, Any]
+    files: frozenset[str]
+    launches: int
+
+    @classmethod
+    def of(cls, folder: Path, found: dict[str, Any]) -> "Twin":
+        """Return what a folder holds."""
+        return cls(found, frozenset(_files(folder)), len(_lines(folder / LAUNCHES)))
+
+
+def _left(folder: Path, after: dict[str, Any]) -> Iterator[str]:
+    """Return leases, jobs, temporary files, and folders of runs that are not stored."""
+    yield from (f"lease {place}" for place in after.get("leases", []))
+    active = folder / "queue" / "active"
+    yield from (f"job {name}" for name in (_names(active)))
+    yield from (f"tmp/{name}" for name in _names(folder / "tmp"))
+    own = {Path(place).name for _, place, _ in after.get("runs", []) if place} | {"plan"}
+    runs = folder / _RUNS
+    yield from (f"{_RUNS}/{name}" for name in (_names(runs)) if name not in own)
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()] if folder.exists() else []
+
+
+def _files(folder: Path) -> set[str]:
+    names = (str(path.relative_to(folder)) for path in folder.rglob("*"))
+    return {name for name in names if not name.startswith(_OWN)}
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
