@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from autotune.machines.this_machine import Machine
     from autotune.studyfile import StudyFile
     from launchers import Launcher
+    from launchers.site import Site
 
 LOCAL = "local"
 """The launcher that starts runs on this machine."""
@@ -98,9 +99,17 @@ def check_commands(cluster: "Cluster | None") -> None:
     Raises:
         CannotRunHereError: this host does not have it.
     """
-    if cluster is None:
-        return
-    kind = cluster.site.scheduler
+    if cluster is not None:
+        check_site(cluster.site)
+
+
+def check_site(site: "Site") -> None:
+    """Look for the command that submits jobs at a site, and for the project that they are charged to.
+
+    Raises:
+        CannotRunHereError: this host does not have it, or there is none.
+    """
+    kind = site.scheduler
     command = find_batch_system(kind).scheduler.submit(Path("job.sh"))[0]
     if shutil.which(command) is None:
         msg = (
@@ -108,10 +117,10 @@ def check_commands(cluster: "Cluster | None") -> None:
             f"(a login node), after `module load {kind}` if your site has that; --dry-run shows the jobs anyway"
         )
         raise CannotRunHereError(msg)
-    if cluster.site.needs_account and not cluster.site.account:
+    if site.needs_account and not site.account:
         msg = (
-            f"site {cluster.site.name!r} takes no job without a project to charge: write your own into "
-            f'~/.config/autotune/site.toml, `base = "{cluster.site.name}"` and `account = "..."`'
+            f"site {site.name!r} takes no job without a project to charge: write your own into "
+            f'~/.config/autotune/site.toml, `base = "{site.name}"` and `account = "..."`'
         )
         raise CannotRunHereError(msg)
 

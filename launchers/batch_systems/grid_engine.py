@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from launchers.batch_systems import reserved
+from launchers.batch_systems import limits, reserved
 from launchers.batch_systems.base import Request, Scheduler, Seen
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
+    LimitsQuestion,
     ReadText,
     WinnerForm,
     WinnerRequest,
@@ -183,6 +184,7 @@ GRID_ENGINE = BatchSystem(
     signs=("qconf",),
     session_variable="SGE_TASK_ID",
     allocation=allocation,
+    limits=LimitsQuestion(lambda _queue: ["qconf", "-sconf"], limits.of_grid_engine),
     reserved=reserved_in,
     winner=WinnerForm(winner_head, "${SGE_O_WORKDIR:-$PWD}", "qsub"),
 )

@@ -9,13 +9,14 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from launchers.batch_systems import reserved
+from launchers.batch_systems import limits, reserved
 from launchers.batch_systems.base import SCHEDULER_LOG, Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
 from launchers.batch_systems.numbers import hours_s, trailing_number
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
     EndQuestion,
+    LimitsQuestion,
     PilotForm,
     PilotRequest,
     ReadText,
@@ -350,6 +351,7 @@ PBS = BatchSystem(
     session_variable="PBS_JOBID",
     allocation=allocation,
     end=EndQuestion(lambda number: ["qstat", "-f", number], end_of_job),
+    limits=LimitsQuestion(lambda queue: ["qstat", "-Q", "-f", *([queue] if queue else [])], limits.of_pbs),
     reserved=reserved_in,
     winner=WinnerForm(winner_head, "${PBS_O_WORKDIR:-$PWD}", "qsub"),
     pilot=PilotForm(

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from launchers.batch_systems import reserved
+from launchers.batch_systems import limits, reserved
 from launchers.batch_systems.base import Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
 from launchers.batch_systems.numbers import trailing_number
 from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
@@ -15,6 +15,7 @@ from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
     EndQuestion,
+    LimitsQuestion,
     PilotForm,
     PilotRequest,
     ReadText,
@@ -262,6 +263,9 @@ SLURM = BatchSystem(
     session_variable="SLURM_JOB_ID",
     allocation=allocation,
     end=EndQuestion(lambda number: ["squeue", "-h", "-j", number, "-o", "%e"], end_of_job),
+    limits=LimitsQuestion(
+        lambda queue: ["scontrol", "--oneliner", "show", "partition", *([queue] if queue else [])], limits.of_slurm
+    ),
     reserved=reserved_in,
     winner=WinnerForm(winner_head, "${SLURM_SUBMIT_DIR:-$PWD}", "sbatch"),
     pilot=PilotForm(

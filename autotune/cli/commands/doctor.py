@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.common import output, print_json
+from autotune.cli.commands.keeping import YesOption
+from autotune.cli.common import duration_s, output, print_json
 from autotune.cli.options import AsJson
+from autotune.cli.where import LOCAL, LauncherOption, SiteOption
 from autotune.errors import ExitCode
 from objectives.kind import Program
 from objectives.linking import blas as blas_libraries
@@ -77,11 +79,34 @@ def _blas_names() -> list[str]:
     return [library.name for path in paths for library in blas_libraries.find(Path(path))]
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    launcher: LauncherOption = None,
+    site: SiteOption = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="The queue or partition of the jobs.")] = None,
+    account: Annotated[str | None, typer.Option("--account", help="The project that the jobs are charged to.")] = None,
+    wait: Annotated[str, typer.Option("--wait", metavar="DURATION", help="How long the jobs are waited for.")] = "10m",
+    write: Annotated[Path | None, typer.Option("--write", metavar="FILE", help="Write a site file.")] = None,
+    yes: YesOption = False,
+    as_json: AsJson = False,
+) -> None:
     """List what is installed here, and what is missing.
 
     `doctor` also describes the machine. Exit code 3: a program that the example study needs is missing.
+
+    With `--launcher` or `--site` it submits a few jobs of a second each instead, when you have agreed to that, and says
+    what the batch system of this site does. Exit code 3: none of them has run.
     """
+    if launcher not in {None, LOCAL} or site is not None:
+        from autotune.cli.site_doctor import ask_site
+
+        ask_site(
+            launcher, site, {"queue": queue, "account": account}, duration_s(wait), write, yes=yes, as_json=as_json
+        )
+        return
+    for option, value in (("--queue", queue), ("--account", account), ("--write", write)):
+        if value is not None:
+            msg = "is for the jobs of a batch system: say which with --launcher"
+            raise typer.BadParameter(msg, param_hint=option)
     from autotune.machines.this_machine import this_machine
 
     machine = this_machine()

@@ -1,0 +1,95 @@
+"""What `autotune doctor --launcher` runs on a node: `python -I node_probe.py FOLDER NUMBER OF SUBMIT`.
+
+`FOLDER` is that of all its jobs, as the host that submits knows it. Jobs `NUMBER` of `OF` begin together as far as they
+can, so that two on one node can be compared; a job of several nodes tries every way to start something on the others.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from autotune.batch.allocation import read
+from launchers.cpus import CPUS, parse_cpu_list
+from launchers.detect import detect
+
+TOKEN_FILE = "token"  # noqa: S105  shows that the folder is the same one
+
+# What may start something on another node of a job.
+_STARTERS = {
+    "srun": ("srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--nodelist={host}", "hostname"),
+    "pbs_tmrsh": ("pbs_tmrsh", "{host}", "hostname"),
+    "qrsh": ("qrsh", "-inherit", "{host}", "hostname"),
+    "ssh": ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "{host}", "hostname"),
+}
+_TOGETHER_S, _SIDE_BY_SIDE_S, _LOOK_S, _PATIENCE_S = 10.0, 1.0, 0.1, 20.0
+
+
+def main() -> None:
+    """Print what this node is like, as JSON."""
+    began = time.time()
+    folder, number, together, submit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    sees = (folder / TOKEN_FILE).is_file()
+    if sees and number < together:
+        _begin_together(folder, number, together)
+    allocation = read(os.environ)
+    own = {os.environ.get("SLURMD_NODENAME", ""), socket.gethostname(), socket.gethostname().partition(".")[0]}
+    others = [host for host in allocation.hosts if host not in own] if allocation else []
+    flavour = detect()
+    told = {
+        "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+        "cpus": sorted(os.sched_getaffinity(0)),
+        "online": _online(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "sees_folder": sees,
+        "can_submit": shutil.which(submit) is not None,
+        "mpi": f"{flavour.kind} {'.'.join(map(str, flavour.version))}".strip() if flavour else "",
+        "hosts": len(allocation.hosts) if allocation else 0,
+        "starters": {name: _reached(words, others[0]) for name, words in _STARTERS.items()} if others else {},
+        "began": began,
+        "ended": time.time(),
+    }
+    sys.stdout.write(json.dumps(told))
+
+
+def _begin_together(folder: Path, number: int, together: int) -> None:
+    (folder / f"began-{number}").touch()
+    give_up_at = time.monotonic() + _TOGETHER_S
+    while time.monotonic() < give_up_at and len(list(folder.glob("began-*"))) < together:
+        time.sleep(_LOOK_S)
+    time.sleep(_SIDE_BY_SIDE_S)
+
+
+def _online() -> list[int]:
+    with suppress(OSError, ValueError):
+        return sorted(parse_cpu_list((CPUS / "online").read_text(encoding="ascii")))
+    return []
+
+
+def _reached(words: tuple[str, ...], host: str) -> str | None:
+    """Return why a command does not start something on another node, empty if it does; None if it is not there."""
+    if shutil.which(words[0]) is None:
+        return None
+    try:
+        done = subprocess.run(
+            [word.format(host=host) for word in words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return type(error).__name__
+    return "" if done.returncode == 0 else " ".join(done.stderr.split())[:200] or f"exit code {done.returncode}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""What the jobs of a site's probe mean: sentences for a person, and a site file."""
+
+from typing import Any
+
+from autotune.batch.site_probe import SiteFindings
+from autotune.tomlfiles.write import written
+
+
+def sentences(found: SiteFindings) -> list[str]:
+    """Return what was found, and what follows from it."""
+    said = [*_starts(found), *_folder(found), *_history(found), *_cores(found), *_starters(found)]
+    sights = found.sights
+    if sights and not all(sight.can_submit for sight in sights):
+        said.append("nodes: jobs cannot be submitted from a node; a pilot cannot submit itself again there")
+    said += [f"limits: {limit}" for limit in found.limits] or ["limits: none were told"]
+    return said
+
+
+def site_table(found: SiteFindings, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of a site file: the user's own `settings`, and what was found."""
+    table = dict(settings)
+    sights = found.sights
+    if any(sight.hosts > 1 for sight in sights):
+        table.setdefault("nodes", 2)
+    if sights and not all(sight.is_confined for sight in sights if sight.hosts <= 1):
+        table["exclusive"] = True
+    mpi = next((sight.mpi for sight in sights if sight.mpi), "")
+    if mpi:
+        table.setdefault("mpi", mpi)
+    return table
+
+
+def site_text(found: SiteFindings, settings: dict[str, Any]) -> str:
+    """Return the text of a site file, with what was found as comments."""
+    comments = [f"# {line}" for sentence in sentences(found) for line in sentence.splitlines()]
+    return "\n".join([f"# Found by `autotune doctor` with jobs of {found.system}.", *comments, ""]) + written(
+        site_table(found, settings)
+    )
+
+
+def _starts(found: SiteFindings) -> list[str]:
+    times = [f"{job.waited_s:.0f} s" for job in found.jobs if job.waited_s is not None]
+    said = [f"start: from submission to start {', '.join(times)}"] if times else ["start: no job has run"]
+    for job in found.jobs:
+        if job.problem:
+            what = "a job of one core" if job.nodes == 1 else f"a job of {job.nodes} nodes"
+            said.append(f"{what}: {job.problem}")
+    return said
+
+
+def _folder(found: SiteFindings) -> list[str]:
+    hosts = sorted({sight.host for sight in found.sights if sight.sees_folder})
+    return [f"files: this folder has the same path on {', '.join(hosts)}"] if hosts else []
+
+
+def _history(found: SiteFindings) -> list[str]:
+    if found.remembers is None:
+        return []
+    if found.remembers:
+        return ["history: the batch system still tells of jobs that have ended"]
+    return ["history: none; how a job ended is known from its own status file only"]
+
+
+def _cores(found: SiteFindings) -> list[str]:
+    small = [job.sight for job in found.jobs if job.sight is not None and job.nodes == 1]
+    if not small:
+        return []
+    sight = small[0]
+    said = []
+    if sight.is_confined:
+        said.append(f"cores: a job is kept to its own, {len(sight.cpus)} of the {len(sight.online)} of its node")
+    else:
+        said.append(
+            f"cores: a job of one core may use all {len(sight.online)} of its node: jobs there disturb one another; "
+            "exclusive = true gives each run whole nodes"
+        )
+    pair = found.side_by_side
+    if pair is None:
+        said.append("cores: two jobs did not run on one node at one time, so that nothing is known of such")
+    elif sight.is_confined:
+        both = sorted(set(pair[0].cpus) & set(pair[1].cpus))
+        said.append(
+            f"cores: two jobs on one node were both kept to core {', '.join(map(str, both))}: they share it"
+            if both
+            else "cores: two jobs on one node had different ones"
+        )
+    return said
+
+
+def _starters(found: SiteFindings) -> list[str]:
+    said = []
+    for sight in found.sights:
+        for name, complaint in sight.starters.items():
+            if complaint is not None:
+                said.append(f"nodes: {name} {'reaches' if not complaint else 'does not reach'} the other node of a job")
+                if complaint:
+                    said[-1] += f" ({complaint})"
+    return said

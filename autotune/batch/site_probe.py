@@ -1,0 +1,190 @@
+"""A handful of tiny jobs that show what a site's batch system does: documents say little of it, and are often wrong."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from autotune.batch import node_probe
+from autotune.batch.node_probe import TOKEN_FILE
+from launchers import STDOUT, BatchQueue, Job, JobState, JobStatus, LaunchError, Resources
+from launchers.batch.commands import run_command
+from launchers.batch_systems.system import BatchSystem
+
+TOGETHER = 2
+"""So many jobs of one core are to run side by side."""
+
+JOBS = TOGETHER + 1
+"""Those, and one on two nodes."""
+
+LONGEST_S = 60.0
+"""No job runs longer."""
+
+_LOOK_S = 0.2
+_OVER = frozenset({JobState.ENDED, JobState.LOST})
+
+
+class NodeSight(BaseModel):
+    """What a job saw on its node: see `autotune.batch.node_probe`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    host: str
+    cpus: tuple[int, ...]
+    online: tuple[int, ...]
+    memory_bytes: int
+    sees_folder: bool
+    can_submit: bool
+    mpi: str
+    hosts: int
+    starters: dict[str, str | None]
+    began: float
+    ended: float
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether the job may use only some of the node's cores."""
+        return len(self.cpus) < len(self.online)
+
+
+@dataclass(frozen=True)
+class JobFinding:
+    """What became of one job: what it saw, or the `problem`; `waited_s` is the time from submission to start."""
+
+    nodes: int
+    sight: NodeSight | None = None
+    waited_s: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class SiteFindings:
+    """What the jobs showed. `remembers` says whether the batch system tells of jobs that have ended; None: unknown."""
+
+    system: str
+    jobs: tuple[JobFinding, ...]
+    remembers: bool | None = None
+    limits: tuple[str, ...] = ()
+
+    @property
+    def sights(self) -> list[NodeSight]:
+        """What was seen by the jobs that ran."""
+        return [job.sight for job in self.jobs if job.sight is not None]
+
+    @property
+    def side_by_side(self) -> tuple[NodeSight, NodeSight] | None:
+        """The two jobs of one core, if they ran on one node at one time."""
+        small = [job.sight for job in self.jobs if job.nodes == 1 and job.sight is not None]
+        if len(small) < TOGETHER or small[0].host != small[1].host:
+            return None
+        first, second = small[:TOGETHER]
+        return (first, second) if max(first.began, second.began) < min(first.ended, second.ended) else None
+
+
+@dataclass
+class _Followed:
+    job: Job
+    id: str = ""
+    submitted: float = field(default_factory=time.time)
+    status: JobStatus = field(default_factory=lambda: JobStatus(JobState.QUEUED))
+
+
+def probe(
+    launcher: BatchQueue, system: BatchSystem, folder: Path, patience_s: float, say: Callable[[str], None]
+) -> SiteFindings:
+    """Submit the jobs, wait for them, and return what they show; what has not ended after `patience_s` is cancelled.
+
+    `folder` is empty, and where studies would be kept. `say` gets what happens meanwhile.
+    """
+    (folder / TOKEN_FILE).touch()
+    submit = system.scheduler.submit(Path("job"))[0]
+    followed = [_Followed(_job(folder, number, launcher.site.python, submit)) for number in range(JOBS)]
+    refused = {id(one): problem for one in followed if (problem := _submitted(launcher, one, say))}
+    running = {one.id: one for one in followed if one.id}
+    try:
+        _wait(launcher, running, patience_s, say)
+        remembers = _remembers(system, [one for one in running.values() if one.status.state is JobState.ENDED])
+    finally:
+        launcher.end(one.id for one in running.values() if one.status.state not in _OVER)
+    found = tuple(_finding(one, refused.get(id(one), "")) for one in followed)
+    return SiteFindings(system.label, found, remembers, _limits(system, launcher.site.queue))
+
+
+def _job(folder: Path, number: int, python: str, submit: str) -> Job:
+    own = folder / str(number)
+    own.mkdir()
+    nodes = 1 if number < TOGETHER else 2
+    argv = (python, "-I", node_probe.__file__, str(folder), str(number), str(TOGETHER), submit)
+    return Job(
+        argv, own, resources=Resources(cores=nodes, nodes=nodes), time_limit_s=LONGEST_S, name=f"doctor-{number}"
+    )
+
+
+def _submitted(launcher: BatchQueue, one: _Followed, say: Callable[[str], None]) -> str:
+    """Submit a job; return why it was refused."""
+    try:
+        one.id = launcher.submit(one.job)
+    except LaunchError as error:
+        return str(error)
+    say(f"{one.job.name} ({_nodes(one.job)}): submitted as job {_number(one)}")
+    return ""
+
+
+def _nodes(job: Job) -> str:
+    return "one core" if job.resources.nodes == 1 else f"{job.resources.nodes} nodes"
+
+
+def _number(one: _Followed) -> str:
+    return one.id.split(":")[1]
+
+
+def _wait(launcher: BatchQueue, running: dict[str, _Followed], patience_s: float, say: Callable[[str], None]) -> None:
+    give_up_at = time.monotonic() + patience_s
+    said: dict[str, str] = {}
+    while time.monotonic() < give_up_at:
+        for job_id, status in launcher.poll(list(running)).items():
+            one = running[job_id]
+            one.status = status
+            if status.state is JobState.QUEUED and status.message and said.get(job_id) != status.message:
+                said[job_id] = status.message
+                say(f"{one.job.name} waits: {status.message}")
+        if all(one.status.state in _OVER for one in running.values()):
+            return
+        time.sleep(_LOOK_S)
+
+
+def _finding(one: _Followed, refused: str) -> JobFinding:
+    nodes, status = one.job.resources.nodes, one.status
+    if refused:
+        return JobFinding(nodes, problem=refused)
+    if status.state not in _OVER:
+        why = f": {status.message}" if status.message else ""
+        return JobFinding(nodes, problem=f"had not ended in time, and was cancelled ({status.state}{why})")
+    try:
+        sight = NodeSight.model_validate(json.loads((one.job.folder / STDOUT).read_text(encoding="utf-8")))
+    except (OSError, ValueError, ValidationError):
+        ended = status.message or f"it ended with exit code {status.exit_code}"
+        return JobFinding(nodes, problem=f"told nothing: {ended}")
+    return JobFinding(nodes, sight, max(0.0, sight.began - one.submitted))
+
+
+def _remembers(system: BatchSystem, ended: Sequence[_Followed]) -> bool | None:
+    """Ask for jobs that have ended."""
+    if not ended:
+        return None
+    scheduler, numbers = system.scheduler, [_number(one) for one in ended]
+    answer = run_command(scheduler.status(numbers), variables=scheduler.variables)
+    if answer.code == 127:
+        return None
+    states = scheduler.states(answer.stdout, answer.stderr, answer.code)
+    return states is not None and set(numbers) <= states.keys()
+
+
+def _limits(system: BatchSystem, queue: str) -> tuple[str, ...]:
+    if system.limits is None:
+        return ()
+    answer = run_command(system.limits.command(queue), variables=system.scheduler.variables)
+    return system.limits.read(answer.stdout) if answer.code == 0 else ()

@@ -1,0 +1,131 @@
+"""`autotune doctor --launcher`: tiny jobs that show what a site's batch system does."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from autotune.cli.common import errors, output, print_json
+from autotune.cli.where import check_site
+from autotune.errors import CannotRunHereError, ExitCode
+from launchers.batch_systems.registry import find_batch_system
+from launchers.site import Site
+
+_POLL_S = 1.0
+
+
+def ask_site(
+    launcher: str | None,
+    site: str | None,
+    settings: Mapping[str, str | None],
+    patience_s: float,
+    target: Path | None,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Submit the jobs, say what they show, and write a site file to `target`.
+
+    Raises:
+        AutotuneError: there is no such site, or no batch system here.
+        typer.Exit: the user does not agree, or no job has run.
+    """
+    from autotune.batch.probed_site import sentences, site_text
+    from autotune.batch.site_probe import JOBS, LONGEST_S, probe
+    from launchers.batch import BatchLauncher
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    chosen, keys = _site(launcher, site, given)
+    _agreed(
+        f"{JOBS} jobs of {LONGEST_S:g} s at most are submitted to {chosen.scheduler}: two of one core, "
+        f"one on two nodes; they are waited for for {patience_s:g} s at most",
+        yes=yes,
+    )
+    if target is not None and target.exists():
+        _agreed(f"{target} is there: it is replaced", yes=yes)
+    system = find_batch_system(chosen.scheduler)
+    folder = _folder()
+    queue = BatchLauncher(system.scheduler, chosen, prefix="autotune")
+    try:
+        found = probe(queue, system, folder, patience_s, lambda text: errors().print(text, markup=False))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if as_json:
+        jobs = [{**asdict(job), "sight": job.sight and job.sight.model_dump()} for job in found.jobs]
+        told = {"jobs": jobs, "history": found.remembers, "limits": found.limits}
+        print_json({"system": chosen.scheduler, **told, "sentences": sentences(found)})
+    else:
+        for sentence in sentences(found):
+            output().print(sentence, markup=False)
+    if not found.sights:
+        raise typer.Exit(ExitCode.CANNOT_RUN_HERE)
+    if target is not None:
+        _write(target, site_text(found, keys))
+
+
+def _site(launcher: str | None, name: str | None, given: Mapping[str, str]) -> tuple[Site, dict[str, Any]]:
+    """Return the site that jobs are submitted to, and the keys of a site file that say so.
+
+    Raises:
+        AutotuneError: there is no such site, or jobs cannot be submitted here.
+    """
+    from autotune.batch.site_file import find_cluster, lasting, own_cluster
+
+    cluster = find_cluster(name, launcher) if name is not None else own_cluster(launcher or "")
+    if cluster is not None:
+        known, keys = cluster.site, {"base": lasting(name)} if name is not None else {}
+    else:
+        known, keys = Site(str(launcher), str(launcher), nodes=2), {}
+    site = replace(
+        known,
+        queue=given.get("queue", known.queue),
+        account=given.get("account", known.account),
+        poll_s=min(known.poll_s, _POLL_S),
+    )
+    check_site(site)
+    return site, {**(keys or {"name": site.name, "scheduler": site.scheduler, "machine": "this"}), **given}
+
+
+def _agreed(what: str, *, yes: bool) -> None:
+    """Ask the user.
+
+    Raises:
+        typer.BadParameter: nobody can be asked.
+        typer.Exit: the user does not agree.
+    """
+    if yes:
+        errors().print(what, markup=False)
+        return
+    if not sys.stdin.isatty():
+        msg = f"{what}; nobody can be asked here: --yes does it without"
+        raise typer.BadParameter(msg, param_hint="--yes")
+    if not typer.confirm(f"{what}. Go on?", err=True):
+        errors().print("nothing was done")
+        raise typer.Exit(1)
+
+
+def _folder() -> Path:
+    """Return a folder for the jobs, beside which studies would lie.
+
+    Raises:
+        CannotRunHereError: nothing can be written here.
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix=".autotune-doctor-", dir=Path.cwd()))
+    except OSError as error:
+        msg = f"the jobs need a folder that they can write into: {Path.cwd()}: {error.strerror}"
+        raise CannotRunHereError(msg) from None
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        msg = f"cannot write {target}: {error.strerror}"
+        raise typer.BadParameter(msg, param_hint="--write") from None
+    errors().print(f"written: {target}; look through it, then use it with --site {target}", markup=False)

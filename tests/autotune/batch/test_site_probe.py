@@ -1,0 +1,133 @@
+"""What `autotune doctor --launcher` finds out about a site by jobs of its own."""
+
+import json
+import os
+import tomllib
+
+import pytest
+
+from autotune.batch.probed_site import sentences, site_table, site_text
+from autotune.batch.site_file import find_cluster
+from autotune.batch.site_probe import JobFinding, NodeSight, SiteFindings
+from launchers.batch_systems import limits
+from tests.launchers.fakes.cluster import FakeCluster
+from tests.support.warm import autotune
+
+SIGHT = NodeSight(
+    host="n1",
+    cpus=(0, 1, 2, 3),
+    online=(0, 1, 2, 3),
+    memory_bytes=2**34,
+    sees_folder=True,
+    can_submit=False,
+    mpi="Open MPI 4.1.4",
+    hosts=1,
+    starters={},
+    began=10.0,
+    ended=12.0,
+)
+
+
+def seen(**changes):
+    return JobFinding(1, SIGHT.model_copy(update=changes), 3.0)
+
+
+def found(*jobs, **changes):
+    return SiteFindings("PBS", jobs, **changes)
+
+
+def test_jobs_that_may_use_a_whole_node_get_whole_nodes():
+    told = found(seen(), seen(began=11.0), remembers=False)
+    said = "\n".join(sentences(told))
+    assert "a job of one core may use all 4 of its node" in said
+    assert "history: none" in said
+    assert "a pilot cannot submit itself again" in said
+    assert site_table(told, {"scheduler": "pbs"}) == {"scheduler": "pbs", "exclusive": True, "mpi": "Open MPI 4.1.4"}
+
+
+def test_jobs_that_are_kept_to_cores_of_their_own_may_share_a_node():
+    told = found(seen(cpus=(0,)), seen(cpus=(1,), began=11.0))
+    assert "cores: two jobs on one node had different ones" in sentences(told)
+    assert "exclusive" not in site_table(told, {})
+
+
+@pytest.mark.parametrize("other", [{"host": "n2"}, {"began": 12.5}])
+def test_nothing_is_said_of_two_jobs_that_did_not_meet(other):
+    told = found(seen(cpus=(0,)), seen(cpus=(0,), **other))
+    assert any("did not run on one node at one time" in sentence for sentence in sentences(told))
+
+
+def test_which_command_reaches_the_other_node_is_said_and_what_was_refused():
+    two = JobFinding(2, SIGHT.model_copy(update={"hosts": 2, "starters": {"srun": "", "ssh": "no key", "qrsh": None}}))
+    said = "\n".join(sentences(found(two, JobFinding(1, problem="sbatch does not take the job: no account"))))
+    assert "srun reaches the other node" in said
+    assert "ssh does not reach the other node of a job (no key)" in said
+    assert "qrsh" not in said
+    assert "a job of one core: sbatch does not take the job: no account" in said
+
+
+def test_limits_are_read_as_they_are_told():
+    slurm = (
+        "PartitionName=a Default=NO MaxTime=1:00:00 State=UP\n"
+        "PartitionName=b Default=YES MaxTime=UNLIMITED MaxNodes=2 PreemptMode=OFF State=UP\n"
+    )
+    assert limits.of_slurm(slurm) == ("partition b: State UP, MaxNodes 2, PreemptMode OFF",)
+    pbs = "Queue: workq\n    queue_type = Execution\n    max_run = [u:PBS_GENERIC=2]\n    enabled = True\n\n"
+    assert limits.of_pbs(pbs) == ("queue workq: max_run [u:PBS_GENERIC=2], enabled True",)
+    assert limits.of_grid_engine("max_u_jobs   5\nmax_jobs  0\n") == ("cluster: max_u_jobs 5",)
+
+
+def test_the_site_file_is_one(tmp_path):
+    text = site_text(found(seen(), seen()), {"name": "here", "scheduler": "pbs", "machine": "this", "queue": "q"})
+    assert tomllib.loads(text)["queue"] == "q"
+    (tmp_path / "here.toml").write_text(text)
+    site = find_cluster(str(tmp_path / "here.toml")).site
+    assert (site.scheduler, site.queue, site.exclusive) == ("pbs", "q", True)
+
+
+def ask(folder, launcher, *more, **environment):
+    return autotune(folder, "doctor", "--launcher", launcher, *more, environment={**os.environ, **environment})
+
+
+def test_nobody_is_asked_where_nobody_can_be(tmp_path):
+    with FakeCluster("pbs") as cluster:
+        ended = ask(tmp_path, "pbs", PATH=cluster.path, HOME=str(tmp_path))
+        assert not list((cluster.bin.parent / "scripts").iterdir())
+    assert ended.returncode == 2
+    assert "3 jobs" in ended.stderr
+    assert "--yes" in ended.stderr
+
+
+def test_a_pbs_is_asked_and_its_site_file_written(tmp_path):
+    with FakeCluster("pbs", history=False) as cluster:
+        environment = {"PATH": cluster.path, "HOME": str(tmp_path)}
+        ended = ask(tmp_path, "pbs", "--yes", "--queue", "q", "--write", "site.toml", "--wait", "60s", **environment)
+    assert ended.returncode == 0, ended.stderr
+    assert "from submission to start" in ended.stdout
+    assert "history: none" in ended.stdout
+    assert "the same path" in ended.stdout
+    site = find_cluster(str(tmp_path / "site.toml")).site
+    assert (site.scheduler, site.queue) == ("pbs", "q")
+    assert not list(tmp_path.glob(".autotune-doctor-*"))
+
+
+@pytest.mark.real
+def test_a_real_slurm_is_asked(slurm, tmp_path):
+    ended = ask(tmp_path, "slurm", "--yes", "--json", "--queue", "pair")
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    assert [job["problem"] for job in told["jobs"]] == ["", "", ""]
+    assert told["history"] is True
+    assert "nodes: srun reaches the other node of a job" in told["sentences"]
+    assert "cores: two jobs on one node had different ones" in told["sentences"]
+    assert any(limit.startswith("partition pair: State UP") for limit in told["limits"])
+
+
+@pytest.mark.real
+def test_a_real_grid_engine_is_asked(grid_engine, tmp_path):
+    ended = ask(tmp_path, "grid-engine", "--yes", "--json")
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    assert [job["problem"] == "" for job in told["jobs"]] == [True, True, False]
+    assert told["history"] is False
+    assert any("a job of one core may use all" in sentence for sentence in told["sentences"])
