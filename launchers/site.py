@@ -17,7 +17,8 @@ class Site:
     and one that not `knows_program` may lack modules that the program of the job needs.
     `directives` are further lines for the scheduler,
     without their `#SBATCH` or `#PBS`; `modules` are loaded and the `setup` lines run by the job's shell before the
-    program. A job gets at most `nodes` nodes of `cores_per_node` cores, `gpus_per_node` GPUs and `memory_bytes` each,
+    program. `gres` is what Slurm calls the GPUs of a node as generic resource, if a site wants them asked for so.
+    A job gets at most `nodes` nodes of `cores_per_node` cores, `gpus_per_node` GPUs and `memory_bytes` each,
     and at most `walltime_s`. With `exclusive` it shares its nodes with nobody.
 
     At most `max_jobs` are in the queue at a time, and it is asked every `poll_s` at most. `mpi` starts the ranks, and
@@ -30,6 +31,7 @@ class Site:
     account: str = ""
     queue: str = ""
     qos: str = ""
+    gres: str = ""
     licences: tuple[str, ...] = ()
     directives: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()

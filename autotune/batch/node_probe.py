@@ -40,11 +40,12 @@ def main() -> None:
     if sees and number < together:
         _begin_together(folder, number, together)
     allocation = read(os.environ)
-    own = {os.environ.get("SLURMD_NODENAME", ""), socket.gethostname(), socket.gethostname().partition(".")[0]}
-    others = [host for host in allocation.hosts if host not in own] if allocation else []
+    host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    own = {host, host.partition(".")[0]}
+    others = [other for other in allocation.hosts if not own & {other, other.partition(".")[0]}] if allocation else []
     flavour = detect()
     told = {
-        "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+        "host": host,
         "cpus": sorted(os.sched_getaffinity(0)),
         "online": _online(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),

@@ -81,6 +81,7 @@ class SiteFile(BaseModel):
     needs_account: bool = False
     queue: Word | None = None
     qos: Word | None = None
+    gres: Annotated[str, Field(pattern=r"^[^\s\x00,]+$")] | None = None
     licences: tuple[Word, ...] = ()
     directives: tuple[Line, ...] = ()
     modules: tuple[Word, ...] = ()
@@ -290,6 +291,7 @@ def _cluster(file: SiteFile, path: Path, programs: Collection[str]) -> Cluster:
         account=file.account or "",
         queue=file.queue or "",
         qos=file.qos or "",
+        gres=file.gres or "",
         needs_account=file.needs_account,
         knows_program=bool(needed) or not programs,
         licences=(*file.licences, *(word for section in needed for word in section.licences)),

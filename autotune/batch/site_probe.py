@@ -184,7 +184,8 @@ def _remembers(system: BatchSystem, ended: Sequence[_Followed]) -> bool | None:
 
 
 def _limits(system: BatchSystem, queue: str) -> tuple[str, ...]:
-    if system.limits is None:
-        return ()
-    answer = run_command(system.limits.command(queue), variables=system.scheduler.variables)
-    return system.limits.read(answer.stdout) if answer.code == 0 else ()
+    said: list[str] = []
+    for question in system.limits:
+        answer = run_command(question.command(queue), variables=system.scheduler.variables)
+        said += question.read(answer.stdout) if answer.code == 0 else ()
+    return tuple(said)

@@ -184,7 +184,7 @@ GRID_ENGINE = BatchSystem(
     signs=("qconf",),
     session_variable="SGE_TASK_ID",
     allocation=allocation,
-    limits=LimitsQuestion(lambda _queue: ["qconf", "-sconf"], limits.of_grid_engine),
+    limits=[LimitsQuestion(lambda _queue: ["qconf", "-sconf"], limits.of_grid_engine)],
     reserved=reserved_in,
     winner=WinnerForm(winner_head, "${SGE_O_WORKDIR:-$PWD}", "qsub"),
 )

@@ -80,6 +80,7 @@ _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("--time", "-t"), reserved.TIME),
     **dict.fromkeys(("--nodes", "-N", "--ntasks", "-n", "--cpus-per-task", "-c"), reserved.SIZE),
     **dict.fromkeys(("--array", "-a"), reserved.ARRAY),
+    **dict.fromkeys(("--clusters", "--cluster-constraint", "-M"), reserved.CLUSTER),
     **dict.fromkeys(("--wrap", "--test-only"), reserved.SCRIPT),
     **dict.fromkeys(("--wait", "-W"), reserved.WAIT),
     "--requeue": reserved.RERUN,
@@ -99,7 +100,7 @@ def head(request: Request, site: Site) -> list[str]:
         f"--nodes={request.nodes}",
         f"--ntasks={request.tasks}",
         f"--cpus-per-task={request.cores_per_task}",
-        *([f"--gpus={request.gpus}"] if request.gpus else []),
+        *_gpus(request.gpus, request.nodes, site),
         *([f"--mem={-(-request.memory_mib // request.nodes)}M"] if request.memory_mib is not None else []),
         f"--time={request.walltime}",
         *(["--exclusive"] if site.exclusive else []),
@@ -113,6 +114,16 @@ def head(request: Request, site: Site) -> list[str]:
         *of_site(site),
     ]
     return [*(f"#SBATCH {option}" for option in options), "export SLURM_EXPORT_ENV=ALL"]
+
+
+def _gpus(gpus: int, nodes: int, site: Site | None) -> list[str]:
+    """Return how GPUs are asked for: as a site's generic resource, or those of each node where there are several."""
+    if not gpus:
+        return []
+    each = -(-gpus // nodes)
+    if site is not None and site.gres:
+        return [f"--gres={site.gres}:{each}"]
+    return [f"--gpus-per-node={each}"] if nodes > 1 else [f"--gpus={gpus}"]
 
 
 def of_site(site: Site) -> list[str]:
@@ -225,7 +236,7 @@ def winner_head(request: WinnerRequest) -> list[str]:
         f"--nodes={request.nodes}",
         f"--ntasks={request.ranks}",
         f"--cpus-per-task={max(1, request.cores // request.ranks)}",
-        *([f"--gpus={request.gpus}"] if request.gpus else []),
+        *_gpus(request.gpus, request.nodes, request.site),
         f"--mem={request.memory_mib}M",
         f"--time={request.walltime}",
         *(of_site(request.site) if request.site else []),
@@ -263,9 +274,21 @@ SLURM = BatchSystem(
     session_variable="SLURM_JOB_ID",
     allocation=allocation,
     end=EndQuestion(lambda number: ["squeue", "-h", "-j", number, "-o", "%e"], end_of_job),
-    limits=LimitsQuestion(
-        lambda queue: ["scontrol", "--oneliner", "show", "partition", *([queue] if queue else [])], limits.of_slurm
-    ),
+    limits=[
+        LimitsQuestion(
+            lambda queue: ["scontrol", "--oneliner", "show", "partition", *([queue] if queue else [])], limits.of_slurm
+        ),
+        LimitsQuestion(
+            lambda queue: [
+                "sinfo",
+                "--noheader",
+                "--format=%R|%D|%c|%m|%G",
+                *([f"--partition={queue}"] if queue else []),
+            ],
+            limits.kinds_of_slurm,
+        ),
+        LimitsQuestion(lambda _queue: ["scontrol", "show", "federation"], limits.federation_of_slurm),
+    ],
     reserved=reserved_in,
     winner=WinnerForm(winner_head, "${SLURM_SUBMIT_DIR:-$PWD}", "sbatch"),
     pilot=PilotForm(

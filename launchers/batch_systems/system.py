@@ -131,9 +131,9 @@ class BatchSystem:
     `label` is its name for a person. `signs` are commands of which one is there where jobs can be submitted, and which
     no other batch system has; `session_variable` is set in every process of a job.
     `allocation` reads from the environment of a job what the job has, and returns None outside of one; `end` asks when
-    it ends, and `limits` which ones jobs have. `reserved` returns the options in a line for the scheduler that a site
-    may not have, each with the reason. Without `winner` there are no job scripts for the winner, without `pilot` no pilot jobs. What nobody has run on the
-    real thing is `experimental`.
+    it ends, and `limits` what a queue gives to jobs. `reserved` returns the options in a line for the scheduler that a
+    site may not have, each with the reason. Without `winner` there are no job scripts for the winner, without `pilot`
+    no pilot jobs. What nobody has run on the real thing is `experimental`.
     """
 
     label: str
@@ -142,7 +142,7 @@ class BatchSystem:
     session_variable: str
     allocation: Callable[[Mapping[str, str], ReadText], Allocation | None] = _no_allocation
     end: EndQuestion | None = None
-    limits: LimitsQuestion | None = None
+    limits: Sequence[LimitsQuestion] = ()
     reserved: Callable[[str], Mapping[str, str]] = _nothing_reserved
     winner: WinnerForm | None = None
     pilot: PilotForm | None = None

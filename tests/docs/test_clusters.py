@@ -88,6 +88,7 @@ def test_the_document_names_options_that_there_are():
     )
     named = set(re.findall(r"(?:^    autotune .*?|`)(--[a-z]+[a-z-]*)", CLUSTERS, re.MULTILINE))
     schedulers_own = set(re.findall(r"\| `(--[a-z-]+)` \|", CLUSTERS))
-    ours = named - schedulers_own - {"--no-kill", "--overlap"}
+    slurms = {"--no-kill", "--overlap", "--reservation", "--switches", "--clusters"}
+    ours = named - schedulers_own - slurms
     assert {"--launcher", "--site", "--until", "--ray-address", "--wait"} <= ours
     assert ours <= set(re.findall(r"--[a-z]+[a-z-]*", told))

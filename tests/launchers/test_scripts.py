@@ -219,6 +219,21 @@ def test_ranks_for_which_there_are_no_nodes_share_the_cores_of_those_that_a_run_
     assert "--oversubscribe" in shown
 
 
+@pytest.mark.parametrize(
+    ("gres", "nodes", "asked"),
+    [
+        ("", 1, "#SBATCH --gpus=8\n"),
+        ("", 2, "#SBATCH --gpus-per-node=4\n"),
+        ("gpu", 1, "#SBATCH --gres=gpu:8\n"),
+        ("gpu:a100", 2, "#SBATCH --gres=gpu:a100:4\n"),
+    ],
+)
+def test_gpus_are_asked_of_slurm_as_the_site_wants_it(gres, nodes, asked, tmp_path):
+    site = Site("slurm", nodes=2, cores_per_node=48, gres=gres)
+    job = Job(("train",), tmp_path, resources=Resources(cores=8, nodes=nodes, gpus=8))
+    assert asked in BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, site).shown(job)
+
+
 def test_a_job_has_the_nodes_that_its_gpus_need(tmp_path):
     site = Site("slurm", nodes=4, cores_per_node=48, gpus_per_node=4)
     assert request(Job(("train",), tmp_path, resources=Resources(cores=8, gpus=8)), site).nodes == 2

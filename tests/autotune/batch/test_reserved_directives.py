@@ -20,6 +20,8 @@ from autotune.batch.reserved_directives import refused
             "-D /",
             "-J a",
             "-a 1",
+            "--clusters=a,b",
+            "-M all",
         ),
         *(
             "--array=1-4",
@@ -41,7 +43,15 @@ def test_slurm_is_not_told_what_the_job_says(directive):
 @pytest.mark.parametrize(
     "directive",
     [
-        *("--constraint=haswell", "-C haswell", "--reservation=a", "--gres=gpu:1", "--mail-type=END", "--time-min=5"),
+        *(
+            "--constraint=haswell",
+            "-C haswell",
+            "--reservation=a",
+            "--switches=1@10:00",
+            "--gres=gpu:1",
+            "--mail-type=END",
+            "--time-min=5",
+        ),
         *(
             "-p short",
             "--exclusive",

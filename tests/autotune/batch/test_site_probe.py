@@ -77,6 +77,20 @@ def test_limits_are_read_as_they_are_told():
     assert limits.of_grid_engine("max_u_jobs   5\nmax_jobs  0\n") == ("cluster: max_u_jobs 5",)
 
 
+def test_unlike_nodes_of_a_partition_are_said():
+    answer = "a|4|48|191000|(null)\na|2|64|256000|gpu:a100:4\nb|9|48|191000|(null)\n"
+    (said,) = limits.kinds_of_slurm(answer)
+    kinds = "4 of 48 cores, 191000 MiB; 2 of 64 cores, 256000 MiB and gpu:a100:4"
+    assert said.startswith(f"partition a has unlike nodes: {kinds}: runs on them do not compare")
+    assert "--constraint" in said
+
+
+def test_a_federation_is_said_not_to_be_supported():
+    (said,) = limits.federation_of_slurm("Federation: fed\nSelf:    a:10.0.0.1:6817 ID:1 FedState:ACTIVE\n")
+    assert said.startswith("federation fed: federations are not supported")
+    assert limits.federation_of_slurm("") == ()
+
+
 def test_the_site_file_is_one(tmp_path):
     text = site_text(found(seen(), seen()), {"name": "here", "scheduler": "pbs", "machine": "this", "queue": "q"})
     assert tomllib.loads(text)["queue"] == "q"

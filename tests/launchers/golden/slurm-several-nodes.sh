@@ -3,7 +3,7 @@
 #SBATCH --nodes=4
 #SBATCH --ntasks=10
 #SBATCH --cpus-per-task=16
-#SBATCH --gpus=16
+#SBATCH --gpus-per-node=4
 #SBATCH --mem=194560M
 #SBATCH --time=01:32:00
 #SBATCH --exclusive
