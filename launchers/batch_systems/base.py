@@ -158,8 +158,8 @@ def request(job: Job, site: Site) -> Request:
     job = placed(job, site)
     ranks = job.ranks
     nodes = job.resources.nodes
-    # Ranks that share cores are a matter between them and the cores.
-    tasks = min(ranks, max(1, job.resources.cores))
+    # Ranks that share cores are a matter between them and the cores. Without ranks each node has a share of the job.
+    tasks = max(nodes, min(ranks, job.resources.cores))
     cores_per_task = max(1, job.resources.cores // tasks)
     per_node = ceil(tasks * cores_per_task / nodes)
     whole = site.exclusive or per_node >= site.cores_per_node

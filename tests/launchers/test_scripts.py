@@ -239,6 +239,12 @@ def test_a_job_has_the_nodes_that_its_gpus_need(tmp_path):
     assert request(Job(("train",), tmp_path, resources=Resources(cores=8, gpus=8)), site).nodes == 2
 
 
+def test_a_program_that_starts_its_own_ranks_has_a_share_of_each_node(tmp_path):
+    job = Job(("train",), tmp_path, resources=Resources(cores=96))
+    asked = request(job, Site("slurm", nodes=2, cores_per_node=48))
+    assert (asked.nodes, asked.tasks, asked.cores_per_task) == (2, 2, 48)
+
+
 def test_whole_nodes_are_asked_for_where_cores_are_all_that_can_be():
     job = Job(("a",), FOLDER, mpi=MpiStart(100), resources=Resources(cores=100, nodes=3))
     assert "#PBS -l ncpus=144" in PBS.head(request(job, GADI), GADI)
