@@ -146,13 +146,13 @@ class RealSlurm:
         lines = self.call("squeue", "--noheader", "--states=all", "--format=%i %T").stdout.splitlines()
         return dict(line.split() for line in lines)
 
-    def wait_for_state(self, job: str, *states: str) -> str:
+    def wait_for_state(self, job: str, *states: str, patience_s: float = _PATIENCE_S) -> str:
         """Wait until a job is in one of the states, and return it.
 
         Raises:
             TimeoutError: it never was.
         """
-        wait_until(lambda: self.states().get(job) in states, f"job {job} to be {' or '.join(states)}")
+        wait_until(lambda: self.states().get(job) in states, f"job {job} to be {' or '.join(states)}", patience_s)
         return self.states()[job]
 
     def start(self, daemon: str) -> None:
@@ -268,9 +268,9 @@ def free_ports(number: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def wait_until(what: Callable[[], object], name: str) -> None:
-    give_up_at = time.monotonic() + _PATIENCE_S
+def wait_until(what: Callable[[], object], name: str, patience_s: float = _PATIENCE_S) -> None:
+    give_up_at = time.monotonic() + patience_s
     while not what():
         if time.monotonic() >= give_up_at:
-            raise TimeoutError(f"waited {_PATIENCE_S:g} s in vain for {name}")
+            raise TimeoutError(f"waited {patience_s:g} s in vain for {name}")
         time.sleep(_LOOK_S)
