@@ -10,7 +10,7 @@ from objectives.commandfacts import FactOptions
 from objectives.figure import Figure
 from objectives.fileoptions import FileOptions
 from objectives.mentions.count import Count
-from objectives.mentions.words import CommandLine
+from objectives.mentions.words import CommandLine, VariableName
 
 
 class _Section(BaseModel):
@@ -77,7 +77,7 @@ class CommandOptions(_Section):
     """
 
     argv: CommandLine = Field(min_length=1)
-    environment: dict[str, str] = Field(default_factory=dict)
+    environment: dict[VariableName, str] = Field(default_factory=dict)
     files: list[FileOptions] = Field(default_factory=list)
     prepare: list[CommandLine] = Field(default_factory=list)
     ranks: Count | None = None

@@ -32,6 +32,7 @@ from objectives.command import CommandObjective, CommandOptions, planned
 from objectives.commandcheck import mentions, missing_programs, read
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.words import dangling
+from objectives.tomltext import parsed, text_of
 from spaces import Configuration, Space
 from spaces.mention import Mention
 from spaces.parameters.problem import ConditionProblem, ConstraintProblem, Problem
@@ -74,8 +75,8 @@ def check(
     """Check a study file, with changes as `key=value` and an input of the user's, for the machine."""
     report = CheckReport()
     try:
-        text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text)
+        text = text_of(path)
+        table = parsed(text)
     except OSError as error:
         report.mistakes.append(Problem(f"cannot read {path}: {error.strerror}"))
         return report

@@ -10,6 +10,7 @@ from autotune.errors import StudyFileError
 from autotune.studyfile.model import StudyFile
 from autotune.studyfile.paths import with_absolute_paths
 from autotune.tomlfiles import reading as tomlfiles
+from objectives.tomltext import parsed
 from spaces.parameters.errors import did_you_mean
 from spaces.parameters.problem import OptionProblem
 
@@ -121,6 +122,6 @@ def _apply(table: dict[str, Any], override: str) -> None:
 
 def _toml_value(text: str) -> Any:  # noqa: ANN401  TOML values are of any type; the model checks them
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return parsed(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text

@@ -12,6 +12,7 @@ from autotune.statistics.signed_rank import least_pairs
 from autotune.studyfile.one_of import OneOf
 from launchers.batch_systems.registry import names
 from launchers.software.containers import RUNTIMES
+from objectives.mentions.words import VariableName
 from spaces.parameters.errors import did_you_mean
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -274,7 +275,7 @@ class SoftwareSection(_Section):
     runtime: Annotated[str, OneOf(lambda: [runtime.name for runtime in RUNTIMES])] | None = None
     programs: list[str] = Field(default_factory=list)
     libraries: list[str] = Field(default_factory=list)
-    environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = Field(default_factory=dict)
+    environment: dict[VariableName, str] = Field(default_factory=dict)
 
 
 class StudyFile(_Section):

@@ -22,7 +22,7 @@ def lines_of(text: str) -> dict[str, int]:
     The file must be TOML; of a broken file, the lines before the mistake are returned.
     """
     reader = _Reader(text)
-    with suppress(IndexError, ValueError, StopIteration):
+    with suppress(IndexError, ValueError, StopIteration, RecursionError):
         reader.document()
     return reader.lines
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from autotune.errors import AutotuneError
+from objectives.tomltext import parsed, text_of
 from objectives.validation import problems_in
 from spaces.parameters.problem import Problem
 
@@ -21,7 +22,7 @@ def read(path: Path, noun: str, error: type[AutotuneError]) -> dict[str, Any]:
         error: it is not readable, or not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parsed(text_of(path))
     except OSError as caught:
         msg = f"cannot read the {noun} {path}: {caught.strerror}"
         raise error(msg) from caught

@@ -10,6 +10,17 @@ from objectives.mentions.templates import filled_in, names_in
 from spaces import Value
 
 
+def _variable_name(given: str) -> str:
+    if not given.isascii() or not given.isidentifier():
+        msg = "the name of a variable has only letters, digits and _, and begins with no digit"
+        raise ValueError(msg)
+    return given
+
+
+VariableName = Annotated[str, AfterValidator(_variable_name)]
+"""The name of an environment variable: one that a shell can set, too, as the winner's script does."""
+
+
 def _word(given: object) -> object:
     if isinstance(given, str):
         return given

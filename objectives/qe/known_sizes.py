@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from objectives.base import PlanError
 from objectives.qe.output import Workload
+from objectives.tomltext import parsed, text_of
 from objectives.validation import problems_in
 from spaces.parameters.problem import Problem
 
@@ -50,7 +51,7 @@ class KnownSizes(BaseModel):
             PlanError: it is not readable, not TOML, or has errors: all of them, each with its path.
         """
         try:
-            return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+            return cls.model_validate(parsed(text_of(path)))
         except OSError as error:
             msg = f"the facts {path} cannot be read: {error.strerror}"
             raise PlanError(Problem(msg, "options.facts")) from error

@@ -10,6 +10,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from statistics import fmean, median
 from typing import Any
 
@@ -20,6 +21,7 @@ from spaces import Value
 from spaces.parameters.problem import Problem
 
 _YES = frozenset({"1", "true", "yes", "ok", "done"})
+_MOST_LINES = 500_000  # they take some seconds and some hundred megabytes
 _NO = frozenset({"", "0", "false", "no"})
 _REMARKS = re.compile(r"\A(?:#.*\n)*")
 _TRUTH = {"true": True, "false": False}
@@ -50,13 +52,18 @@ def read_csv(text: str, options: ReplayOptions) -> RecordedTable:
 
 
 def read_lines(text: str) -> tuple[list[str], list[Row]]:
-    """Return the header and the lines below it; a line with too few or too many cells has a None in it."""
+    """Return the header and the lines below it, one more than are allowed at most.
+
+    A line with too few or too many cells has a None in it.
+    """
     reader = csv.DictReader(io.StringIO(_REMARKS.sub("", text, count=1)))
-    return list(reader.fieldnames or ()), list(reader)
+    return list(reader.fieldnames or ()), list(islice(reader, _MOST_LINES + 1))
 
 
 def wrong_lines(rows: Sequence[Row]) -> str | None:
     """Say what is wrong with the lines of a file; None if nothing is."""
+    if len(rows) > _MOST_LINES:
+        return f"the table has more than {_MOST_LINES:,} lines; use a part of it"
     broken = next((number for number, row in enumerate(rows, 2) if None in row or None in row.values()), None)
     if broken is not None:
         return f"line {broken} has not as many values as the header has columns"

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import hashlib
+import io
 import json
 import math
 import zlib
@@ -29,6 +30,7 @@ _REASON = "nothing else was measured"
 _MEASURED = "measured"
 _SHIPPED = ("ucx-tcp",)
 _GZIP = b"\x1f\x8b"
+_MOST_BYTES = 2**28  # unpacked
 _SQLITE = b"SQLite format 3"
 _DIGITS = 16
 
@@ -106,7 +108,11 @@ def _text(name: str, option: str) -> str:
         if raw.startswith(_SQLITE):
             msg = f"{name} is a storage of autotune; say which of its studies: study = 'NAME'"
             raise PlanError(Problem(msg, "options.study"))
-        return (gzip.decompress(raw) if raw.startswith(_GZIP) else raw).decode("utf-8-sig")
+        content = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(_MOST_BYTES + 1) if raw.startswith(_GZIP) else raw
+        if len(content) > _MOST_BYTES:
+            msg = f"{name} is larger than {_MOST_BYTES // 2**20} MiB, which a table may have at most"
+            raise PlanError(Problem(msg, f"options.{option}"))
+        return content.decode("utf-8-sig")
     except OSError as error:
         shipped = f"; shipped tables: {', '.join(_SHIPPED)}" if option == "table" else ""
         reason = error.strerror or "it is broken"

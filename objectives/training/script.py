@@ -13,7 +13,17 @@ from objectives.fileoptions import FileOptions, RunFile, files_identity, input_f
 from objectives.mentions.count import Count, counts, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import mentioned_in, template_errors
-from objectives.mentions.words import CommandLine, Word, as_text, changed, environment_text, flat, places, program_of
+from objectives.mentions.words import (
+    CommandLine,
+    VariableName,
+    Word,
+    as_text,
+    changed,
+    environment_text,
+    flat,
+    places,
+    program_of,
+)
 from objectives.options import read_options
 from objectives.training.metric import ProgressMetric
 from objectives.training.objective import PLACEHOLDERS, STEPS, TrainingObjective
@@ -41,7 +51,7 @@ class TrainingOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     argv: CommandLine = Field(min_length=1)
-    environment: dict[str, str] = Field(default_factory=dict)
+    environment: dict[VariableName, str] = Field(default_factory=dict)
     files: list[FileOptions] = Field(default_factory=list)
     metric: ProgressMetric
     metrics: list[ProgressMetric] = Field(default_factory=list)

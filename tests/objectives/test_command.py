@@ -2,6 +2,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from launchers import EndReason, JobState, JobStatus, MpiStart, Resources, Usage
 from objectives.base import (
@@ -16,6 +17,7 @@ from objectives.base import (
     TimedOut,
 )
 from objectives.command import plan
+from objectives.commandoptions import CommandOptions
 
 FULL = {
     "argv": [sys.executable, "solve.py", "--grid={nx}x{ny}", "--tile={tile}", "--text={{nx}}", "{fast}"],
@@ -238,3 +240,9 @@ def test_an_answer_has_an_absolute_tolerance_a_relative_one_or_both():
     assert (answer(tolerance=0.5).tolerance, answer(tolerance=0.5).relative_tolerance) == (0.5, 0.0)
     with pytest.raises(PlanError, match="give tolerance, relative_tolerance"):
         answer()
+
+
+@pytest.mark.parametrize("name", ["A;touch here;B", "1ST", "MY-VALUE", "", "A B", "Ä"])
+def test_the_name_of_a_variable_is_one_that_a_shell_can_set(name):
+    with pytest.raises(ValidationError, match="the name of a variable has only letters"):
+        CommandOptions.model_validate({"argv": ["true"], "environment": {name: "1"}})

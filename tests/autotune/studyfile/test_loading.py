@@ -36,3 +36,10 @@ def test_a_configuration_with_an_unknown_name_is_a_mistake_not_an_invalid_one():
     with pytest.raises(StudyFileError, match=r"no parameter is called 'rank' \(did you mean 'ranks'\?\)") as caught:
         read_configuration(space, "rank=2")
     assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_a_file_that_is_nested_very_deep_is_an_error_in_words(tmp_path):
+    path = tmp_path / "deep.toml"
+    path.write_text("a = " + "[" * 5000 + "]" * 5000)
+    with pytest.raises(StudyFileError, match="is not a TOML file: it is nested more than 32 deep"):
+        load(path)

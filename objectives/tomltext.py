@@ -1,0 +1,53 @@
+"""TOML that others wrote: read in bounded time and depth, whatever it says."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 2**20
+MAX_DEPTH = 32  # tables in tables, lists in lists
+
+# Names with dots between them, as a key has; tomllib's time for one grows with the square of their number.
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{MAX_DEPTH + 1}}}""")
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a TOML file.
+
+    Raises:
+        OSError: it cannot be read.
+        TOMLDecodeError: it is larger than any such file.
+        UnicodeDecodeError: it is no text.
+    """
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise tomllib.TOMLDecodeError(f"it is larger than {MAX_BYTES // 2**20} MiB")
+    return content.decode().replace("\r\n", "\n")
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Return what a TOML text says.
+
+    Raises:
+        TOMLDecodeError: it is not TOML, or nested deeper than anything that a person writes.
+    """
+    too_deep = tomllib.TOMLDecodeError(f"it is nested more than {MAX_DEPTH} deep")
+    if _LONG_KEY.search(text):
+        raise too_deep
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise too_deep from None
+    level: list[Any] = [table]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _within(outer)]
+    if level:
+        raise too_deep
+    return table
+
+
+def _within(value: object) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [one for one in inner if isinstance(one, dict | list)]

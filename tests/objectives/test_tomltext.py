@@ -1,0 +1,73 @@
+"""Files that others wrote are read in bounded time and depth, and refused in words."""
+
+import gzip
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from objectives.base import PlanError
+from objectives.replay import delimited
+from objectives.replay import plan as replay_plan
+from objectives.replay.options import ReplayOptions
+from objectives.replay.plan import plan
+from objectives.tomltext import MAX_BYTES, parsed, text_of
+
+DEEP = [
+    "a = " + "[" * 5000 + "]" * 5000,
+    "a" + ".a" * 20_000 + " = 1",
+    "a = " + "{a = " * 40 + "1" + "}" * 40,
+    "[" + "a . " * 50 + "b]",
+]
+
+
+@pytest.mark.parametrize("text", DEEP, ids=["lists", "key", "tables", "header"])
+def test_what_is_nested_very_deep_is_not_toml_to_us(text):
+    with pytest.raises(tomllib.TOMLDecodeError, match="nested more than 32 deep"):
+        parsed(text)
+
+
+def test_sentences_and_paths_with_dots_are_no_deep_keys():
+    text = 'a = """' + "A sentence. " * 100 + "\n" + "." * 300 + '"""\nb.c.d = \'x.y.z\''
+    assert parsed(text) == tomllib.loads(text)
+
+
+@given(text=st.text(alphabet="ab.=[]{}\"', 1\n", max_size=60))
+def test_any_text_says_what_it_says_or_is_refused(text):
+    try:
+        expected = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        with pytest.raises(tomllib.TOMLDecodeError):
+            parsed(text)
+    else:
+        assert parsed(text) == expected
+
+
+def test_a_huge_file_is_not_read_whole(tmp_path):
+    path = tmp_path / "huge.toml"
+    with path.open("wb") as file:
+        file.truncate(MAX_BYTES * 1000)
+    with pytest.raises(tomllib.TOMLDecodeError, match="larger than 1 MiB"):
+        text_of(path)
+
+
+def _planned(table):
+    options = {"table": str(table), "metric": "t", "parameters": ["x"]}
+    return plan(options, machine={}, run_job=lambda *_: pytest.fail("no run"), folder=table.parent)
+
+
+def test_a_packed_table_that_becomes_too_large_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(replay_plan, "_MOST_BYTES", 2**16)
+    table = tmp_path / "table.csv.gz"
+    table.write_bytes(gzip.compress(b"x,t\n" + b"1,2\n" * 2**20))
+    with pytest.raises(PlanError, match="which a table may have at most"):
+        _planned(table)
+
+
+def test_a_table_with_too_many_lines_is_refused(monkeypatch):
+    monkeypatch.setattr(delimited, "_MOST_LINES", 10)
+    text = "x,t\n" + "1,2\n" * 1000
+    assert len(delimited.read_lines(text)[1]) == 11
+    with pytest.raises(PlanError, match="the table has more than 10 lines"):
+        delimited.read_csv(text, ReplayOptions(table="here", metric="t", parameters=["x"]))
