@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from autotune.asktell.errors import LeaseConflictError
+from autotune.asktell.errors import LaterError, LeaseConflictError, LeaseGoneError
 from autotune.asktell.lease import Reply
 from autotune.asktell.requests import TellRequest
 from autotune.records.study import Run, State
@@ -64,6 +64,16 @@ class Replies:
         for request in waiting:
             request.resolve(self._answer(self._told[request.lease][1]))
 
+    def drop(self, lease: str | None) -> None:
+        """Refuse the reports on a run that another coordinator of the study has by now."""
+        self._told.pop(lease or "", None)
+        self._storing.discard(lease or "")
+        dropped = [request for request in self._waiting if request.lease == lease]
+        self._waiting = [request for request in self._waiting if request.lease != lease]
+        for request in dropped:
+            msg = f"the run of lease {lease} is looked after by another process that works on the study: tell it there"
+            request.refuse(LaterError(msg))
+
     def lost(self, error: Exception) -> None:
         """Refuse the waiting reports with an error: whether they are stored is unknown."""
         for lease in self._storing:
@@ -79,3 +89,9 @@ class Replies:
         best = standings.incumbent if standings is not None else None
         state = trial.state if trial is not None else State.RUNNING
         return Reply(number, state.value, best is not None and best.number == number)
+
+
+def gone(lease: str) -> LeaseGoneError:
+    """Return what is said of a lease that nobody knows."""
+    msg = f"lease {lease} is not known: it ran out and somebody else has the run, or it is of another study; ask again"
+    return LeaseGoneError(msg)

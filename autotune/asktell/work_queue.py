@@ -16,9 +16,9 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from autotune.asktell.coordinators import WorkQueueCoordinators
-from autotune.asktell.errors import ClosedError, LaterError, LeaseConflictError, LeaseGoneError, ToldError
+from autotune.asktell.errors import ClosedError, LaterError, LeaseConflictError, ToldError
 from autotune.asktell.lease import Ticket
-from autotune.asktell.replies import DIGEST, LEASE, Replies
+from autotune.asktell.replies import DIGEST, LEASE, Replies, gone
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
@@ -142,6 +142,10 @@ class WorkQueue(Executor):
         resources = job["resources"] | {"cores": details.get(_CORES, 1)}
         return {"resources": resources | {"hosts": [details.get(_WHO) or _ELSEWHERE]}}
 
+    def drop(self, outcome: Outcome) -> None:
+        """Refuse the report of an outcome that is not stored: another coordinator has its run now."""
+        self.answers.drop(outcome.details.get(LEASE))
+
     # The executor.
 
     def submit(self, task: Task) -> None:
@@ -226,7 +230,7 @@ class WorkQueue(Executor):
         elif isinstance(request, AskRequest) or not finished:
             request.refuse(error)
         else:
-            request.refuse(_gone(request.lease))
+            request.refuse(gone(request.lease))
 
     # Requests.
 
@@ -274,7 +278,7 @@ class WorkQueue(Executor):
             return []
         out = self._out.get(lease)
         if out is None or out.ticket is None:
-            request.refuse(_gone(lease))
+            request.refuse(gone(lease))
             return []
         try:
             outcome = self._outcome(request, out, out.ticket)
@@ -310,12 +314,12 @@ class WorkQueue(Executor):
         record = out.record if out is not None else self._left.get(request.lease)
         ticket = Ticket.of(record) if record is not None else None
         if record is None or ticket is None:
-            request.refuse(_told_already(request.lease) if request.lease in self.answers else _gone(request.lease))
+            request.refuse(_told_already(request.lease) if request.lease in self.answers else gone(request.lease))
             return
         ticket = replace(ticket, expires_at=self.clock() + request.lease_s)
         record = ticket.on(record)
         if not self._write(record["name"], record, ticket.lease):
-            request.refuse(_gone(request.lease))
+            request.refuse(gone(request.lease))
             return
         if out is not None:
             out.record, out.ticket = record, ticket
@@ -387,11 +391,6 @@ class WorkQueue(Executor):
 def _lease_of(record: Mapping[str, Any]) -> str | None:
     ticket = Ticket.of(record)
     return ticket.lease if ticket is not None else None
-
-
-def _gone(lease: str) -> LeaseGoneError:
-    msg = f"lease {lease} is not known: it ran out and somebody else has the run, or it is of another study; ask again"
-    return LeaseGoneError(msg)
 
 
 def _told_already(lease: str) -> LeaseConflictError:

@@ -154,7 +154,10 @@ class Blocks:
                 if run.outcome.retryable:
                     in_flight[task.key] = slot, self._again(ended, run.outcome)
                     continue
-                self.manager.store(self.store, [(ended, run)])
+                if self.manager.store(self.store, [(ended, run)]):
+                    table = self.table()
+                    todo += [slot] if slot not in table.runs else []
+                    continue
                 table = BlockTable(self.sides, {**table.runs, slot: run}, table.metric)
                 if self.live is not None and slot[0] == 0:
                     # Nobody has to wait for the end of a round to see the first of it.

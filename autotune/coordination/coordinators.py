@@ -4,6 +4,7 @@ On a SQLite storage a coordinator is alone, and the leases of others are jobs of
 server several work together; a coordinator silent for three minutes is taken for dead, by the server's clock.
 """
 
+import hashlib
 import os
 import secrets
 import socket
@@ -11,7 +12,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from autotune.records.series import Series
@@ -26,8 +29,11 @@ _LOOK_S = 5.0
 
 
 def new_coordinator_id() -> str:
-    """Return a name for this process as a coordinator: its host, its number there, and a word of its own."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+    """Return a name for this process as a coordinator: its host, its number there, and a word of its own.
+
+    The word begins with that of all processes whose numbers can be compared with this one's.
+    """
+    return f"{socket.gethostname()}:{os.getpid()}:{_numbered_with()}{secrets.token_hex(3)}"
 
 
 def shown(holder: str) -> str:
@@ -158,7 +164,8 @@ def _is_dead(lease: Lease) -> bool:
 def _has_ended(holder: str) -> bool:
     """Whether a coordinator was a process of this host, and is no more; of others nobody here can tell."""
     host, _, pid = holder.rpartition(":")[0].rpartition(":")
-    if host != socket.gethostname() or not pid.isdigit():
+    same = host == socket.gethostname() and holder.rpartition(":")[2].startswith(_numbered_with())
+    if not same or not pid.isdigit():
         return False
     try:
         os.kill(int(pid), 0)
@@ -167,6 +174,19 @@ def _has_ended(holder: str) -> bool:
     except PermissionError:
         return False
     return False
+
+
+@cache
+def _numbered_with() -> str:
+    """Return a word for the processes that this one sees by their numbers: one boot of one host, one namespace.
+
+    Containers may have the host name of one another, and numbers of their own.
+    """
+    there = [
+        Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"),
+        str(Path("/proc/self/ns/pid").readlink()),
+    ]
+    return hashlib.blake2b("".join(there).encode(), digest_size=3).hexdigest()
 
 
 def _trial(lease: Lease) -> int | None:

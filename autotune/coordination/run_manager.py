@@ -1,6 +1,6 @@
 """The run manager: takes each run of a session from its plan to its end, whatever it is made for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -119,11 +119,22 @@ class RunManager:
         job: Mapping[str, Any] = self.executor.made_with(run.job, outcome)
         return run.ended(outcome, job, self.session)
 
-    def store(self, store: StudyStore, ended: Sequence[tuple[RunInFlight, Run]]) -> None:
-        """Store runs that ended, all of them or none; what they leave in their folders is evidence until then."""
-        store.add_runs([run for _, run in ended], [run.name for run, _ in ended])
-        for run, _ in ended:
-            self.clean(run)
+    def store(self, store: StudyStore, ended: Sequence[tuple[RunInFlight, Run]]) -> Collection[str]:
+        """Store runs that ended, all of them or none; what they leave in their folders is evidence until then.
+
+        Return the names of runs that are not stored: another coordinator, which took this one for dead, has them now.
+        """
+        lost = store.add_runs([run for _, run in ended], [run.name for run, _ in ended], self.registry.holder)
+        for run, stored in ended:
+            if run.name in lost:
+                self.executor.drop(stored.outcome)
+                self.display.line(
+                    f"run {run.name}: its result is dropped: this process was not heard of for a while, and another "
+                    "one that works on the study has the run now"
+                )
+            else:
+                self.clean(run)
+        return lost
 
     def clean(self, run: RunInFlight) -> None:
         """Remove the scratch data of a run that is stored, or that nobody will make again."""

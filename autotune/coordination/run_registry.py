@@ -28,6 +28,11 @@ class RunRegistry:
     # By name: runs of dead coordinators, and their jobs.
     _inherited: dict[str, tuple[LeaseRecord, str]] = field(default_factory=dict, init=False)
 
+    @property
+    def holder(self) -> str:
+        """The coordinator that has the leases of this session's runs; empty where runs have none."""
+        return self.coordinators.book.stored_holder if self.coordinators is not None else ""
+
     def own(self, series: Series) -> str:
         """Return the name of a run that each coordinator makes for itself."""
         alone = self.coordinators is None or self.coordinators.alone

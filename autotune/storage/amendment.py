@@ -43,13 +43,13 @@ class Amendment:
     attributes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
 
 
-def amend(engine: sa.Engine, study_id: int, amendment: Amendment) -> None:
-    """Change the storage behind `engine`: all of it or, whatever happens, nothing."""
+def amend(engine: sa.Engine, study_id: int, key: str, amendment: Amendment) -> None:
+    """Change the storage behind `engine`, the runs by the study's `key`: all or, whatever happens, nothing."""
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":
             # Else it would begin as a reader, and be refused as a writer if somebody has written meanwhile.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        _change_runs(connection, study_id, amendment)
+        _change_runs(connection, key, amendment)
         _reopen(connection, study_id, amendment.reopened)
         amended = {AMENDED: {"tokens": [*_tokens(connection, study_id), secrets.token_hex(4)]}}
         _set_attributes(connection, study_id, {**amendment.attributes, **amended})
@@ -62,9 +62,9 @@ def _tokens(connection: sa.Connection, study_id: int) -> list[str]:
     return [] if text is None else list(json.loads(text)["tokens"])
 
 
-def _change_runs(connection: sa.Connection, study_id: int, amendment: Amendment) -> None:
+def _change_runs(connection: sa.Connection, study: str, amendment: Amendment) -> None:
     keys = {*amendment.outcomes, *amendment.aside}
-    rows = connection.execute(sa.select(RUNS).where(RUNS.c.study == study_id)).all() if keys else ()
+    rows = connection.execute(sa.select(RUNS).where(RUNS.c.study == study)).all() if keys else ()
     for row in rows:
         if row.id not in keys:
             continue

@@ -10,6 +10,7 @@ from autotune.storage.address import is_postgresql, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
 from autotune.storage.optuna_storage import optuna_revisions
 from autotune.storage.schema import known_version
+from autotune.storage.tables import VERSION
 
 _DEFINITION = "definition"
 
@@ -45,7 +46,7 @@ def contents(url: str) -> Contents:
         engine = tables_engine(url)
         try:
             with engine.connect() as connection:
-                version = known_version(connection, url)
+                version = known_version(connection, url, older=True)
                 return _contents(connection, url, version, optuna_revisions(url))
         finally:
             engine.dispose()
@@ -64,7 +65,10 @@ def _contents(connection: Connection, url: str, version: int | None, revisions: 
         runs=_rows(connection, "autotune_runs"),
         imported=_rows(connection, "autotune_measurements"),
         size_bytes=_size_bytes(url, connection),
-        outdated=("Optuna's tables",) if revisions is not None and revisions[0] != revisions[1] else (),
+        outdated=(
+            *(("autotune's tables",) if version not in {None, VERSION} else ()),
+            *(("Optuna's tables",) if revisions is not None and revisions[0] != revisions[1] else ()),
+        ),
     )
 
 

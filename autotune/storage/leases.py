@@ -18,7 +18,7 @@ _METADATA = sa.MetaData()
 LEASES = sa.Table(
     "autotune_leases",
     _METADATA,
-    sa.Column("study", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("study", sa.String(100), primary_key=True),
     sa.Column("place", sa.Text, primary_key=True),
     sa.Column("holder", sa.Text, nullable=False),
     sa.Column("job", sa.Text),
@@ -45,6 +45,10 @@ class Lease:
 
 class LeaseBook(Protocol):
     """The leases of one study, in the hands of one coordinator. What is written is safe when a method returns."""
+
+    @property
+    def stored_holder(self) -> str:
+        """The coordinator as the run log knows it, which asks for its leases; empty if they are not beside the runs."""
 
     def take(self, place: str, record: Mapping[str, Any], job_id: str | None = None) -> bool:
         """Take a run, or an own one once more; its next job is `job_id`, None if that is not known yet.
@@ -74,13 +78,18 @@ class LeaseBook(Protocol):
 class SqlLeaseBook:
     """Keeps the leases of one study in a table of its storage."""
 
-    def __init__(self, engine: sa.Engine, study_id: int, holder: str) -> None:
-        """Use the storage behind `engine`, where `create_table` was called once, on behalf of `holder`."""
+    def __init__(self, engine: sa.Engine, study: str, holder: str) -> None:
+        """Use the storage behind `engine`, where `create_table` was called once, for the study of that key."""
         self._engine = engine
-        self._study = study_id
+        self._study = study
         self._holder = holder
         self._now_s = _now_s(engine)
         self._url = engine.url.render_as_string(hide_password=False)
+
+    @property
+    def stored_holder(self) -> str:
+        """The coordinator that has these leases."""
+        return self._holder
 
     @staticmethod
     def create_table(where: sa.Engine | sa.Connection) -> None:
@@ -147,6 +156,11 @@ class MemoryLeaseBook:
         self._clock_s = clock_s
         self._rows: dict[str, tuple[Lease, float]] = {}
 
+    @property
+    def stored_holder(self) -> str:
+        """Nobody: no run log asks for these leases."""
+        return ""
+
     def seen_by(self, holder: str) -> "MemoryLeaseBook":
         """Return the same leases in the hands of another coordinator."""
         other = MemoryLeaseBook(holder, self._clock_s)
@@ -191,11 +205,10 @@ class MemoryLeaseBook:
         return lease.holder == self._holder
 
 
-def give_up(connection: sa.Connection, study_id: int, places: Collection[str]) -> None:
-    """Give runs up that are stored, whoever has them, with the transaction that stores them."""
-    if places:
-        wanted = sa.delete(LEASES).where(LEASES.c.study == study_id, LEASES.c.place.in_(places))
-        connection.execute(wanted)
+def give_up(connection: sa.Connection, study: str, holder: str, places: Collection[str]) -> frozenset[str]:
+    """Give up runs of `holder` with the transaction that stores them; return the places that it has no longer."""
+    own = sa.delete(LEASES).where(LEASES.c.study == study, LEASES.c.holder == holder)
+    return frozenset(place for place in places if connection.execute(own.where(LEASES.c.place == place)).rowcount == 0)
 
 
 def _now_s(engine: sa.Engine) -> sa.ColumnElement[float]:

@@ -33,8 +33,8 @@ from autotune.records.measurement import Measured
 from autotune.storage.address import shown
 from autotune.storage.columns import Record
 from autotune.storage.connection import storage_errors, tables_engine
+from autotune.storage.opening import opened
 from autotune.storage.schema import known_version
-from autotune.storage.upgrade import opened
 
 _METADATA = MetaData()
 MEASUREMENTS = Table(

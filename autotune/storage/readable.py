@@ -35,6 +35,14 @@ ABANDONED = "abandoned"
 """The attribute of a trial that nobody can run: another program, or an older autotune, left it without parameters."""
 
 
+def study_key(study_id: int, mark: str | None) -> str:
+    """Return the key of a study's runs and leases, which no other study ever gets.
+
+    SQLite gives the number of a study that was deleted to the next one; copies of a study share its mark.
+    """
+    return f"{study_id}-{mark or ''}"
+
+
 class ReadableStudy(Protocol):
     """A study that can be read."""
 

@@ -1,35 +1,87 @@
 """The log of runs: every run of every study as one row beside Optuna's tables, which cannot change a finished trial."""
 
+import hashlib
+import json
 import time
 from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
 from typing import Protocol
 
-from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, func, insert, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+)
+from sqlalchemy.exc import IntegrityError
 
 from autotune.records.series import TUNING
 from autotune.records.study import Run
 from autotune.storage.columns import Record
-from autotune.storage.leases import LeaseBook, MemoryLeaseBook, SqlLeaseBook, give_up
-from autotune.storage.readable import stored_run
+from autotune.storage.leases import LEASES, LeaseBook, MemoryLeaseBook, SqlLeaseBook, give_up
+from autotune.storage.readable import MARK, stored_run, study_key
 
 _METADATA = MetaData()
 RUNS = Table(
     "autotune_runs",
     _METADATA,
     Column("id", Integer, primary_key=True),
-    Column("study", Integer, nullable=False, index=True),
+    Column("study", String(100), nullable=False, index=True),
     Column("trial", Integer),
     Column("series", String(200), nullable=False),
     Column("round", Integer, nullable=False),
     Column("record", Record, nullable=False),
+    Column("digest", String(32)),
+    UniqueConstraint("study", "digest", name="one_job_one_run"),
 )
+# Optuna's tables.
+_STUDIES = text("SELECT study_id FROM studies")
+_MARKS = text("SELECT study_id, value_json FROM study_user_attributes WHERE key = :key")
+_DIGEST_BYTES = 16
+
+
+def run_digest(run: Run) -> str | None:
+    """Return the key of a run in its study: when it was started, and where; None if nobody knows.
+
+    One job is one run, however often its outcome is stored. A run that another program made has no folder.
+    """
+    if not run.started:
+        return None
+    place = run.job.get("folder") or f"{run.trial} {run.series} {run.round}"
+    return hashlib.blake2b(f"{run.started} {place}".encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def stored_keys(connection: Connection) -> Mapping[int, str]:
+    """Return the keys of all studies in a storage, by their numbers."""
+    marks = {study: json.loads(mark) for study, mark in connection.execute(_MARKS, {"key": MARK})}
+    return {study: study_key(study, marks.get(study)) for study in connection.scalars(_STUDIES)}
+
+
+def forget_deleted(connection: Connection) -> None:
+    """Forget the runs and the leases of studies that another program has deleted."""
+    keys = list(stored_keys(connection).values())
+    for table in (RUNS, LEASES):
+        connection.execute(delete(table).where(table.c.study.not_in(keys)))
 
 
 class RunLog(Protocol):
     """Keeps runs in the order in which they ended."""
 
-    def extend(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
-        """Add runs, and give up the leases of `places`; they are safe when this returns."""
+    def extend(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
+        """Add runs, and give up their leases, those of `places`; they are safe when this returns.
+
+        A run that is there already is not added again. Where a `holder` has leases, a run whose lease is no longer
+        its own is not added either; the places of those are returned.
+        """
 
     def runs(self) -> list[Run]:
         """Return every run."""
@@ -50,10 +102,11 @@ class MemoryRunLog:
     def __init__(self) -> None:
         self._runs: list[Run] = []
 
-    def extend(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
+    def extend(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
         """Add runs; nobody else is there who could have leases."""
-        del places
+        del places, holder
         self._runs.extend(runs)
+        return ()
 
     def runs(self) -> list[Run]:
         """Return every run."""
@@ -75,10 +128,10 @@ class MemoryRunLog:
 class SqlRunLog:
     """Keeps the runs of one study in a table of its storage."""
 
-    def __init__(self, engine: Engine, study_id: int) -> None:
-        """Use the storage behind `engine`, where `create_table` was called once."""
+    def __init__(self, engine: Engine, study: str) -> None:
+        """Use the storage behind `engine`, where `create_table` was called once, for the study of that key."""
         self._engine = engine
-        self._study = study_id
+        self._study = study
 
     @staticmethod
     def create_table(where: Engine | Connection) -> None:
@@ -90,8 +143,17 @@ class SqlRunLog:
         """Return the leases of the study in the hands of `holder`."""
         return SqlLeaseBook(self._engine, self._study, holder)
 
-    def extend(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
+    def extend(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
         """Add runs, all of them or none, and give up their leases in the same moment."""
+        if not runs:
+            return ()
+        try:
+            return self._extended(runs, places, holder)
+        except IntegrityError:
+            # Somebody else has stored one of them in this moment: now it is seen to be there.
+            return self._extended(runs, places, holder)
+
+    def _extended(self, runs: Sequence[Run], places: Sequence[str], holder: str) -> Collection[str]:
         rows = [
             {
                 "study": self._study,
@@ -99,13 +161,22 @@ class SqlRunLog:
                 "series": str(run.series),
                 "round": run.round,
                 "record": run.to_dict(),
+                "digest": run_digest(run),
             }
             for run in runs
         ]
-        if rows:
-            with self._engine.begin() as connection:
-                connection.execute(insert(RUNS), rows)
-                give_up(connection, self._study, places)
+        with self._engine.begin() as connection:
+            # The leases first: from then on nobody takes one over before its run is stored.
+            gone = give_up(connection, self._study, holder, places) if holder else frozenset()
+            digests = [row["digest"] for row in rows if row["digest"] is not None]
+            wanted = select(RUNS.c.digest).where(RUNS.c.study == self._study, RUNS.c.digest.in_(digests))
+            known = frozenset(connection.scalars(wanted))
+            missing = [row["digest"] not in known for row in rows]
+            lost = {place for place, is_missing in zip(places, missing, strict=False) if is_missing and place in gone}
+            new = [row for row, place in zip_longest(rows, places) if row["digest"] not in known and place not in lost]
+            if new:
+                connection.execute(insert(RUNS), new)
+        return lost
 
     def runs(self) -> list[Run]:
         """Return every run."""

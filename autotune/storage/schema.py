@@ -9,6 +9,9 @@ from autotune.errors import StorageError
 from autotune.storage.address import shown
 from autotune.storage.tables import VERSION
 
+UPGRADABLE = frozenset({3})
+"""The versions that can be brought up to date."""
+
 UPGRADE = "`autotune storage upgrade`, with the same --storage,"
 
 _SCHEMA = sa.Table(
@@ -23,15 +26,18 @@ _OURS = "autotune_"
 _STUDIES = "studies"  # a table of Optuna's
 
 
-def known_version(connection: sa.Connection, url: str) -> int | None:
+def known_version(connection: sa.Connection, url: str, *, older: bool = False) -> int | None:
     """Return the version of a storage; None if autotune has written nothing to it.
 
     Raises:
-        StorageError: it is another than this autotune's.
+        StorageError: it is another than this autotune's; unless it is an `older` one that can be brought up to date.
     """
     version = _version_of(connection)
-    if version is None or version == VERSION:
+    if version is None or version == VERSION or (older and version in UPGRADABLE):
         return version
+    if version in UPGRADABLE:
+        msg = f"storage {shown(url)} has the tables of an older autotune (version {version}): {UPGRADE}"
+        raise StorageError(f"{msg} brings it up to date; nothing was read or changed")
     known = f"version {version} of its tables; autotune {__version__} knows version {VERSION}"
     if version > VERSION:
         said, todo = f"a newer autotune ({known})", "update autotune"
@@ -61,6 +67,12 @@ def write_version(connection: sa.Connection) -> None:
     _SCHEMA.create(connection)
     row = {"id": _ONLY, "version": VERSION, "written_by": f"autotune {__version__}"}
     connection.execute(sa.insert(_SCHEMA).values(row))
+
+
+def note_version(connection: sa.Connection) -> None:
+    """Write that a storage of an older version is of this one now."""
+    values = {"version": VERSION, "written_by": f"autotune {__version__}"}
+    connection.execute(sa.update(_SCHEMA).where(_SCHEMA.c.id == _ONLY).values(values))
 
 
 def older_optuna(url: str, revision: str) -> StorageError:

@@ -12,7 +12,16 @@ from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import is_postgresql, shown, sqlite_path
 from autotune.storage.optuna_tables import are_known, reader_of
-from autotune.storage.readable import ABANDONED, DEFINITION, ReadableStudy, check_same, runs_of_tuning, stored_run
+from autotune.storage.readable import (
+    ABANDONED,
+    DEFINITION,
+    MARK,
+    ReadableStudy,
+    check_same,
+    runs_of_tuning,
+    stored_run,
+    study_key,
+)
 from autotune.storage.tables import VERSION, SqliteTables, Tables
 
 _SCHEMA, _STUDIES, _REVISIONS = "autotune_schema", "studies", "alembic_version"
@@ -61,7 +70,7 @@ class StoredStudy:
 
     def runs(self) -> list[Run]:
         """Return every run of the study, in the order in which they ended."""
-        rows = self._tables.rows(_RUNS, study=self._key)
+        rows = self._tables.rows(_RUNS, study=study_key(self._key, self._attributes.get(MARK)))
         return [stored_run(json.loads(record), *places) for record, *places in rows]
 
     def trials(self) -> list[TrialRecord]:

@@ -12,17 +12,16 @@ from sqlalchemy import Engine, String, case, cast, column, delete, func, select,
 from autotune.errors import StorageError
 from autotune.storage.address import shown, sqlite_path
 from autotune.storage.connection import storage_errors, tables_engine
+from autotune.storage.leases import LEASES
+from autotune.storage.opening import opened
 from autotune.storage.optuna_storage import connect
 from autotune.storage.readable import AMENDED, DEFINITION, MARK
-from autotune.storage.run_log import RUNS, SqlRunLog
+from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.study_store import StudyStore
-from autotune.storage.upgrade import opened
 
 _STUDIES = table("studies", column("study_id"), column("study_name"))
 _TRIALS = table("trials", column("study_id"), column("state"))
 _ATTRIBUTES = table("study_user_attributes", column("study_id"), column("key"), column("value_json"))
-_RUNS = table("autotune_runs", column("study"), column("id"))
-_LEASES = table("autotune_leases", column("study"))
 
 # A number that JSON holds exactly, for every program.
 _VERSION_BYTES = 6
@@ -62,13 +61,16 @@ class StoredStudies:
         """
         told: dict[int, list[object]] = defaultdict(list)
         finished = func.sum(case((cast(_TRIALS.c.state, String).in_(("RUNNING", "WAITING")), 0), else_=1))
-        runs = select(_RUNS.c.study, func.count(), func.max(_RUNS.c.id)).group_by(_RUNS.c.study)
+        runs = select(RUNS.c.study, func.count(), func.max(RUNS.c.id)).group_by(RUNS.c.study)
         trials = select(_TRIALS.c.study_id, func.count(), finished).group_by(_TRIALS.c.study_id)
         attributes = select(_ATTRIBUTES).order_by(_ATTRIBUTES.c.study_id, _ATTRIBUTES.c.key)
         ours = set()
         with storage_errors(self._url), self._engine.connect() as connection:
             names = {int(row.study_id): str(row.study_name) for row in connection.execute(select(_STUDIES))}
-            for row in (*connection.execute(runs), *connection.execute(trials)):
+            counted = {row[0]: row[1:] for row in connection.execute(runs)}
+            for number, key in stored_keys(connection).items():
+                told[number] += map(int, counted.get(key, ()))
+            for row in connection.execute(trials):
                 told[row[0]] += [int(figure) for figure in row[1:]]
             for row in connection.execute(attributes):
                 told[row.study_id] += [row.key, row.value_json]
@@ -94,7 +96,8 @@ class StoredStudies:
             number = self._storage.get_study_id_from_name(old)
             with self._engine.begin() as connection:
                 connection.execute(update(_STUDIES).where(_STUDIES.c.study_id == number).values(study_name=new))
-                for row in connection.execute(select(RUNS).where(RUNS.c.study == number)).all() if moved else ():
+                key = stored_keys(connection)[number]
+                for row in connection.execute(select(RUNS).where(RUNS.c.study == key)).all() if moved else ():
                     assert moved is not None
                     job = row.record["job"]
                     folder = Path(job.get("folder", ""))
@@ -128,8 +131,9 @@ class StoredStudies:
                 raise StorageError(msg) from None
             # The runs first: without them the study is still there, to be thrown away once more.
             with self._engine.begin() as connection:
-                connection.execute(delete(_RUNS).where(_RUNS.c.study == number))
-                connection.execute(delete(_LEASES).where(_LEASES.c.study == number))
+                key = stored_keys(connection)[number]
+                for own in (RUNS, LEASES):
+                    connection.execute(delete(own).where(own.c.study == key))
             optuna.delete_study(study_name=name, storage=self._storage)
 
 

@@ -20,14 +20,14 @@ from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import place, shown
 from autotune.storage.amendment import Amendment, amend
-from autotune.storage.connection import held_alone, storage_errors
+from autotune.storage.connection import changing, held_alone, set_up_alone, storage_errors
 from autotune.storage.leases import LeaseBook
 from autotune.storage.observation import Observation
+from autotune.storage.opening import opened
 from autotune.storage.optuna_storage import connect, log_engine
-from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, HOME, MARK, check_same, runs_of_tuning
-from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog
+from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, HOME, MARK, check_same, runs_of_tuning, study_key
+from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog, forget_deleted
 from autotune.storage.trial_table import TrialEnding, TrialTable, trial_table
-from autotune.storage.upgrade import opened
 from spaces import Configuration, Space
 
 
@@ -59,11 +59,15 @@ class StudyStore:
                 direction=definition.target.direction,
                 load_if_exists=True,
             )
-            if DEFINITION not in study.user_attrs:
-                study.set_user_attr(MARK, secrets.token_hex(4))
-                study.set_user_attr(HOME, place(url))
-                study.set_user_attr(DEFINITION, definition.to_dict())
-            log = SqlRunLog(log_engine(url, storage), _study_id(storage, study))
+            # Of two that make it at once, both have the mark that the first one gives it.
+            with set_up_alone(url):
+                if DEFINITION not in study.user_attrs:
+                    study.set_user_attr(MARK, secrets.token_hex(4))
+                    study.set_user_attr(HOME, place(url))
+                    study.set_user_attr(DEFINITION, definition.to_dict())
+                    with changing(url) as connection:
+                        forget_deleted(connection)
+            log = SqlRunLog(log_engine(url, storage), _key(storage, study))
             store = cls(url, storage, study, log, holder)
             stored = store.definition
             check_same(url, name, stored, definition)
@@ -149,6 +153,11 @@ class StudyStore:
             return str(self._study.user_attrs.get(MARK, "memory"))
 
     @property
+    def key(self) -> str:
+        """The key of this study's runs and leases in its storage."""
+        return study_key(self._study_id, self._study.user_attrs.get(MARK))
+
+    @property
     def home(self) -> str:
         """The place of the storage that the study was made in: the folders of its runs are that one's."""
         with storage_errors(self._url):
@@ -187,7 +196,7 @@ class StudyStore:
         """Change what is stored of runs that have ended, in one transaction; nobody else may work on the study."""
         assert isinstance(self._storage, RDBStorage)
         with storage_errors(self._url):
-            amend(log_engine(self._url, self._storage), self._study_id, amendment)
+            amend(log_engine(self._url, self._storage), self._study_id, self.key, amendment)
             # What Optuna keeps in memory of finished trials is no more true.
             self._study = optuna.load_study(study_name=self.name, storage=self._storage)
 
@@ -226,11 +235,15 @@ class StudyStore:
         with storage_errors(self._url):
             return self._table.count()
 
-    def add_runs(self, runs: Sequence[Run], places: Collection[str] = ()) -> None:
-        """Record runs that ended, all of them or none, and give up the leases of `places` in the same moment."""
+    def add_runs(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
+        """Record runs that ended, all of them or none, and give up their leases, those of `places`, in the same moment.
+
+        Return the places of runs that were not recorded: `holder` has lost their leases to somebody else.
+        """
         with storage_errors(self._url):
-            self._log.extend(runs, places)
-        self._runs += len(runs)
+            lost = self._log.extend(runs, places, holder)
+        self._runs += len(runs) - len(lost)
+        return lost
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -307,7 +320,11 @@ def study_names(url: str) -> list[str]:
 
 
 def _log(storage: RDBStorage, study: optuna.Study) -> RunLog:
-    return SqlRunLog(storage.engine, _study_id(storage, study))
+    return SqlRunLog(storage.engine, _key(storage, study))
+
+
+def _key(storage: BaseStorage, study: optuna.Study) -> str:
+    return study_key(_study_id(storage, study), study.user_attrs.get(MARK))
 
 
 def _study_id(storage: BaseStorage, study: optuna.Study) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from autotune.storage.sqlite.file import READING, sqlite_address
 
-VERSION = 3
+VERSION = 4
 """The version of autotune's tables that this autotune reads and writes."""
 
 _BUSY_TIMEOUT_S = 60

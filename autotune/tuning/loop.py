@@ -301,11 +301,13 @@ class TuningLoop:
         """Take note of runs that ended: all are on disk before anything is made of any, and settled together."""
         landed = [self._landed(self._in_flight.of(task), outcome) for task, outcome in ended]
         whole = [(before, run) for before, run in landed if not run.outcome.retryable]
-        self._manager.store(self._store, whole)
+        lost = self._manager.store(self._store, whole)
         try:
             for before, run in landed:
                 self._in_flight.end(before)
-                if run.outcome.retryable:
+                if before.name in lost:
+                    self._read_anew(surely=True)
+                elif run.outcome.retryable:
                     self._retry(before, run.outcome)
                 else:
                     self._count(run)

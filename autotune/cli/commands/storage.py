@@ -1,4 +1,4 @@
-"""`autotune storage`: what a storage holds, and bringing Optuna's older tables up to date."""
+"""`autotune storage`: what a storage holds, and bringing older tables up to date."""
 
 from dataclasses import asdict
 from enum import StrEnum
@@ -23,7 +23,7 @@ class Action(StrEnum):
 def storage(
     action: Annotated[
         Action | None,
-        typer.Argument(help="upgrade: bring the tables of an older Optuna up to date; a copy is kept."),
+        typer.Argument(help="upgrade: bring the tables of an older autotune or Optuna up to date; a copy is kept."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     as_json: AsJson = False,
@@ -31,7 +31,7 @@ def storage(
     """Show what a storage holds, or upgrade it."""
     from autotune.storage.contents import contents
     from autotune.storage.tables import VERSION
-    from autotune.storage.upgrade import upgrade
+    from autotune.storage.versions.upgrade import upgrade
 
     url = storage_url(storage)
     if action is None:

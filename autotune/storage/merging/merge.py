@@ -22,11 +22,12 @@ from autotune.storage.connection import changing, storage_errors, tables_engine
 from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, planned
+from autotune.storage.opening import opened
 from autotune.storage.optuna_storage import optuna_revisions
 from autotune.storage.readable import AMENDED, DEFINITION, MARK
-from autotune.storage.run_log import RUNS, SqlRunLog
+from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
 from autotune.storage.schema import known_version, older_optuna
-from autotune.storage.upgrade import check_idle, opened
+from autotune.storage.versions.upgrade import check_idle
 
 _STUDIES, _TRIALS, _ATTRIBUTES = "studies", "trials", "study_user_attributes"
 
@@ -151,13 +152,13 @@ def _contents(connection: Connection) -> list[StudyContents]:
     tables = MetaData()
     tables.reflect(connection, only=(_STUDIES, _TRIALS, _ATTRIBUTES))
     studies, trials, attributes = (tables.tables[name] for name in (_STUDIES, _TRIALS, _ATTRIBUTES))
-    found = []
+    found, keys = [], stored_keys(connection)
     for key, name in connection.execute(sa.select(studies.c.study_id, studies.c.study_name).order_by("study_id")):
         wanted = sa.select(attributes.c.key, attributes.c.value_json).where(attributes.c.study_id == key)
         texts: dict[str, str] = {row[0]: row[1] for row in connection.execute(wanted)}
         if DEFINITION not in texts:
             continue
-        runs = sa.select(RUNS.c.record, RUNS.c.trial, RUNS.c.series, RUNS.c.round).where(RUNS.c.study == key)
+        runs = sa.select(RUNS.c.record, RUNS.c.trial, RUNS.c.series, RUNS.c.round).where(RUNS.c.study == keys[key])
         counted = sa.select(sa.func.count()).select_from(trials).where(trials.c.study_id == key)
         found.append(
             StudyContents(
@@ -234,9 +235,10 @@ class _Tables:
         keys = {row["trial_id"]: self._insert(_TRIALS, {**row, "study_id": new}) for row in rows.mappings().all()}
         for table in self._belonging_to(_TRIALS):
             self._copy_rows(table, "trial_id", keys)
-        columns = (RUNS.c.trial, RUNS.c.series, RUNS.c.round, RUNS.c.record)
-        runs = self.reader.execute(sa.select(*columns).where(RUNS.c.study == old).order_by(RUNS.c.id)).mappings()
-        copies = [{**run, "study": new} for run in runs]
+        columns = (RUNS.c.trial, RUNS.c.series, RUNS.c.round, RUNS.c.record, RUNS.c.digest)
+        before, after = stored_keys(self.reader)[old], stored_keys(self.writer)[new]
+        runs = self.reader.execute(sa.select(*columns).where(RUNS.c.study == before).order_by(RUNS.c.id)).mappings()
+        copies = [{**run, "study": after} for run in runs]
         if copies:
             self.writer.execute(sa.insert(RUNS), copies)
 
@@ -245,6 +247,8 @@ class _Tables:
         studies, trials = self.here.tables[_STUDIES], self.here.tables[_TRIALS]
         (key,) = self.writer.scalars(sa.select(studies.c.study_id).where(studies.c.study_name == name))
         own = sa.select(trials.c.trial_id).where(trials.c.study_id == key)
+        for table in (RUNS, LEASES):
+            self.writer.execute(sa.delete(table).where(table.c.study == stored_keys(self.writer)[key]))
         for table in self._belonging_to(_TRIALS):
             there = self.here.tables[table.name]
             self.writer.execute(sa.delete(there).where(there.c.trial_id.in_(own)))
@@ -252,8 +256,6 @@ class _Tables:
         for table in self._belonging_to(_STUDIES):
             there = self.here.tables[table.name]
             self.writer.execute(sa.delete(there).where(there.c.study_id == key))
-        for table in (RUNS, self.here.tables[LEASES.name]):
-            self.writer.execute(sa.delete(table).where(table.c.study == key))
         self.writer.execute(sa.delete(studies).where(studies.c.study_id == key))
 
     def _belonging_to(self, name: str) -> list[Table]:

@@ -14,7 +14,7 @@ from autotune.storage import schema
 from autotune.storage.address import sqlite_path
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore, study_names
-from autotune.storage.upgrade import upgrade
+from autotune.storage.versions.upgrade import upgrade
 from tests.autotune.cli.test_cli import autotune
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.autotune.storage.test_upgrade import PAPER
@@ -101,7 +101,7 @@ def test_an_older_optunas_tables_are_brought_up_to_date(address, tmp_path):
         StudyStore.create(address, "paper", PAPER)
     assert "\n" not in str(caught.value)
     done = upgrade(address)
-    assert (done.before, done.after) == (OLDER, NOW)
+    assert (done.versions, done.revisions) == (None, (OLDER, NOW))
     assert len(StudyStore.read(address, "paper").runs()) == 1
     if sqlite_path(address) is not None:
         assert storages.copies(tmp_path) == [f"autotune.db.{OLDER}.bak"]
@@ -151,7 +151,7 @@ def test_without_room_for_the_copy_nothing_is_changed(sqlite, tmp_path, monkeypa
 FULL = """
 import resource, sys
 from autotune.errors import BusyError, StorageError
-from autotune.storage.upgrade import upgrade
+from autotune.storage.versions.upgrade import upgrade
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
 try:
     upgrade(sys.argv[1])

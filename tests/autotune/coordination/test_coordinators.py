@@ -98,11 +98,21 @@ def test_who_is_alone_inherits_everything_at_once(meet):
 def test_a_process_of_this_host_that_ended_is_dead_at_once(meet):
     ended = subprocess.Popen(["true"])
     ended.wait()
-    here = new_coordinator_id().split(":")[0]
-    dead, alive = meet(f"{here}:{ended.pid}:x"), meet(f"{here}:{os.getpid()}:y")
+    here, own = new_coordinator_id().split(":")[::2]
+    dead, alive = meet(f"{here}:{ended.pid}:{own}"), meet(f"{here}:{os.getpid()}:{own}")
     dead.take("00003", run_of(3))
     alive.look()
     assert (alive.others, [lease.place for lease in alive.inherit()]) == (frozenset(), ["00003"])
+
+
+def test_a_process_of_a_container_with_the_same_host_name_is_not_known_by_its_number(meet):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    here = new_coordinator_id().split(":")[0]
+    elsewhere, alive = meet(f"{here}:{ended.pid}:another"), meet(new_coordinator_id())
+    elsewhere.take("00003", run_of(3))
+    alive.look()
+    assert (len(alive.others), alive.inherit()) == (1, [])
 
 
 def test_a_part_is_played_by_one(meet, clock):

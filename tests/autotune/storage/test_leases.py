@@ -47,7 +47,7 @@ class InStorage:
             self.engine = connect(url).engine
             SqlLeaseBook.create_table(self.engine)
 
-    def book(self, holder, study=1):
+    def book(self, holder, study="1-a"):
         return SqlLeaseBook(self.engine, study, holder)
 
     def pass_s(self, seconds):
@@ -124,7 +124,7 @@ def test_who_gives_a_sign_of_life_keeps_all_of_its_runs(leases):
 
 def test_studies_in_one_storage_keep_their_leases_apart(address):
     storage = InStorage(address)
-    one, other = storage.book("me", study=1), storage.book("me", study=2)
+    one, other = storage.book("me", study="1-a"), storage.book("me", study="2-b")
     assert one.take("a", {"study": 1})
     assert other.take("a", {"study": 2})
     one.release("a")

@@ -2,17 +2,23 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 
 from autotune.errors import StorageError
+from autotune.records.study import Run
 from autotune.storage import schema
+from autotune.storage.address import sqlite_path
+from autotune.storage.contents import contents
 from autotune.storage.measurement_store import MeasurementStore
 from autotune.storage.study_store import StudyStore, study_names
-from autotune.storage.upgrade import upgrade
+from autotune.storage.versions.upgrade import upgrade
 from tests.autotune.storage.test_measurement_store import THREE
 from tests.support import storages
-from tests.support.fakes import definition, small_space
+from tests.support.fakes import definition, small_space, took
+from tests.support.stored import add_trial
 
 PAPER = definition(small_space())
 
@@ -25,10 +31,10 @@ def write(address):
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        (schema.VERSION + 1, r"newer autotune \(version 4 .* knows version 3\): update autotune"),
+        (schema.VERSION + 1, r"newer autotune \(version 5 .* knows version 4\): update autotune"),
         (
-            schema.VERSION - 1,
-            r"before its first release \(version 2 .* knows version 3\): use another storage, --storage",
+            2,
+            r"before its first release \(version 2 .* knows version 4\): use another storage, --storage",
         ),
         (0, r"before its first release \(version 0 of its tables"),
     ],
@@ -120,3 +126,66 @@ def test_of_several_that_open_it_first_at_once_none_fails(address):
     assert [one.returncode for one in openers] == [0, 0, 0], said
     assert sorted(study_names(address)) == ["a", "another program's", "b", "c"]
     assert storages.version(address) == schema.VERSION
+
+
+def older(address):
+    """Write a study of version 3, with a run that was stored twice, and a lease."""
+    store = write(address)
+    trial = add_trial(store, small_space(), small_space().default(), took(1.0))
+    run = Run(trial.configuration, 0, outcome=took(2.0), started="then", job={"folder": "/runs/00000-1"})
+    store.add_runs([run])
+    store.add_runs([replace(run, started="later")])
+    store.leases("gone").take("00000-2", {"a": 1}, "4711")
+    storages.to_version_3(address)
+    engine = sa.create_engine(address)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE autotune_runs SET record = replace(record, 'later', 'then')"))
+    engine.dispose()
+    return store
+
+
+def test_an_older_autotunes_tables_are_brought_up_to_date(address, tmp_path):
+    older(address)
+    before = storages.rows(address)
+    for use in (lambda: write(address), lambda: StudyStore.read(address, "paper"), lambda: study_names(address)):
+        with pytest.raises(StorageError, match=r"older autotune \(version 3\): `autotune storage upgrade`, "):
+            use()
+    assert storages.rows(address) == before
+    assert contents(address).outdated == ("autotune's tables",)
+    done = upgrade(address)
+    assert (done.versions, done.revisions) == ((3, 4), None)
+    if sqlite_path(address) is not None:
+        assert storages.copies(tmp_path) == ["autotune.db.version-3.bak"]
+        assert storages.rows(f"sqlite:///{done.copy}") == before
+    store = write(address)
+    assert [run.outcome.metrics["wall_s"] for run in store.runs()] == [1.0, 2.0, 2.0]
+    (lease,) = store.leases("").all()
+    assert (lease.place, lease.holder, lease.job_id, lease.record) == ("00000-2", "gone", "4711", {"a": 1})
+    store.add_runs([store.runs()[1]])
+    assert len(store.runs()) == 3, "a run that was stored before is known again"
+    assert upgrade(address) is None
+    assert contents(address).outdated == ()
+
+
+UPGRADE_KILLED = """
+import os, signal, sys
+from sqlalchemy import Engine, event
+from autotune.storage.versions.upgrade import upgrade
+
+@event.listens_for(Engine, "before_cursor_execute")
+def die(connection, cursor, statement, *rest):
+    if "DROP TABLE autotune_leases_3" in statement:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+upgrade(sys.argv[1])
+"""
+
+
+def test_killed_while_it_brings_tables_up_to_date_they_are_as_they_were(address):
+    older(address)
+    before = storages.rows(address)
+    command = [sys.executable, "-c", UPGRADE_KILLED, address]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ended.returncode == -9, ended.stderr
+    assert storages.rows(address) == before
+    assert upgrade(address).versions == (3, 4)

@@ -69,3 +69,25 @@ def test_what_another_one_is_just_running_is_waited_for_and_not_the_end(tmp_path
     assert made_elsewhere == [0]
     assert executor.idle >= 20
     assert [trial.runs != () for trial in store.trials()] == [True] * 4
+
+
+def test_the_result_of_a_run_that_another_one_has_taken_over_is_dropped_and_others_go_on(tmp_path):
+    store, manager, runner = session(tmp_path, PaperExecutor(bowl), trials=4)
+    silent, other = store.leases("a:1:x"), store.leases("b:1:x")
+    manager.registry.coordinators = Coordinators(silent, "a:1:x", alone=False)
+    manager.registry.coordinators.join()
+    add_runs, stolen = store.add_runs, []
+
+    def stored(runs, places, holder):
+        # This coordinator was silent for a while, and another one has taken it for dead.
+        if runs and not stolen and runs[0].trial == 1:
+            stolen.extend(places)
+            assert other.take_over(places[0], "a:1:x", 0.0)
+            other.release(places[0])
+        return add_runs(runs, places, holder)
+
+    store.add_runs = stored
+    assert runner.tune() is Ending.BUDGET
+    (said,) = (line for line in manager.display.lines if "is dropped" in line)
+    assert said.startswith(f"run {stolen[0]}: its result is dropped: this process was not heard of for a while")
+    assert [trial.runs != () for trial in store.trials()] == [True] * 4

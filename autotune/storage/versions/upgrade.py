@@ -1,27 +1,27 @@
-"""Storages that are opened for writing: one that is not there is made; Optuna's tables are brought up to date.
+"""Storages that are brought up to date: the tables of an older autotune, in one transaction, and of an older Optuna.
 
-Our own tables are made in one transaction. Of a SQLite file a copy is made before Optuna's are changed.
+Of a SQLite file a copy is made before that.
 """
 
 import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from optuna.storages import RDBStorage
-from sqlalchemy import Connection
-
 from autotune.errors import BusyError, StorageError
 from autotune.storage.address import shown, sqlite_path
-from autotune.storage.connection import changing, prepare_sqlite, set_up_alone, storage_errors, tables_engine
-from autotune.storage.optuna_storage import connect, optuna_revisions, upgrade_optuna
-from autotune.storage.schema import known_version, older_optuna, write_version
+from autotune.storage.connection import changing, prepare_sqlite, set_up_alone, storage_errors
+from autotune.storage.opening import check_version
+from autotune.storage.optuna_storage import optuna_revisions, upgrade_optuna
+from autotune.storage.schema import known_version, note_version
 from autotune.storage.study_lock import held_by_another
+from autotune.storage.tables import VERSION
+from autotune.storage.versions.version_4 import to_version_4
 
 # The copy, and what the changes take in the write-ahead log.
 _ROOM = 2
@@ -30,76 +30,58 @@ _LEAST_ROOM_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Upgrade:
-    """What was done: the revisions of Optuna's tables `before` and `after` it, and a `copy` of the file as it was."""
+    """What was done to the tables of autotune and of Optuna, each as (before, after); None if that was up to date.
 
-    before: str
-    after: str
+    `copy` is the file as it was.
+    """
+
+    versions: tuple[int, int] | None = None
+    revisions: tuple[str, str] | None = None
     copy: Path | None = None
 
     def sentence(self, url: str) -> str:
         """Say it in a line."""
         kept = f"; {self.copy} is a copy of what it was" if self.copy is not None else ""
-        done = f"Optuna's tables from revision {self.before} to {self.after}"
-        return f"storage {shown(url)} was brought up to date: {done}{kept}"
-
-
-def opened(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
-    """Open a storage for writing, and make what is not there.
-
-    Raises:
-        StorageError: it is of another version than this autotune's, or has the tables of another Optuna.
-    """
-    path = sqlite_path(url)
-    if path is None or path.exists():
-        _check_version(url)
-        revisions = optuna_revisions(url)
-        if revisions is not None and revisions[0] != revisions[1]:
-            raise older_optuna(url, revisions[0])
-    prepare_sqlite(url)
-    with set_up_alone(url):
-        storage = connect(url)
-        with changing(url) as connection:
-            # Another process may have made it meanwhile.
-            version = known_version(connection, url)
-            make_tables(connection)
-            if version is None:
-                write_version(connection)
-    return storage
+        own, optuna = self.versions, self.revisions
+        done = [
+            *([f"autotune's tables from version {own[0]} to {own[1]}"] if own else []),
+            *([f"Optuna's tables from revision {optuna[0]} to {optuna[1]}"] if optuna else []),
+        ]
+        return f"storage {shown(url)} was brought up to date: {', '.join(done)}{kept}"
 
 
 def upgrade(url: str) -> Upgrade | None:
-    """Bring the tables of an older Optuna up to date; None if they are.
+    """Bring the tables of an older autotune and of an older Optuna up to date; None if they are.
 
     Raises:
         StorageError: there are none, something newer wrote them, or there is no room for a copy.
         BusyError: somebody works on one of the studies.
     """
     with storage_errors(url):
-        _check_version(url)
+        check_version(url, older=True)
         if optuna_revisions(url) is None:
             msg = f"no studies in {shown(url)}: nothing to bring up to date"
             raise StorageError(msg)
         prepare_sqlite(url)
         with set_up_alone(url):
-            revisions = optuna_revisions(url)
-            if revisions is None or revisions[0] == revisions[1]:
+            version, revisions = check_version(url, older=True), optuna_revisions(url)
+            versions = (version, VERSION) if version is not None and version != VERSION else None
+            revisions = None if revisions is None or revisions[0] == revisions[1] else revisions
+            if versions is None and revisions is None:
                 return None
             check_idle(url)
             path = sqlite_path(url)
             # Optuna's steps are transactions of their own: whoever is interrupted between them has the copy.
-            copy = _copied(path, revisions[0]) if path is not None else None
-            with _quiet():
-                upgrade_optuna(url)
-            return Upgrade(*revisions, copy)
-
-
-def _check_version(url: str) -> None:
-    engine = tables_engine(url)
-    try:
-        with engine.connect() as connection:
-            known_version(connection, url)
-    finally:
-        engine.dispose()
+            copy = _copied(path, revisions[0] if revisions else f"version-{version}") if path is not None else None
+            if versions is not None:
+                with changing(url) as connection:
+                    if known_version(connection, url, older=True) != VERSION:
+                        to_version_4(connection)
+                        note_version(connection)
+            if revisions is not None:
+                with _quiet():
+                    upgrade_optuna(url)
+            return Upgrade(versions, revisions, copy)
 
 
 @contextmanager
@@ -133,9 +115,9 @@ def check_idle(url: str) -> None:
             raise BusyError(msg)
 
 
-def _copied(path: Path, revision: str) -> Path:
+def _copied(path: Path, before: str) -> Path:
     """Copy a SQLite file as its last transaction left it; the copy is whole, and on disk, when it has its name."""
-    names = (f"{path.name}.{revision}{f'.{number}' if number else ''}.bak" for number in count())
+    names = (f"{path.name}.{before}{f'.{number}' if number else ''}.bak" for number in count())
     copy = next(one for one in map(path.with_name, names) if not one.exists())
     part = copy.with_name(f"{copy.name}.part")
     try:
@@ -155,7 +137,7 @@ def _copied(path: Path, revision: str) -> Path:
             with suppress(OSError):
                 left.unlink(missing_ok=True)
         msg = (
-            f"{path} has Optuna's tables of revision {revision}, and is copied before they are brought up to date; "
+            f"{path} has older tables ({before}), and is copied before they are brought up to date; "
             f"that failed: {error}; "
             "nothing was changed, make room and use the same command again"
         )
