@@ -1,16 +1,22 @@
-"""Lock files: held by one process at a time, which writes its name into them."""
+"""Locks in the file system: files that one process holds at a time, and folders that end with their process."""
 
+import errno
 import fcntl
 import os
 import re
+import shutil
 import socket
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 _HOLDER = re.compile(r"process (\d+) on (\S+) since ([^\n]+?)(?:, (.+))?", re.DOTALL)
+
+_BEGIN = b"process "
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,19 @@ class LockFile:
     def open(cls, path: Path, mode: int = 0o600, *, create: bool = True) -> Self:
         """Open a lock file without locking it.
 
+        Who holds it overwrites it: where others may write, a link to another file of this user must not be followed.
+
         Raises:
-            OSError: it cannot be written, or is not there and is not to be created.
+            OSError: it cannot be written, is a link, or is not there and is not to be created.
         """
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return cls(os.open(path, flags, mode))
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
+        try:
+            descriptor = os.open(path, flags, mode)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise OSError(errno.ELOOP, "it is a link: look who made it, and remove it", str(path)) from error
+            raise
+        return cls(descriptor)
 
     def lock(self) -> bool:
         """Lock it; False if another process, or another opening of this one, has locked it.
@@ -67,8 +81,13 @@ class LockFile:
         return True
 
     def sign(self, work: str = "") -> None:
-        """Write this process into the file as its holder, which does that `work`; a full disk is no reason to fail."""
+        """Write this process into the file as its holder, which does that `work`; a full disk is no reason to fail.
+
+        What is no lock file stays as it is: there may be a hard link to another file of this user.
+        """
         with suppress(OSError):
+            if not _BEGIN.startswith(os.pread(self._descriptor, len(_BEGIN), 0)):
+                return
             os.truncate(self._descriptor, 0)
             os.pwrite(self._descriptor, str(Holder.this(work)).encode(), 0)
 
@@ -83,3 +102,77 @@ class LockFile:
     def close(self) -> None:
         """Release it."""
         os.close(self._descriptor)
+
+
+@contextmanager
+def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Path]:
+    """Provide a folder in `base` while the context lasts, which is removed when nobody holds it any more.
+
+    Folders of this user in `base` that begin with `prefix` and that nobody holds are removed: those of processes that
+    were killed. They are asked by their locks, since a process of another container has no number here. Several
+    processes may hold one that has a `name`.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    for abandoned in abandoned_folders(base, prefix):
+        _remove_unless_held(abandoned)
+    folder, descriptor = _made_and_held(base, prefix, name)
+    try:
+        yield folder
+    finally:
+        os.close(descriptor)
+        _remove_unless_held(folder)
+
+
+def abandoned_folders(base: Path, prefix: str) -> list[Path]:
+    """Return the folders of this user in `base` that begin with `prefix` and that no process holds."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(base) if entry.name.startswith(prefix))
+    except OSError:
+        return []
+    return [base / name for name in names if _is_abandoned(base / name)]
+
+
+def _made_and_held(base: Path, prefix: str, name: str | None) -> tuple[Path, int]:
+    while True:
+        if name is None:
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
+        else:
+            folder = base / f"{prefix}{name}"
+            with suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+        descriptor = _opened(folder)
+        with suppress(OSError):  # a file system without locks: nobody takes it for abandoned there
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        # Another process may have found it before it was held, and have removed it.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), folder.lstat()):
+                return folder, descriptor
+        os.close(descriptor)
+
+
+def _opened(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _is_abandoned(folder: Path, *, remove: bool = False) -> bool:
+    try:
+        descriptor = _opened(folder)
+    except OSError:
+        return False
+    try:
+        if os.fstat(descriptor).st_uid != os.getuid():
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if remove:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _remove_unless_held(folder: Path) -> None:
+    _is_abandoned(folder, remove=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import Pool, event
 
-from autotune.execution.core_pool import user_folder
+from autotune.execution.user_folder import user_folder
 from tests.support import postgres, real_grid_engine, real_slurm
 from tests.support.cores import Cores, Files
 from tests.support.real_grid_engine import RealGridEngine

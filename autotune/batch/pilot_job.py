@@ -148,7 +148,7 @@ def _cluster(python: str, form: PilotForm, number_variable: str) -> list[str]:
         '    rm -rf "$meeting"',
         "}",
         "trap end_ray EXIT",
-        'export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$meeting/token"',
+        'unset RAY_AUTH_TOKEN; export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$meeting/token"',
         *form.exports,
         f'{python} -m autotune.execution.ray_node "$meeting" --head &',
         f"for host in $({form.others}); do",

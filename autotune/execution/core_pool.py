@@ -11,24 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self
 
-from autotune.errors import BusyError
+from autotune.errors import BusyError, CannotRunHereError
+from autotune.execution.user_folder import user_folder
 from autotune.lockfile import LockFile
 from launchers import Resources
 
 _POLL_S = 0.5
-
-
-def user_folder() -> Path:
-    """Return this user's folder for locks and sockets, the same for all of the user's processes on this machine.
-
-    Not in TMPDIR: batch systems give each job its own, whose long name Ray's sockets do not fit into.
-    """
-    folder = Path(f"/tmp/autotune-{os.getuid()}")  # noqa: S108  mode 0700, and its owner is checked
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
-        msg = f"{folder} belongs to somebody else; remove it, or ask them to"
-        raise BusyError(msg)
-    return folder
 
 
 def work_on(study: str) -> str:
@@ -94,6 +82,7 @@ class CoreClaim:
 
         Raises:
             BusyError: another study uses one of them.
+            CannotRunHereError: the lock files cannot be used.
         """
         wanted = tuple(cpus)
         told = ""
@@ -112,7 +101,12 @@ class CoreClaim:
     def _claim_now(cls, cpus: Iterable[int], folder: Path, work: str) -> Self:
         files: list[LockFile] = []
         for cpu in cpus:
-            file = LockFile.open(folder / f"cpu{cpu}.lock")
+            try:
+                file = LockFile.open(folder / f"cpu{cpu}.lock")
+            except OSError as error:
+                cls(files).release()
+                msg = f"cannot lock core {cpu} by {folder / f'cpu{cpu}.lock'}: {error.strerror}"
+                raise CannotRunHereError(msg) from error
             files.append(file)
             if not file.lock():
                 holder = file.holder() or "another process"

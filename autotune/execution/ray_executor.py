@@ -9,7 +9,6 @@ whatever else runs there goes first. They must see the study's folder and autotu
 
 import logging
 import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,16 +27,19 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 import ray
 from ray._private import node as ray_node
 from ray._private import worker as ray_worker
+from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 from ray.exceptions import NodeDiedError, RayError, RayTaskError, TaskUnschedulableError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from autotune.errors import BusyError, CannotRunHereError
-from autotune.execution.core_pool import user_folder
 from autotune.execution.executor import Executor
 from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, overdue
+from autotune.execution.ray_access import this_process_with_token
 from autotune.execution.ray_node import answers
 from autotune.execution.signals import stop_at_sigterm
 from autotune.execution.task import Task, run_task
+from autotune.execution.user_folder import RAY_FOLDER, user_folder
+from autotune.lockfile import held_folder
 from autotune.machines.this_machine import Machine
 from autotune.records.outcome import Outcome
 from launchers import Launcher
@@ -348,32 +350,40 @@ def joined_cluster(
 
 @contextmanager
 def local_cluster(cores: int) -> Iterator[None]:
-    """Run a private Ray instance on this machine while the context lasts."""
-    folder = _fresh_folder()
+    """Run a private Ray instance on this machine while the context lasts.
+
+    Raises:
+        CannotRunHereError: the environment would let other users in, or there can be no private folder.
+    """
     _be_quiet()
     # Nothing here asks these services; each would take a core's time, at the start and beside what is measured.
     for service in _NOT_NEEDED:
         setattr(ray_node.Node, service, lambda self, **options: None)  # noqa: ARG005  Ray's own names
     end_with_this_process()
-    try:
-        ray.init(
-            address="local",
-            num_cpus=cores,
-            num_gpus=0,
-            _node_ip_address="127.0.0.1",
-            include_dashboard=False,
-            log_to_driver=False,
-            configure_logging=False,
-            logging_level=logging.ERROR,
-            object_store_memory=_OBJECT_STORE_BYTES,
-            _temp_dir=str(folder),
-        )
-        # A batch system, or `kill`, asks so: it is the same as Ctrl-C. Ray's own answer is a trace of its C++.
-        stop_at_sigterm()
-        yield
-    finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
+    # A short name: Ray puts sockets there, whose paths must stay under 107 bytes.
+    with held_folder(user_folder(), RAY_FOLDER) as folder, this_process_with_token(folder):
+        # Ray keeps what it saw of these settings when it was imported, or first asked.
+        Config.initialize("")
+        AuthenticationTokenLoader.instance().reset_cache()
+        try:
+            ray.init(
+                address="local",
+                num_cpus=cores,
+                num_gpus=0,
+                _node_ip_address="127.0.0.1",
+                include_dashboard=False,
+                log_to_driver=False,
+                configure_logging=False,
+                logging_level=logging.ERROR,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                # Of its own, for Ray lets everybody into it.
+                _temp_dir=str(folder / "r"),
+            )
+            # A batch system, or `kill`, asks so: it is the same as Ctrl-C. Ray's own answer is a trace of its C++.
+            stop_at_sigterm()
+            yield
+        finally:
+            ray.shutdown()
 
 
 def _be_quiet() -> None:
@@ -382,18 +392,3 @@ def _be_quiet() -> None:
     logging.getLogger("ray").setLevel(logging.ERROR)
     # It prints what happens to nodes, whatever it was told of logs.
     ray_worker.print_to_stdstream = lambda data, ignore_prefix: None  # noqa: ARG005  Ray's own names
-
-
-def _fresh_folder() -> Path:
-    """Return a new folder for Ray's files, and remove those of coordinators that were killed.
-
-    Short on purpose: Ray puts sockets there, whose paths must stay under 107 bytes.
-    """
-    base = user_folder()
-    for old in base.glob("ray-*"):
-        owner = old.name.removeprefix("ray-")
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(old, ignore_errors=True)
-    folder = base / f"ray-{os.getpid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder

@@ -8,8 +8,6 @@ folder of the host's own. What was started ends with this process, also when it 
 import argparse
 import os
 import re
-import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,13 +18,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.execution.core_pool import user_folder
+from autotune.errors import CannotRunHereError
+from autotune.execution.ray_access import with_token, write_token
+from autotune.execution.user_folder import RAY_FOLDER, private_folder, user_folder
 from autotune.files import replace_file
+from autotune.lockfile import held_folder
 from autotune.machines.this_machine import this_machine
 from launchers.local import end_with_this_process
 
 ADDRESS = "address"
-TOKEN = "token"  # noqa: S105  a file's name
 STOP = "stop"
 
 # Read by Ray's processes when they start; `autotune.execution.ray_executor` says why.
@@ -72,11 +72,12 @@ class RayNode:
 
 
 def settings(caller: Mapping[str, str], meeting: Path) -> dict[str, str]:
-    """Return the environment of Ray's processes; what the caller set for Ray itself wins.
+    """Return the environment of Ray's processes: the token is that of the folder, else what the caller set wins.
 
-    A process that has the token may run programs as this user: it is a file in the folder that only this user can read.
+    Raises:
+        CannotRunHereError: the caller's would let everybody in.
     """
-    return _SETTINGS | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": f"{meeting / TOKEN}"} | dict(caller)
+    return with_token(_SETTINGS | dict(caller), meeting)
 
 
 def own_address(towards: str | None = None) -> str:
@@ -132,10 +133,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--patience-s", type=float, default=120.0)
     parser.add_argument("--lost-after-s", type=float, default=60.0)
     options = parser.parse_args(arguments)
-    options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    meeting = options.folder.resolve()
+    try:
+        return _be_a_node(options)
+    except CannotRunHereError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+
+
+def _be_a_node(options: argparse.Namespace) -> int:
+    options.folder.parent.mkdir(parents=True, exist_ok=True)
+    meeting = private_folder(options.folder).resolve()
     if options.head:
-        replace_file(meeting / TOKEN, f"{secrets.token_hex(32)}\n", private=True)
+        write_token(meeting)
         address = options.node_ip_address or own_address()
         head = f"{address}:{free_port(address)}"
     else:
@@ -143,11 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         address = options.node_ip_address or own_address(head.rpartition(":")[0])
     cpus = this_machine().cores if options.num_cpus is None else options.num_cpus
     # Ray puts sockets there, whose paths must stay under 107 bytes.
-    folder = user_folder() / f"r{zlib.crc32(head.encode()):08x}"
-    try:
+    with held_folder(user_folder(), RAY_FOLDER, f"{zlib.crc32(head.encode()):08x}") as folder:
         return _run(RayNode(head, address, options.head, cpus, options.num_gpus, folder), meeting, options.lost_after_s)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(node: RayNode, meeting: Path, lost_after_s: float) -> int:

@@ -1,10 +1,12 @@
 """Lock files and the names of their holders."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
-from autotune.lockfile import Holder, LockFile
+from autotune.lockfile import Holder, LockFile, abandoned_folders, held_folder
 
 
 def test_a_file_is_locked_once_and_says_by_whom_until_it_is_closed(tmp_path):
@@ -23,6 +25,55 @@ def test_a_file_that_is_not_there_is_not_created_unasked(tmp_path):
     with pytest.raises(FileNotFoundError):
         LockFile.open(tmp_path / "a.lock", create=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_to_another_file_is_refused_and_the_file_stays(tmp_path):
+    (tmp_path / "thesis").write_text("my thesis")
+    (tmp_path / "a.lock").symlink_to(tmp_path / "thesis")
+    with pytest.raises(OSError, match="it is a link"):
+        LockFile.open(tmp_path / "a.lock")
+    assert (tmp_path / "thesis").read_text() == "my thesis"
+
+
+def test_another_file_that_stands_there_by_a_hard_link_is_not_written_over(tmp_path):
+    (tmp_path / "thesis").write_text("my thesis")
+    (tmp_path / "a.lock").hardlink_to(tmp_path / "thesis")
+    file = LockFile.open(tmp_path / "a.lock")
+    assert file.lock()
+    file.sign()
+    file.close()
+    assert (tmp_path / "thesis").read_text() == "my thesis"
+
+
+def test_a_lock_file_that_was_signed_in_part_is_used(tmp_path):
+    (tmp_path / "a.lock").write_text("proc")
+    file = LockFile.open(tmp_path / "a.lock")
+    file.sign()
+    assert file.holder() == Holder.this()
+    file.close()
+
+
+def test_a_held_folder_stays_and_one_of_a_killed_process_goes(tmp_path):
+    killed = "import os, sys; from pathlib import Path; from autotune.lockfile import held_folder\n"
+    killed += "with held_folder(Path(sys.argv[1]), 'r-'): os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", killed, str(tmp_path)], check=False)
+    (left,) = abandoned_folders(tmp_path, "r-")
+    (tmp_path / "other").mkdir()
+    # Neither is a link followed, whose folder may be anybody's.
+    (tmp_path / "r-link").symlink_to(tmp_path / "other")
+    with held_folder(tmp_path, "r-") as first, held_folder(tmp_path, "r-") as second:
+        assert not left.exists()
+        assert first.is_dir()
+        assert second.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "r-link"]
+
+
+def test_a_folder_with_a_name_goes_with_the_last_who_holds_it(tmp_path):
+    with held_folder(tmp_path, "r-", "same") as first:
+        with held_folder(tmp_path, "r-", "same") as second:
+            assert first == second
+        assert first.is_dir()
+    assert not first.exists()
 
 
 def test_a_full_disk_does_not_keep_a_process_from_its_lock(tmp_path, monkeypatch):

@@ -113,6 +113,7 @@ def doctor(
     findings = [look(program) for program in PROGRAMS]
     blas = _blas_names()
     libraries = {name: version(name) for name in _LIBRARIES}
+    warnings = _warnings()
     missing = [finding for finding in findings if finding.path is None and finding.program.needed]
     if as_json:
         print_json(
@@ -121,6 +122,7 @@ def doctor(
                 "programs": {f.program.name: {"path": f.path, "version": f.version} for f in findings},
                 "blas": blas,
                 "libraries": libraries,
+                "warnings": warnings,
                 "missing": {f.program.name: f.advice for f in missing},
             }
         )
@@ -129,8 +131,21 @@ def doctor(
         output().print(f"BLAS libraries to choose from: {', '.join(blas) or 'only the linked one'}", markup=False)
         output().print("libraries: " + ", ".join(f"{n} {v}" for n, v in libraries.items()), markup=False)
         output().print(_table(findings))
+        for warning in warnings:
+            output().print(f"warning: {warning}", markup=False, style="yellow")
     if missing:
         raise typer.Exit(ExitCode.CANNOT_RUN_HERE)
+
+
+def _warnings() -> list[str]:
+    """Return what on this host wants to be mended, though nothing is missing."""
+    from autotune.execution.ray_access import own_token_for_others
+
+    token = own_token_for_others()
+    if token is None:
+        return []
+    danger = "with it they can run programs as you through any Ray of yours that uses it (autotune's own do not)"
+    return [f"others can read {token}: {danger}; chmod 600 {token}"]
 
 
 def _table(findings: list[Finding]) -> "Table":

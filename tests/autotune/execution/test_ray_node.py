@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.execution.ray_node import RayNode, answers, free_port, own_address, settings, wait_for_address
+from autotune.errors import ExitCode
+from autotune.execution.ray_node import RayNode, answers, free_port, main, own_address, settings, wait_for_address
 
 MEETING = Path("/cluster/meet")
 
@@ -40,6 +41,20 @@ def test_rays_workers_are_as_nice_as_others_and_only_this_user_may_talk_to_them(
     assert environment["RAY_AUTH_MODE"] == "token"
     assert environment["RAY_AUTH_TOKEN_PATH"] == "/cluster/meet/token"
     assert environment["PATH"] == "/bin"
+    profile = {"RAY_AUTH_TOKEN": "a", "RAY_AUTH_TOKEN_PATH": "/home/me/.ray/auth_token", "RAY_AUTH_MODE": "Token"}
+    assert settings(profile, MEETING) == settings({}, MEETING)
+
+
+def test_a_node_that_would_let_everybody_in_does_not_start(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    assert main([str(tmp_path / "meet"), "--head", "--node-ip-address=127.0.0.1"]) == ExitCode.CANNOT_RUN_HERE
+    assert "unset RAY_AUTH_MODE" in capsys.readouterr().err
+
+
+def test_a_meeting_place_that_others_may_enter_is_refused(tmp_path, capsys):
+    tmp_path.chmod(0o755)
+    assert main([str(tmp_path), "--head"]) == ExitCode.CANNOT_RUN_HERE
+    assert "others may enter" in capsys.readouterr().err
 
 
 def test_a_host_knows_its_address_on_the_way_to_another():

@@ -1,0 +1,81 @@
+"""Who may talk to a Ray instance: whoever has its token. A process that has it can run programs as this user.
+
+Ray's own token, `~/.ray/auth_token`, is the same for all instances of a user, lives for ever, and has the permissions
+of the umask: each instance of autotune's has a token of its own instead, which is removed with it.
+"""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from autotune.errors import CannotRunHereError
+from autotune.files import replace_file
+
+TOKEN = "token"  # noqa: S105  a file's name
+_RAYS_TOKEN = "auth_token"  # noqa: S105
+_MODE = "RAY_AUTH_MODE"
+_PATH = "RAY_AUTH_TOKEN_PATH"
+# Ray would prefer it to the file.
+_VALUE = "RAY_AUTH_TOKEN"
+_NAMES = (_MODE, _PATH, _VALUE)
+
+
+def own_token_for_others() -> Path | None:
+    """Return the file of Ray's own token if others can read it; None if they cannot, or it is not there."""
+    path = Path.home() / ".ray" / _RAYS_TOKEN
+    try:
+        status = path.stat()
+        modes = [folder.stat().st_mode for folder in path.resolve().parents]
+    except OSError:
+        return None
+    everybody = status.st_mode & stat.S_IROTH and all(mode & stat.S_IXOTH for mode in modes)
+    group = status.st_mode & stat.S_IRGRP and all(mode & (stat.S_IXGRP | stat.S_IXOTH) for mode in modes)
+    return path if everybody or group else None
+
+
+def write_token(folder: Path) -> None:
+    """Make a token in a private folder, which only this user can read."""
+    replace_file(folder / TOKEN, f"{secrets.token_hex(32)}\n", private=True)
+
+
+def with_token(caller: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return an environment in which Ray asks everybody for the token in the folder.
+
+    Raises:
+        CannotRunHereError: the caller's turns that off.
+    """
+    mode = caller.get(_MODE, "")
+    if mode.lower() not in ("", "token"):
+        msg = (
+            f"{_MODE}={mode} in the environment would let every user of this host, and of its network, run programs as "
+            f"you; autotune gives each Ray of its own a token: unset {_MODE}"
+        )
+        raise CannotRunHereError(msg)
+    kept = {name: value for name, value in caller.items() if name not in _NAMES}
+    return {**kept, _MODE: "token", _PATH: str(folder / TOKEN)}
+
+
+@contextmanager
+def this_process_with_token(folder: Path) -> Iterator[None]:
+    """Make a token in a private folder, and let this process and its children use it while the context lasts.
+
+    Raises:
+        CannotRunHereError: the environment turns tokens off.
+    """
+    before = {name: os.environ[name] for name in _NAMES if name in os.environ}
+    own = with_token(os.environ, folder)
+    write_token(folder)
+    try:
+        _replace({name: own[name] for name in _NAMES if name in own})
+        yield
+    finally:
+        _replace(before)
+
+
+def _replace(settings: Mapping[str, str]) -> None:
+    for name in _NAMES:
+        os.environ.pop(name, None)
+    os.environ.update(settings)
