@@ -129,11 +129,11 @@ class Hosts:
 
 
 def ray_node(
-    host: Host, meeting: Path, settings: Mapping[str, str], *, head: bool = False, cpus: int = 2
+    host: Host, meeting: Path, settings: Mapping[str, str], *more: str, head: bool = False, cpus: int = 2
 ) -> subprocess.Popen[bytes]:
     """Start a node of a Ray cluster."""
     argv = [sys.executable, "-m", "autotune.execution.ray_node", str(meeting), f"--node-ip-address={host.address}"]
-    argv += [f"--num-cpus={cpus}", "--lost-after-s=5"]
+    argv += [f"--num-cpus={cpus}", "--lost-after-s=5", *more]
     log = meeting.with_name(f"{host.name}.log")
     return host.start([*argv, *(["--head"] if head else [])], meeting.parent, log, **settings)
 

@@ -47,6 +47,9 @@ def pilot(
         list[str] | None,
         typer.Option("--setup", metavar="LINE", help="A shell line before the study: 'module load qe'. Repeatable."),
     ] = None,
+    tls: Annotated[
+        bool, typer.Option("--ray-tls", help="Encrypt what the job's nodes say to each other; needs openssl there.")
+    ] = False,
     target: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("autotune-job.sh"),
 ) -> None:
     """Write a job script that tunes inside one job.
@@ -55,6 +58,8 @@ def pilot(
     """
     from autotune import studyfile
 
+    if tls and nodes == 1:
+        raise StudyFileError("--ray-tls is for jobs of several nodes (--nodes): on one, nothing goes over a network")
     options = _checked(name, context.args, nodes)
     there = _Site.of(site, system, nodes, studyfile.read(studyfile.find(name)))
     # A file is one from wherever the job starts; a study that ships with autotune is a name.
@@ -72,6 +77,7 @@ def pilot(
             cores_per_node=cores_per_node or there.cores_per_node,
             directives=(*there.directives, *(directives or ())),
             setup=(*there.setup, *(setup or ())),
+            tls=tls,
         )
         text = pilot_script(there.system, job)
     except ValueError as error:
