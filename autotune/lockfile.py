@@ -16,6 +16,9 @@ from typing import Self
 
 _HOLDER = re.compile(r"process (\d+) on (\S+) since ([^\n]+?)(?:, (.+))?", re.DOTALL)
 
+TEMPORARY = "autotune-"
+"""The beginning of the names of all temporary folders."""
+
 _BEGIN = b"process "
 
 
@@ -123,6 +126,13 @@ def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Pa
     finally:
         os.close(descriptor)
         _remove_unless_held(folder)
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """Provide a folder in the system's folder for temporary files; those that killed processes left are removed."""
+    with held_folder(Path(tempfile.gettempdir()), f"{TEMPORARY}{purpose}-") as folder:
+        yield folder
 
 
 def abandoned_folders(base: Path, prefix: str) -> list[Path]:

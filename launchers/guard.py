@@ -12,8 +12,8 @@ import sys
 import time
 from collections.abc import Mapping
 
+from launchers.process_tree import descendants, start_time
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, mark_of, marked, signal_all
-from launchers.supervisor import descendants, start_time
 
 _LOOK_S = 0.5
 _PATIENCE_S = 10.0

@@ -25,6 +25,7 @@ from launchers.environment import inherited, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
+from launchers.process_tree import start_time
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
 from launchers.sequence import whole_command
 from launchers.shell_lines import shell_lines
@@ -116,7 +117,7 @@ class LocalLauncher:
             "output_limit_bytes": self.output_limit_bytes,
             "clean_up_s": _CLEAN_UP_S if job.mpi is not None else 0.0,
             "launcher_pid": os.getpid(),
-            "launcher_start_time": supervisor.start_time(os.getpid()),
+            "launcher_start_time": start_time(os.getpid()),
         }
         return _start(spec, mark)
 

@@ -10,7 +10,7 @@ left.
 """
 
 # pathlib takes longer to import than this program to start.
-# ruff: noqa: PTH108, PTH110, PTH123, PTH208
+# ruff: noqa: PTH100, PTH108, PTH120, PTH123
 
 import contextlib
 import ctypes
@@ -23,6 +23,17 @@ import signal
 import sys
 import time
 from typing import Any
+
+if __name__ != "__main__":
+    from launchers.process_tree import descendants, memory_bytes, start_time
+    from launchers.shared_memory import SHARED_MEMORY, JobMemory
+else:
+    # Started by path, and isolated: what lies beside this file is not found by itself.
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from process_tree import descendants, memory_bytes, start_time  # type: ignore[import-not-found, no-redef]
+    from shared_memory import SHARED_MEMORY, JobMemory  # type: ignore[import-not-found, no-redef]
+
+    del sys.path[0]
 
 STATUS_FILE = ".autotune-status.json"
 
@@ -43,9 +54,7 @@ _SAMPLE_COST = 0.01  # of a core, at most: a job with many threads is looked at 
 _KILL_PATIENCE_S = 30.0  # a process that waits for a dead file system cannot be killed
 _FULL_BYTES = 2**20  # a disk with less room is full: nobody stops at the last byte
 
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _FOREVER = float("inf")
-_LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not without CONFIG_PROC_CHILDREN
 
 
 class Supervisor:
@@ -60,6 +69,10 @@ class Supervisor:
         self._peak_bytes = self._folder_mode = 0
         self._stop_at = _FOREVER
         self._oom_kills = _oom_kills()
+        self._memory = JobMemory()
+        # Where programs map files: one without room kills them by SIGBUS.
+        self._places = {SHARED_MEMORY, spec["environment"].get("TMPDIR") or "/tmp"}  # noqa: S108
+        self._full: set[str] = set()
         # The shell of a job script becomes this process: what it ran before is not the job's.
         self._before = resource.getrusage(resource.RUSAGE_CHILDREN)
         self._signals: set[int] = set()
@@ -118,6 +131,7 @@ class Supervisor:
 
     def finish(self) -> None:
         """Kill whatever is left and write down how the job ended."""
+        self._memory.note(descendants(os.getpid()))
         left = self._kill_all()
         self._elapsed_s = self._elapsed_s or time.monotonic() - self._started
         notes = [self._message]
@@ -125,9 +139,13 @@ class Supervisor:
             notes.append(f"processes that cannot be killed: {left}")
         if _oom_kills() > self._oom_kills and self._exit_code != 0:
             notes.append("the kernel killed processes on this machine for lack of memory during the run")
-        disk = os.fstatvfs(self._folder_fd)
-        if disk.f_blocks and disk.f_bavail * disk.f_frsize < _FULL_BYTES:
+        self._full.update(filter(_is_full, self._places))
+        if _is_full(self._folder_fd):
             notes.append("the disk is full")
+        notes += [f"no room is left in {place}" for place in sorted(self._full)]
+        # What a program leaves that ends well, it may leave on purpose.
+        if self._reason != "exited" or self._exit_code != 0:
+            self._memory.remove()
         self._message = "; ".join(filter(None, notes))
         self._write_status("ended")
 
@@ -159,7 +177,9 @@ class Supervisor:
             return
         self._reason, self._message = reason, message
         self._stop_at = now + self._spec["grace_s"]
-        _signal_all(descendants(os.getpid()), signal.SIGTERM)
+        pids = descendants(os.getpid())
+        self._memory.note(pids)
+        _signal_all(pids, signal.SIGTERM)
 
     def _wait(self, timeout_s: float) -> None:
         select.select([*self._lifeline, self._wake_fd], [], [], min(max(timeout_s, 0.0), _SAMPLE_S))
@@ -180,7 +200,10 @@ class Supervisor:
         return self._exit_code is not None
 
     def _sample(self, now: float) -> None:
-        self._peak_bytes = max(self._peak_bytes, memory_bytes(descendants(os.getpid())))
+        pids = descendants(os.getpid())
+        self._peak_bytes = max(self._peak_bytes, memory_bytes(pids))
+        self._memory.note(pids)
+        self._full.update(filter(_is_full, self._places))
         limit_bytes = self._spec["output_limit_bytes"]
         if sum(os.fstat(fd).st_size for fd in self._outputs) > limit_bytes:
             self._stop("output limit", f"printed more than {limit_bytes / 2**20:g} MiB, which no run may", now)
@@ -275,68 +298,6 @@ def _become(spec: dict[str, Any], outputs: list[int], supervisor: int) -> None:
     os.execve(spec["executable"], spec["argv"], spec["environment"])  # noqa: S606  that is what this is for
 
 
-def descendants(root: int) -> list[int]:
-    """Return the ids of all processes below `root`."""
-    of_parent = {} if _LISTS_CHILDREN else _all_children()
-    pids: list[int] = []
-    todo = [root]
-    while todo:
-        pid = todo.pop()
-        below = _children(pid) if _LISTS_CHILDREN else of_parent.get(pid, [])
-        pids += below
-        todo += below
-    return pids
-
-
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
-    # A process may end while it is looked at.
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with (
-                contextlib.suppress(FileNotFoundError, ProcessLookupError),
-                open(f"/proc/{pid}/task/{thread}/children", "rb") as file,
-            ):
-                children += map(int, file.read().split())
-    return children
-
-
-def _all_children() -> dict[int, list[int]]:
-    children: dict[int, list[int]] = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        fields = _stat(int(name))
-        if fields:
-            children.setdefault(int(fields[1]), []).append(int(name))
-    return children
-
-
-def memory_bytes(pids: list[int]) -> int:
-    """Return the memory that processes use together.
-
-    That is their own memory, and the largest shared part (libraries, shared segments) once: ranks share most of theirs.
-    """
-    own = shared = 0
-    for pid in pids:
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/statm", "rb") as file:
-            _, resident_pages, shared_pages, *_ = map(int, file.read().split())
-            own += resident_pages - shared_pages
-            shared = max(shared, shared_pages)
-    return (own + shared) * _PAGE_BYTES
-
-
-def start_time(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since the machine did; None if it is gone or a zombie."""
-    fields = _stat(pid)
-    return None if not fields or fields[0] in {b"Z", b"X"} else int(fields[19])
-
-
-def _stat(pid: int) -> list[bytes]:
-    """Return what proc(5) lists after the process's name; nothing if it is gone."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()
-    return []
-
-
 def _signal_all(pids: list[int], number: int) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -357,6 +318,14 @@ def _oom_kills() -> int:
             if line.startswith(b"oom_kill "):
                 return int(line.split()[1])
     return 0
+
+
+def _is_full(place: str | int) -> bool:
+    try:
+        there = os.statvfs(place)
+    except OSError:
+        return False
+    return bool(there.f_blocks) and there.f_bavail * there.f_frsize < _FULL_BYTES
 
 
 def _prctl(option: int, value: int) -> None:

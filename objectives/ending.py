@@ -5,6 +5,9 @@ import signal
 from launchers import EndReason, JobState
 from objectives.base import ApplicationError, InfrastructureError, OutOfMemory, Output, TimedOut
 
+NO_ROOM = "no room is left in "
+"""What a launcher says of /dev/shm or TMPDIR that was full during a run: what is mapped from there dies of SIGBUS."""
+
 _NO_SPACE = ("No space left on device", "Disk quota exceeded")
 _NO_MEMORY = ("Cannot allocate memory", "Out of memory", "out of memory", "std::bad_alloc", "oom-kill", "MemoryError")
 
@@ -13,7 +16,8 @@ def check_ending(output: Output) -> None:
     """Raise what the end of the job itself says; a program that ended by itself is for its objective to judge.
 
     Raises:
-        InfrastructureError: nobody knows how the job ended, it could not be run, or it was killed from outside.
+        InfrastructureError: nobody knows how the job ended, it could not be run, it was killed from outside, or what
+            it mapped had no room.
         TimedOut: it ran into its time limit.
         OutOfMemory: it said so, or was killed when the machine had no memory left.
         ApplicationError: it died of a signal, or was stopped because it printed without end.
@@ -31,6 +35,10 @@ def check_ending(output: Output) -> None:
         return
     check_disk(output)
     text = _end(output.stderr)
+    # Of a rank only the word of what started it is left.
+    killed_by_bus = status.exit_code in {-signal.SIGBUS, 128 + signal.SIGBUS} or "Bus error" in text
+    if killed_by_bus and NO_ROOM in status.message:
+        raise InfrastructureError(f"was killed by SIGBUS: {status.message}", code="disk-full")
     if any(words in text for words in _NO_MEMORY) or "lack of memory" in status.message:
         raise OutOfMemory(status.message or "ran out of memory", code="out-of-memory")
     if status.exit_code == -signal.SIGKILL:

@@ -20,6 +20,7 @@ from autotune.asktell.work_queue import WorkQueue
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Status
 from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
+from autotune.lockfile import temporary_folder
 from autotune.machines.this_machine import this_machine
 from autotune.statistics.standings import Standings
 from autotune.storage.address import sqlite_path
@@ -204,8 +205,8 @@ class AskTell:
 
         try:
             # No run uses the folders of runs; the executor of every study has some.
-            with tempfile.TemporaryDirectory(prefix="autotune-asktell-") as runs:
-                run_study(self._study, replace(self._settings, runs=Path(runs)), self._window)
+            with temporary_folder("asktell") as runs:
+                run_study(self._study, replace(self._settings, runs=runs), self._window)
         except AutotuneError as error:
             return error
         except Exception as error:  # noqa: BLE001  clients must not wait for ever, whatever the error

@@ -5,10 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from autotune.lockfile import temporary_folder
 from autotune.machines import rank
 from autotune.machines.figure import Figure, best, middle
 from launchers.base import LaunchError
@@ -46,8 +46,7 @@ def message_figures(flavour: MpiFlavour | None, cpus: Sequence[int]) -> tuple[di
     if needed is not None and not os.environ.get(needed):
         msg = f"{flavour.kind.default_path} starts ranks in an allocation only: measure in a job"
         raise PingPongError(msg)
-    with tempfile.TemporaryDirectory(prefix="autotune-pingpong-") as name:
-        folder = Path(name)
+    with temporary_folder("pingpong") as folder:
         compiled = _compiled(folder / "pingpong")
         by_python = (sys.executable, "-P", rank.__file__, flavour.kind.interface)
         argv = (str(folder / "pingpong"),) if compiled else by_python

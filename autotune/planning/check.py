@@ -1,7 +1,6 @@
 """A checkup of a study file: everything about it that can be known without a run, all mistakes at once."""
 
 import os
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import Any
 from autotune import studyfile
 from autotune.errors import AutotuneError, CannotRunHereError, StudyFileError
 from autotune.execution.task import run_job
+from autotune.lockfile import temporary_folder
 from autotune.machines.this_machine import Machine
 from autotune.planning.idle_rules import idle_rules
 from autotune.planning.left_behind import left_behind
@@ -224,8 +224,8 @@ class _Examination:
             return planned(checked, files, nodes)
 
     def _plan(self, study: StudyFile) -> Plan | None:
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch) / "plan"
+        with temporary_folder("plan") as scratch:
+            folder = scratch / "plan"
             try:
                 return plan_of(study, folder, partial(self._planned, study))
             except PlanError as error:
@@ -266,8 +266,8 @@ class _Examination:
     def _job(self, study: StudyFile, plan: Plan) -> None:
         if plan.recorded is not None or self.report.space is None:
             return
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch) / "run"
+        with temporary_folder("plan") as scratch:
+            folder = scratch / "run"
             folder.mkdir()
             job = plan.objective.job(self.report.space.default(), Context(folder, steps=study.whole_steps))
             cpus = self.machine.cpus[: job.resources.cores]

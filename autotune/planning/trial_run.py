@@ -1,11 +1,10 @@
 """The first run of a study: its default configuration, and what was read from what it printed and wrote."""
 
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from autotune.execution.run_folder import output_in
 from autotune.execution.task import run_job
+from autotune.lockfile import temporary_folder
 from autotune.machines.this_machine import Machine
 from autotune.studyfile import StudyFile
 from launchers import EndReason, Launcher, LaunchError, Usage
@@ -65,8 +64,7 @@ def trial_run(
     """
     objective = plan.objective
     limit_s, steps = study.budget.run_time_limit_s, study.stopping.min_steps if study.stopping else None
-    with tempfile.TemporaryDirectory(prefix="autotune-check-") as scratch:
-        folder = Path(scratch)
+    with temporary_folder("check") as folder:
         job = objective.job(default, Context(folder, machine.cpus, limit_s, steps))
         job = replace(job, resources=replace(job.resources, cpus=machine.cpus[: max(1, job.resources.cores)]))
         progress = objective.progress_reader()

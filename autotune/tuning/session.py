@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from autotune.comparison.ablation import ablate
 from autotune.comparison.confirm import confirm
@@ -22,6 +20,7 @@ from autotune.coordination.run_registry import RunRegistry
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, PausedError, StorageError, StudyFileError, UnfinishedError
+from autotune.lockfile import temporary_folder
 from autotune.machines.provenance import SessionFacts, session_facts
 from autotune.performance.measurements.dataset import measurements, setting_of
 from autotune.performance.rightsizing.right_size import RightSize
@@ -158,8 +157,8 @@ def _warm_up(opened: _Opened, sampler: Proposer) -> None:
 
 
 def _held_cores(prepared: Prepared) -> HeldCores | None:
-    with TemporaryDirectory() as folder:
-        context = Context(Path(folder))
+    with temporary_folder("plan") as folder:
+        context = Context(folder)
         return HeldCores.found(
             prepared.space, lambda configuration: prepared.plan.objective.job(configuration, context).resources.cores
         )
@@ -305,8 +304,8 @@ def _opened(
 
 def _has_ranks(prepared: Prepared) -> bool:
     """Whether runs are programs of MPI."""
-    with TemporaryDirectory() as folder:
-        job = prepared.plan.objective.job(prepared.space.default(), Context(Path(folder)))
+    with temporary_folder("plan") as folder:
+        job = prepared.plan.objective.job(prepared.space.default(), Context(folder))
         return any(part.mpi is not None for part in job.parts or (job,))
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
@@ -13,6 +11,7 @@ from autotune.display.console import Display
 from autotune.execution.core_pool import CorePool
 from autotune.execution.signals import Pause
 from autotune.execution.simulated_executor import SimulatedExecutor
+from autotune.lockfile import temporary_folder
 from autotune.studyfile import StudyFile
 from objectives.base import Draw, Objective
 
@@ -27,11 +26,11 @@ def simulated_runs(
 ) -> Iterator[RunManager]:
     """Provide the manager of the runs of a replay, which take place in simulated time."""
     executor = SimulatedExecutor(draw, study.sampler.seed)
-    with TemporaryDirectory(prefix="autotune-replay-") as folder:
+    with temporary_folder("replay") as folder:
         yield RunManager(
             executor,
             CorePool(range(_CORES)),
-            RunFactory(objective, Path(folder), study.budget.run_time_limit_s),
+            RunFactory(objective, folder, study.budget.run_time_limit_s),
             RunGate(pause=pause or Pause(), clock=executor.clock),
             RunRegistry(executor),
             display,

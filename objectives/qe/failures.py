@@ -18,7 +18,7 @@ from objectives.base import (
     RunFailure,
     TimedOut,
 )
-from objectives.ending import signal_name
+from objectives.ending import NO_ROOM, signal_name
 from objectives.qe.output import PwOutput
 
 _MAX_WORDS = 400  # characters of the program's words in a message: a table shows it, the folder keeps everything
@@ -193,6 +193,8 @@ def _from_signal(output: Output) -> RunFailure | None:
     if number in {signal.SIGKILL, signal.SIGTERM}:
         # No program does that to itself, and what the kernel kills for lack of memory was found above.
         return InfrastructureError(f"killed from outside, by {name}", "qe.killed")
+    if number == signal.SIGBUS and NO_ROOM in output.status.message:
+        return InfrastructureError(f"killed by {name}: {output.status.message}", "qe.disk-full")
     return ApplicationError(f"killed by {name}", f"qe.signal.{name.lower().replace(' ', '-')}")
 
 

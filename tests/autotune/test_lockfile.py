@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
-from autotune.lockfile import Holder, LockFile, abandoned_folders, held_folder
+from autotune.lockfile import Holder, LockFile, abandoned_folders, held_folder, temporary_folder
 
 
 def test_a_file_is_locked_once_and_says_by_whom_until_it_is_closed(tmp_path):
@@ -95,3 +96,14 @@ def test_what_is_written_into_the_file_is_read_back():
     at_work = Holder.this("study 'a, b' of me in /home/me, too\n")
     assert Holder.read(str(at_work).rstrip()).work == at_work.work.rstrip()
     assert Holder.read("process x on y since z") is None
+
+
+def test_a_temporary_folder_of_a_killed_process_goes_with_the_next_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed = "import os; from autotune.lockfile import temporary_folder\n"
+    killed += "with temporary_folder('predict'): os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", killed], check=False, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert [path.name[:17] for path in tmp_path.iterdir()] == ["autotune-predict-"]
+    with temporary_folder("predict") as folder:
+        assert list(tmp_path.iterdir()) == [folder]
+    assert list(tmp_path.iterdir()) == []

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from launchers import STDOUT, Job, JobState, JobStatus, Launcher
+from launchers.process_tree import start_time
 from launchers.processes import JOB_VARIABLE, marked, own_processes
-from launchers.supervisor import start_time
 
 # Generous: a slow machine must not fail a test, only a job that hangs.
 DEADLINE_S = 60.0

@@ -14,9 +14,9 @@ from launchers import STDOUT, EndReason, Job, JobState, LaunchError, MpiStart, R
 from launchers.local import LocalLauncher, online_cpus, sweep
 from launchers.mpi import MpiFlavour
 from launchers.mpi.mpich import MPICH
+from launchers.process_tree import descendants, memory_bytes, start_time
 from launchers.processes import JOB_VARIABLE, mark_of
 from launchers.run import run
-from launchers.supervisor import descendants, memory_bytes, start_time
 from tests.launchers.jobs import (
     STUBBORN,
     kill,
@@ -274,7 +274,7 @@ def test_the_mark_of_a_process_is_the_one_it_was_started_with(folder):
 
 @pytest.mark.parametrize("lists_children", [True, False])
 def test_descendants_are_found_on_any_kernel(monkeypatch, lists_children):
-    monkeypatch.setattr("launchers.supervisor._LISTS_CHILDREN", lists_children)
+    monkeypatch.setattr("launchers.process_tree._LISTS_CHILDREN", lists_children)
     with subprocess.Popen(["sh", "-c", "sleep 1000 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         child = int(process.stdout.readline())

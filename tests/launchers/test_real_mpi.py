@@ -11,8 +11,8 @@ import pytest
 from launchers import STDERR, STDOUT, EndReason, Job, JobState, MpiStart, Resources
 from launchers.detect import detect
 from launchers.local import LocalLauncher
+from launchers.process_tree import descendants
 from launchers.run import run
-from launchers.supervisor import descendants
 from tests.launchers.jobs import kill, left_in, python, supervisor_of, wait_for, wait_for_end, wait_for_output
 
 pytestmark = [

@@ -12,8 +12,8 @@ from launchers.batch import BatchLauncher
 from launchers.batch_systems.slurm import SLURM
 from launchers.mpi import MpiFlavour
 from launchers.mpi.srun import SRUN
+from launchers.process_tree import descendants
 from launchers.site import Site
-from launchers.supervisor import descendants
 from objectives import command
 from objectives.base import Context
 from tests.launchers.jobs import kill, left_in, wait_for, wait_for_end, wait_for_output

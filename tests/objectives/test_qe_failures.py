@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from launchers import EndReason, JobState
-from objectives.base import FailureKind, Output
+from objectives.base import ApplicationError, FailureKind, InfrastructureError, Output
+from objectives.ending import check_ending
 from objectives.qe.failures import failure_of, program_errors
 from objectives.qe.output import parse
 
@@ -159,3 +160,19 @@ def test_mutilated_endings_are_still_failures(ending, name, chance: random.Rando
     assert found is not None
     assert found.code.startswith("qe.")
     assert str(found)
+
+
+@pytest.mark.parametrize("exit_code", [-7, 135])
+def test_memory_that_is_mapped_from_a_full_place_is_not_the_configurations_fault(ending, exit_code):
+    def killed(message):
+        output = ending("signal-15", exit_code, message=message)
+        return Output(output.stdout, "", output.status, output.folder)
+
+    full = killed("no room is left in /dev/shm")
+    assert (failure(full).kind, failure(full).code) == (INFRASTRUCTURE, "qe.disk-full")
+    assert failure(killed("")).kind is APPLICATION
+    with pytest.raises(InfrastructureError, match="no room is left in /dev/shm"):
+        check_ending(full)
+    if exit_code < 0:
+        with pytest.raises(ApplicationError):
+            check_ending(killed(""))

@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from launchers.supervisor import descendants
+from launchers.process_tree import descendants
 
 _LOOK_S = 0.1
 _GRACE_S = 5.0

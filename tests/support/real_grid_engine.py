@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from launchers.supervisor import start_time
+from launchers.process_tree import start_time
 from tests.support.keeper import ask, started
 from tests.support.real_slurm import free_ports, wait_until
 

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,6 +16,8 @@ from autotune.cli.common import duration_s, output, print_json
 from autotune.cli.options import AsJson
 from autotune.cli.where import LOCAL, LauncherOption, SiteOption
 from autotune.errors import ExitCode
+from autotune.lockfile import TEMPORARY, abandoned_folders
+from launchers.shared_memory import abandoned
 from objectives.kind import Program
 from objectives.linking import blas as blas_libraries
 from objectives.registry import OBJECTIVES
@@ -22,6 +25,7 @@ from objectives.registry import OBJECTIVES
 if TYPE_CHECKING:
     from rich.table import Table
 
+_SHOWN = 3
 _LIBRARIES = ("optuna", "ray", "numpy", "scipy", "pandas", "pydantic")
 
 
@@ -142,10 +146,31 @@ def _warnings() -> list[str]:
     from autotune.execution.ray_access import own_token_for_others
 
     token = own_token_for_others()
-    if token is None:
-        return []
     danger = "with it they can run programs as you through any Ray of yours that uses it (autotune's own do not)"
-    return [f"others can read {token}: {danger}; chmod 600 {token}"]
+    return [*([f"others can read {token}: {danger}; chmod 600 {token}"] if token else []), *_leftovers()]
+
+
+def _leftovers() -> list[str]:
+    """Return what programs that were killed have left of yours on this host, which nobody uses."""
+    files, segments = abandoned()
+    temporary = Path(tempfile.gettempdir())
+    folders = [str(folder) for folder in abandoned_folders(temporary, TEMPORARY)]
+    size = sum(Path(file).stat().st_size for file in files if Path(file).exists())
+    kinds = (
+        (f"files in /dev/shm, {size / 2**20:.1f} MiB", files, "rm"),
+        ("System V segments", [str(segment) for segment in segments], "ipcrm -m"),
+        ("folders of killed sessions", folders, "rm -r"),
+    )
+    return [
+        f"{what} that no process uses: {_some(names)}; if you do not need them: {remove} ..."
+        for what, names, remove in kinds
+        if names
+    ]
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _table(findings: list[Finding]) -> "Table":

@@ -1,6 +1,5 @@
 """`autotune predict`: the configurations that should be best on a machine where nothing has run."""
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +20,7 @@ from autotune.cli.options import (
 from autotune.cli.study_request import choose
 from autotune.errors import CannotRunHereError
 from autotune.formatting import shown
+from autotune.lockfile import temporary_folder
 
 if TYPE_CHECKING:
     from autotune.performance.predict import Question, Target
@@ -74,15 +74,15 @@ def predict(
 
     chosen = choose(name, changes, input_file, facts_file=facts_file)
     target_machine = target_of(machine, nodes, installation or ())
-    with tempfile.TemporaryDirectory(prefix="autotune-predict-") as scratch:
-        prepared = restricted(question(chosen, target_machine, local_launcher(), Path(scratch)), where or ())
+    with temporary_folder("predict") as scratch:
+        prepared = restricted(question(chosen, target_machine, local_launcher(), scratch), where or ())
         for note in prepared.plan.notes:
             errors().print(note, markup=False)
         is_shipped = any(row.setting.program == prepared.setting.program for row in shipped())
         storages = known_storages(storage, also or (), may_be_new=is_shipped)
         prediction = predicted(prepared, measurements(storages), top)
         if script is not None:
-            write_script(_script(prepared, target_machine, prediction, script, Path(scratch)), target)
+            write_script(_script(prepared, target_machine, prediction, script, scratch), target)
             return
     if as_json:
         print_json(prediction.to_dict())

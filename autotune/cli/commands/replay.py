@@ -1,7 +1,6 @@
 """`autotune replay`: would a smaller budget have been enough?"""
 
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 from autotune.cli.common import displayed, errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, SetOption, Storage
 from autotune.errors import StudyFileError
+from autotune.lockfile import temporary_folder
 from autotune.storage.address import sqlite_path, storage_url
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def replay(
     numbers = _numbers(budgets)
     extra = [f"sampler.name={sampler}"] if sampler else []
     chosen = _chosen(source, study_name, storage, [*(changes or []), *extra])
-    with tempfile.TemporaryDirectory(prefix="autotune-replay-") as scratch:
-        prepared = prepare(chosen, this_machine(), local_launcher(), Path(scratch))
+    with temporary_folder("replay") as scratch:
+        prepared = prepare(chosen, this_machine(), local_launcher(), scratch)
         notes = [REPLAY_NOTICE, *prepared.plan.notes, *_partial(prepared)]
         for note in notes:
             errors().print(note, markup=False)

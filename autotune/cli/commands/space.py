@@ -1,7 +1,5 @@
 """`autotune space`: the space of a study."""
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +10,7 @@ from autotune.cli.study_request import choose
 from autotune.cli.where import CoresOption, restrict
 from autotune.errors import StudyFileError
 from autotune.formatting import with_derived, written
+from autotune.lockfile import temporary_folder
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,10 +46,10 @@ def space(
     from autotune.planning.prepare import prepare
     from launchers.local import local_launcher
 
-    with tempfile.TemporaryDirectory() as scratch:
+    with temporary_folder("plan") as scratch:
         machine = restrict(this_machine(), cores)
         chosen = choose(name, changes, input_file)
-        prepared = prepare(chosen, machine, local_launcher(), Path(scratch))
+        prepared = prepare(chosen, machine, local_launcher(), scratch)
     built = prepared.space
     if check is not None:
         _check(built, check, as_json=as_json)

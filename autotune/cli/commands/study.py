@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from autotune.cli.study_options import StudyOptions
 from autotune.cli.study_request import ON_RAY, StudyRequest, requested
 from autotune.cli.where import as_wide_as, check_commands, cluster_of, machine_and_launcher
 from autotune.errors import StudyFileError
+from autotune.lockfile import temporary_folder
 
 if TYPE_CHECKING:
     from autotune.coordination.deadline import Deadline
@@ -129,8 +129,8 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs:
     from objectives.base import Context
 
     check_sampler(chosen.sampler)
-    with tempfile.TemporaryDirectory() as scratch:
-        prepared = prepare(chosen, machine, local_launcher(), Path(scratch) / "plan")
+    with temporary_folder("plan") as scratch:
+        prepared = prepare(chosen, machine, local_launcher(), scratch / "plan")
         for note in (*((REPLAY_NOTICE,) if prepared.plan.runs == "recorded" else ()), *prepared.plan.notes):
             errors().print(note, markup=False)
         known = preview(prepared.space, chosen.sampler, chosen.budget.most)
@@ -138,7 +138,7 @@ def _dry_run(chosen: "StudyFile", machine: "Machine", starter: "Launcher", runs:
             output().print(f"# trial {number}: {with_derived(prepared.space, configuration)}", markup=False)
             if prepared.plan.runs != "launched":
                 continue  # nothing would be run
-            folder = fresh_folder((runs or Path(scratch)) / f"dry-run-{number:05d}")
+            folder = fresh_folder((runs or scratch) / f"dry-run-{number:05d}")
             job = prepared.plan.objective.job(configuration, Context(folder, steps=chosen.whole_steps))
             if starter.queue is None:
                 cpus = machine.cpus[: job.resources.cores]

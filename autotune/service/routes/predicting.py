@@ -1,16 +1,15 @@
 """Routes of predictions: the best configurations of a study on a machine where it need not have run."""
 
-import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 
+from autotune.lockfile import temporary_folder
 from autotune.machines.catalogue import THIS, machine_files
 from autotune.machines.description import MachineError, load
 from autotune.machines.facts import flat_facts
@@ -89,8 +88,8 @@ class Predictor:
 
         target = _target(question)
         study = _with_workload(entry.study, question.workload)
-        with tempfile.TemporaryDirectory(prefix="autotune-predict-") as scratch:
-            prepared = restricted(made_ready(study, target, local_launcher(), Path(scratch)), question.where)
+        with temporary_folder("predict") as scratch:
+            prepared = restricted(made_ready(study, target, local_launcher(), scratch), question.where)
             notes: tuple[str, ...] = prepared.plan.notes
             if isinstance(question.workload, dict) and question.workload:
                 facts = {**prepared.setting.workload_facts, **question.workload}

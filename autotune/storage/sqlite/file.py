@@ -11,7 +11,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,7 @@ from urllib.parse import quote
 from weakref import WeakSet
 
 from autotune.errors import StorageError
+from autotune.lockfile import temporary_folder
 
 READING = "PRAGMA query_only=ON"
 """What a connection for reading begins with: where it may write, it only tidies up what others left beside the file."""
@@ -107,8 +108,7 @@ def _copy(path: Path) -> Path:
         signature = _signature(path)
         if (path, signature) in _copies:
             return _copies[path, signature]
-        folder = Path(tempfile.mkdtemp(prefix="autotune-reading-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(dir=_folder_of_copies()))
         copy = folder / path.name
         shutil.copyfile(path, copy)
         with suppress(FileNotFoundError):
@@ -118,6 +118,13 @@ def _copy(path: Path) -> Path:
             return copy
     msg = f"{path} is being written, and cannot be copied meanwhile; use the same command again"
     raise StorageError(msg)
+
+
+@cache
+def _folder_of_copies() -> Path:
+    until_the_end = ExitStack()
+    atexit.register(until_the_end.close)
+    return until_the_end.enter_context(temporary_folder("reading"))
 
 
 def _keep(path: Path, signature: Signature, copy: Path) -> None:

@@ -300,6 +300,11 @@ def test_the_doctor_says_what_is_missing(tmp_path):
     assert "module load" in ended.stdout
 
 
+def test_the_doctor_names_what_killed_sessions_left(tmp_path):
+    (tmp_path / "autotune-predict-old").mkdir()
+    assert str(tmp_path / "autotune-predict-old") in autotune(tmp_path, "doctor", TMPDIR=str(tmp_path)).stdout
+
+
 @pytest.mark.parametrize("wrong", ["0", "-1", "many", "1.5", ""])
 def test_a_number_of_trials_that_is_none_is_refused(tmp_path, wrong):
     (tmp_path / "mine.toml").write_text(STUDY, encoding="utf-8")

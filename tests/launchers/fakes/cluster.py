@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from launchers.supervisor import descendants, start_time
+from launchers.process_tree import descendants, start_time
 from tests.launchers.fakes.program import PROGRAMS
 from tests.launchers.fakes.state import State
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from launchers.supervisor import descendants
+from launchers.process_tree import descendants
 from tests.launchers.fakes.state import HELD_BACK, Record, State
 
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>

@@ -1,7 +1,6 @@
 """`autotune rightsize`: the nodes, ranks and threads with the least core-hours that meet a deadline."""
 
 import re
-import tempfile
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -43,6 +42,7 @@ from autotune.cli.where import CoresOption
 from autotune.errors import CannotRunHereError, ExitCode
 from autotune.execution.signals import pausable
 from autotune.formatting import shown
+from autotune.lockfile import temporary_folder
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ def rightsize(
         raise typer.BadParameter(msg, param_hint="--installation")
     if machine is not None:
         known = known_storages(storage, also or (), may_be_new=True)
-        with tempfile.TemporaryDirectory(prefix="autotune-rightsize-") as scratch:
+        with temporary_folder("rightsize") as scratch:
             found, objective = _predicted(
-                study, limits, machine, installation or [], max_nodes, whole_nodes, known, Path(scratch)
+                study, limits, machine, installation or [], max_nodes, whole_nodes, known, scratch
             )
             _tell(found, study, objective, picture, script, target, as_json=as_json)
         return
@@ -266,8 +266,8 @@ def _script(found: "RightSize", study: "StudyFile", objective: "Objective", form
     from launchers.mpi import script_flavour
     from objectives.base import Context
 
-    with tempfile.TemporaryDirectory(prefix="autotune-rightsize-") as scratch:
-        folder = Path(scratch)
+    with temporary_folder("rightsize") as scratch:
+        folder = scratch
         job = describe_job(objective.job(found.chosen.configuration, Context(folder, steps=study.whole_steps)), None)
         remarks = [
             found.sentence(),

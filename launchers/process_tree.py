@@ -1,0 +1,72 @@
+"""Processes below another one, and what they use. Imported by the supervisor: the standard library only."""
+
+# pathlib takes longer to import than the supervisor to start.
+# ruff: noqa: PTH110, PTH123, PTH208
+
+import contextlib
+import os
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_LISTS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # not without CONFIG_PROC_CHILDREN
+
+
+def descendants(root: int) -> list[int]:
+    """Return the ids of all processes below `root`."""
+    of_parent = {} if _LISTS_CHILDREN else _all_children()
+    pids: list[int] = []
+    todo = [root]
+    while todo:
+        pid = todo.pop()
+        below = _children(pid) if _LISTS_CHILDREN else of_parent.get(pid, [])
+        pids += below
+        todo += below
+    return pids
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    # A process may end while it is looked at.
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with (
+                contextlib.suppress(FileNotFoundError, ProcessLookupError),
+                open(f"/proc/{pid}/task/{thread}/children", "rb") as file,
+            ):
+                children += map(int, file.read().split())
+    return children
+
+
+def _all_children() -> dict[int, list[int]]:
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        fields = _stat(int(name))
+        if fields:
+            children.setdefault(int(fields[1]), []).append(int(name))
+    return children
+
+
+def memory_bytes(pids: list[int]) -> int:
+    """Return the memory that processes use together.
+
+    That is their own memory, and the largest shared part (libraries, shared segments) once: ranks share most of theirs.
+    """
+    own = shared = 0
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/statm", "rb") as file:
+            _, resident_pages, shared_pages, *_ = map(int, file.read().split())
+            own += resident_pages - shared_pages
+            shared = max(shared, shared_pages)
+    return (own + shared) * _PAGE_BYTES
+
+
+def start_time(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since the machine did; None if it is gone or a zombie."""
+    fields = _stat(pid)
+    return None if not fields or fields[0] in {b"Z", b"X"} else int(fields[19])
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return what proc(5) lists after the process's name; nothing if it is gone."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+    return []

@@ -1,0 +1,110 @@
+"""Shared memory that a killed job leaves goes with it; that of other programs stays, whenever they made it."""
+
+import ctypes
+import os
+import secrets
+import signal
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from launchers import EndReason, Job
+from launchers.local import LocalLauncher
+from launchers.run import run
+from launchers.shared_memory import abandoned
+from tests.launchers.jobs import python, wait_for, wait_for_end
+
+SHARED_MEMORY = Path("/dev/shm")
+pytestmark = pytest.mark.skipif(not os.access(SHARED_MEMORY, os.W_OK), reason="no /dev/shm here")
+
+MAPS = """
+import ctypes, mmap, os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+os.ftruncate(fd, 4096)
+memory = mmap.mmap(fd, 4096)
+os.close(fd)
+open("segment", "w").write(str(ctypes.CDLL(None).shmget(0, 4096, 0o600 | 0o1000)))
+open("ready", "w").close()
+"""
+
+
+@pytest.fixture
+def name():
+    path = SHARED_MEMORY / f"autotune-test-{secrets.token_hex(4)}"
+    yield path
+    for left in SHARED_MEMORY.glob(f"{path.name}*"):
+        left.unlink()
+
+
+def job(folder: Path, name: Path, then: str, limit_s: float | None = None) -> Job:
+    argv = python(f"import sys; sys.argv[1:] = [{str(name)!r}]\n{MAPS}\n{then}")
+    return Job(argv, folder, time_limit_s=limit_s)
+
+
+def segments() -> list[int]:
+    return [int(line.split()[1]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+
+
+def remove_segment(folder: Path) -> None:
+    ctypes.CDLL(None).shmctl(int((folder / "segment").read_text()), 0, None)
+
+
+def test_what_a_job_mapped_and_made_goes_with_it_when_it_is_ended(tmp_path, name):
+    assert run(LocalLauncher(), job(tmp_path, name, "time.sleep(60)", 0.6)).reason is EndReason.TIMED_OUT
+    assert not name.exists()
+    assert int((tmp_path / "segment").read_text()) not in segments()
+
+
+def test_what_a_job_leaves_that_ends_well_stays(tmp_path, name):
+    assert run(LocalLauncher(), job(tmp_path, name, "time.sleep(0.5)")).exit_code == 0
+    assert name.exists()
+    assert str(name) in abandoned()[0]
+    assert int((tmp_path / "segment").read_text()) in segments()
+    remove_segment(tmp_path)
+
+
+def test_what_others_make_meanwhile_stays_and_so_does_what_was_there(tmp_path, name):
+    before, meanwhile = (name.with_name(f"{name.name}-{word}") for word in ("before", "meanwhile"))
+    before.touch(mode=0o600)
+    launcher = LocalLauncher()
+    folders = [tmp_path / "killed", tmp_path / "beside"]
+    for folder in folders:
+        folder.mkdir()
+    # It maps what was there before; the other job maps what the first one made.
+    both = f"sys.argv[1:] = [{str(before)!r}]\n{MAPS}\ntime.sleep(60)"
+    killed = launcher.submit(job(folders[0], name, both))
+    wait_for((folders[0] / "ready").exists)
+    beside = launcher.submit(job(folders[1], name, "time.sleep(60)"))
+    wait_for((folders[1] / "ready").exists)
+    meanwhile.touch(mode=0o600)
+    launcher.cancel(killed)
+    wait_for_end(launcher, killed)
+    assert name.exists()
+    assert before.exists()
+    assert meanwhile.exists()
+    assert int((folders[1] / "segment").read_text()) in segments()
+    launcher.cancel(beside)
+    wait_for_end(launcher, beside)
+    # The first job had made it: who used it last is not its owner.
+    assert [path.exists() for path in (before, meanwhile)] == [True, True]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_program_that_dies_of_a_full_place_is_told_from_one_with_a_fault(tmp_path):
+    full = tmp_path / "full"
+    full.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", full], check=False, capture_output=True)
+    if mounted.returncode:
+        pytest.skip(mounted.stderr.decode())
+    try:
+        dies = "memory = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 1 << 20)\nmemory[:] = bytes(1 << 20)"
+        dies = f"os.truncate(sys.argv[1], 1 << 20)\n{dies}"
+        program = job(tmp_path, full / "segment", dies)
+        status = run(LocalLauncher(), replace(program, environment={"TMPDIR": str(full)}))
+    finally:
+        subprocess.run(["umount", full], check=True)
+    remove_segment(tmp_path)
+    assert status.exit_code == -signal.SIGBUS
+    assert f"no room is left in {full}" in status.message
