@@ -46,6 +46,30 @@ def test_a_job_that_somebody_else_deletes_says_so_itself(launcher, grid_engine, 
     assert left_in(folder) == []
 
 
+def test_a_run_whose_job_is_suspended_for_a_better_one_is_made_again(launcher, grid_engine, folder):
+    with grid_engine.better_queue() as better:
+        job = Job(("sh", "-c", "echo ready; until [ -e go ]; do sleep 0.1; done"), folder)
+        usual = BatchLauncher(GRID_ENGINE.scheduler, Site("grid-engine", queue="all.q", poll_s=0.1))
+        job_id = usual.submit(job)
+        wait_for_output(job)
+        grid_engine.call("qsub", "-terse", "-b", "y", "-q", better, "-o", "/dev/null", "-j", "y", "sleep", "3")
+        wait_for(lambda: "S" in grid_engine.jobs().get(job_id.split(":")[1], "") and usual.poll([job_id]))
+        (folder / "go").touch()
+        status = wait_for_end(usual, job_id)
+    assert (status.state, status.reason) == (JobState.LOST, EndReason.PREEMPTED)
+    assert status.message == "was suspended for a while"
+
+
+def test_why_a_job_waits_is_said(launcher, grid_engine, folder):
+    (folder / "first").mkdir()
+    first = Job(("sh", "-c", "echo ready; exec sleep 1000"), folder / "first", resources=Resources(cores=2))
+    launcher.submit(first)
+    wait_for_output(first)
+    job_id = launcher.submit(Job(("true",), folder))
+    grid_engine.call("qhold", job_id.split(":")[1])
+    wait_for(lambda: launcher.poll([job_id])[job_id].message == "is held (qrls lets it go)")
+
+
 def test_a_module_that_is_not_there_ends_the_job_and_its_shell_says_why(grid_engine, folder):
     site = Site("grid-engine", poll_s=0.1, modules=("no/such/module",))
     launcher = BatchLauncher(GRID_ENGINE.scheduler, site, patience_s=0.5)

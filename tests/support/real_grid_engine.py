@@ -10,7 +10,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,17 @@ class RealGridEngine:
             wait_until(self._answers, "sge_qmaster")
         self.call("qdel", "-f", "-u", "*", check=False)
         wait_until(lambda: not self.jobs(), "the queue to be empty")
+
+    @contextmanager
+    def better_queue(self) -> Iterator[str]:
+        """Provide a queue, by its name, whose jobs suspend those of the usual one."""
+        queue = _settings(self.call("qconf", "-sq", "all.q").stdout)
+        self._configure("-Aq", queue | {"qname": "better.q", "subordinate_list": "all.q=1"})
+        try:
+            yield "better.q"
+        finally:
+            self.clear()
+            self.call("qconf", "-dq", "better.q")
 
     def _start_all(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="sge-", dir="/tmp"))
