@@ -8,7 +8,7 @@ from autotune.tomlfiles.write import written
 
 def sentences(found: SiteFindings) -> list[str]:
     """Return what was found, and what follows from it."""
-    said = [*_starts(found), *_folder(found), *_history(found), *_cores(found), *_starters(found)]
+    said = [*_starts(found), *_folder(found), *_node(found), *_history(found), *_cores(found), *_starters(found)]
     sights = found.sights
     if sights and not all(sight.can_submit for sight in sights):
         said.append("nodes: jobs cannot be submitted from a node; a pilot cannot submit itself again there")
@@ -53,6 +53,11 @@ def _folder(found: SiteFindings) -> list[str]:
     return [f"files: this folder has the same path on {', '.join(hosts)}"] if hosts else []
 
 
+def _node(found: SiteFindings) -> list[str]:
+    kinds = {f"{len(sight.online)} hardware threads, {sight.memory_bytes / 2**30:.0f} GiB" for sight in found.sights}
+    return [f"node: {kind} of memory (machine: its description)" for kind in sorted(kinds)]
+
+
 def _history(found: SiteFindings) -> list[str]:
     if found.remembers is None:
         return []
@@ -77,10 +82,10 @@ def _cores(found: SiteFindings) -> list[str]:
     pair = found.side_by_side
     if pair is None:
         said.append("cores: two jobs did not run on one node at one time, so that nothing is known of such")
-    elif sight.is_confined:
+    else:
         both = sorted(set(pair[0].cpus) & set(pair[1].cpus))
         said.append(
-            f"cores: two jobs on one node were both kept to core {', '.join(map(str, both))}: they share it"
+            f"cores: two jobs on one node could both use {', '.join(map(str, both))}"
             if both
             else "cores: two jobs on one node had different ones"
         )

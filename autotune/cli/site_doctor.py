@@ -41,13 +41,13 @@ def ask_site(
 
     given = {name: value for name, value in settings.items() if value is not None}
     chosen, keys = _site(launcher, site, given)
+    if target is not None:
+        _may_write(target)
     _agreed(
-        f"{JOBS} jobs of {LONGEST_S:g} s at most are submitted to {chosen.scheduler}: two of one core, "
-        f"one on two nodes; they are waited for for {patience_s:g} s at most",
+        f"{JOBS} jobs of {LONGEST_S:g} s at most are submitted to {chosen.scheduler}: two of one core, one on two "
+        f"nodes; what has not ended after {patience_s:g} s is cancelled",
         yes=yes,
     )
-    if target is not None and target.exists():
-        _agreed(f"{target} is there: it is replaced", yes=yes)
     system = find_batch_system(chosen.scheduler)
     folder = _folder()
     queue = BatchLauncher(system.scheduler, chosen, prefix="autotune")
@@ -91,19 +91,38 @@ def _site(launcher: str | None, name: str | None, given: Mapping[str, str]) -> t
     return site, {**(keys or {"name": site.name, "scheduler": site.scheduler, "machine": "this"}), **given}
 
 
+def _may_write(target: Path) -> None:
+    """Look whether the file can be written before any job is submitted; one that is there is its user's own.
+
+    Raises:
+        typer.BadParameter: it cannot, or it is there and nobody can be asked.
+        typer.Exit: the user does not agree.
+    """
+    if not target.absolute().parent.is_dir():
+        msg = f"cannot write {target}: there is no folder {target.absolute().parent}"
+        raise typer.BadParameter(msg, param_hint="--write")
+    if target.exists():
+        _ask(f"{target} is there and would be replaced", "give another name", "--write")
+
+
 def _agreed(what: str, *, yes: bool) -> None:
+    """Say what is about to be done, and ask the user unless `yes`."""
+    if yes:
+        errors().print(what, markup=False)
+    else:
+        _ask(what, "--yes does it without", "--yes")
+
+
+def _ask(what: str, otherwise: str, option: str) -> None:
     """Ask the user.
 
     Raises:
         typer.BadParameter: nobody can be asked.
         typer.Exit: the user does not agree.
     """
-    if yes:
-        errors().print(what, markup=False)
-        return
     if not sys.stdin.isatty():
-        msg = f"{what}; nobody can be asked here: --yes does it without"
-        raise typer.BadParameter(msg, param_hint="--yes")
+        msg = f"{what}; nobody can be asked here: {otherwise}"
+        raise typer.BadParameter(msg, param_hint=option)
     if not typer.confirm(f"{what}. Go on?", err=True):
         errors().print("nothing was done")
         raise typer.Exit(1)

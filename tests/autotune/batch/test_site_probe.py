@@ -40,6 +40,7 @@ def test_jobs_that_may_use_a_whole_node_get_whole_nodes():
     told = found(seen(), seen(began=11.0), remembers=False)
     said = "\n".join(sentences(told))
     assert "a job of one core may use all 4 of its node" in said
+    assert "two jobs on one node could both use 0, 1, 2, 3" in said
     assert "history: none" in said
     assert "a pilot cannot submit itself again" in said
     assert site_table(told, {"scheduler": "pbs"}) == {"scheduler": "pbs", "exclusive": True, "mpi": "Open MPI 4.1.4"}
@@ -123,6 +124,16 @@ def test_a_pbs_is_asked_and_its_site_file_written(tmp_path):
     site = find_cluster(str(tmp_path / "site.toml")).site
     assert (site.scheduler, site.queue) == ("pbs", "q")
     assert not list(tmp_path.glob(".autotune-doctor-*"))
+
+
+def test_a_file_that_is_there_is_not_replaced_and_no_job_submitted_for_it(tmp_path):
+    (tmp_path / "site.toml").write_text("# mine\n")
+    with FakeCluster("pbs") as cluster:
+        for target, words in (("site.toml", "site.toml is there"), ("no/site.toml", "there is no folder")):
+            ended = ask(tmp_path, "pbs", "--yes", "--write", target, PATH=cluster.path, HOME=str(tmp_path))
+            assert (ended.returncode, words in ended.stderr) == (2, True)
+        assert not list((cluster.bin.parent / "scripts").iterdir())
+    assert (tmp_path / "site.toml").read_text() == "# mine\n"
 
 
 @pytest.mark.real
