@@ -49,7 +49,8 @@ def _errors() -> Iterator[Fault]:
     kinds: Mapping[int, tuple[str, ...]] = {
         errno.ENOSPC: (*new, "sync", "rename"),
         errno.EDQUOT: (*new, "rename"),
-        errno.EIO: ("write", "sync", "rename", "unlink", "truncate", "lock"),
+        # Not a lock: SQLite takes that for one that is held, and waits a minute for it.
+        errno.EIO: ("write", "sync", "rename", "unlink", "truncate"),
         errno.EMFILE: ("open", "create"),
         errno.ENOMEM: ("open", "create", "mkdir", "map"),
     }
