@@ -83,9 +83,10 @@ def play_machine(folder: Path) -> None:
     sys.modules[_STUB] = stub
     add_runs = StudyStore.add_runs
 
-    def noted(self: StudyStore, runs: Any, places: Any = ()) -> None:
-        add_runs(self, runs, places)
+    def noted(self: StudyStore, runs: Any, *more: Any) -> Any:
+        refused = add_runs(self, runs, *more)
         note(*(f"{run.started} {run.job.get('folder')}" for run in runs))
+        return refused
 
     StudyStore.add_runs = noted
 
