@@ -171,3 +171,17 @@ def test_the_shared_memory_of_ranks_goes_with_the_process_that_started_them(fold
     wait_for(lambda: left_in(folder) == [])
     assert len(own) == 2
     assert not own & segments()
+
+
+@pytest.mark.skipif(not OPEN_MPI_4, reason="the library of Open MPI 4 is not there")
+def test_the_shared_memory_of_ranks_goes_when_what_started_them_is_killed(launcher, folder):
+    before = segments()
+    job_id = launcher.submit(Job(python(RANK), folder, mpi=MpiStart(2), resources=Resources(cores=2)))
+    wait_for(lambda: (folder / STDOUT).read_text().count("ready") == 2)
+    pids = descendants(supervisor_of(job_id))
+    maps = "".join(Path(f"/proc/{pid}/maps").read_text() for pid in pids)
+    own = {name for name in segments() - before if name in maps}
+    kill(next(pid for pid in pids if b"mpi" in _program(pid)))
+    wait_for_end(launcher, job_id)
+    assert len(own) == 2
+    assert not own & segments()
