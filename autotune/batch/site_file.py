@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from autotune.batch.reserved_directives import refused
+from autotune.batch.reserved_directives import foreign, refused
 from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, CannotRunHereError
 from autotune.machines.catalogue import find_machine
@@ -33,6 +33,9 @@ _LONGEST_PAUSE_S = 86400.0
 _MOST_MEMORY_GIB = 2.0**20
 Line = Annotated[str, Field(pattern=r"^[^\n\r\x00]+$")]
 Word = Annotated[str, Field(pattern=r"^[^\s\x00]+$")]
+
+ChunkWord = Annotated[str, Field(pattern=r"^[A-Za-z]\w*=[^\s:+]+$")]
+_SIZES = ("ncpus=", "mpiprocs=", "ngpus=", "mem=")
 
 
 class SiteError(AutotuneError):
@@ -82,6 +85,8 @@ class SiteFile(BaseModel):
     queue: Word | None = None
     qos: Word | None = None
     gres: Annotated[str, Field(pattern=r"^[^\s\x00,]+$")] | None = None
+    account_name: Word | None = None
+    group: Word | None = None
     licences: tuple[Word, ...] = ()
     directives: tuple[Line, ...] = ()
     modules: tuple[Word, ...] = ()
@@ -91,17 +96,37 @@ class SiteFile(BaseModel):
     exclusive: bool = False
     workers: int = Field(default=4, ge=1)
     max_jobs: int = Field(default=100, ge=1)
+    submissions_per_minute: int | None = Field(default=None, ge=1)
     poll_s: float = Field(default=30.0, gt=0, le=_LONGEST_PAUSE_S, allow_inf_nan=False)
     mpi: str = "Open MPI"
     start: Word | None = None
     python: Word | None = None
     by_chunks: bool = True
+    chunk: tuple[ChunkWord, ...] = ()
     programs: dict[str, ProgramSection] = Field(default_factory=dict)
 
-    @field_validator("licences", "directives", "modules", "setup", mode="before")
+    @field_validator("licences", "directives", "modules", "setup", "chunk", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         return as_list(value)
+
+    @field_validator("qos", "account_name", "group", "chunk")
+    @classmethod
+    def _is_known_there(cls, value: object, info: ValidationInfo) -> object:
+        if instead := foreign(info.data.get("scheduler", ""), info.field_name or ""):
+            raise ValueError(instead)
+        return value
+
+    @field_validator("chunk")
+    @classmethod
+    def _says_no_size(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if sizes := [word for word in value if word.startswith(_SIZES)]:
+            msg = f"{', '.join(sizes)}: the size of a run is its own; say what kind of node it is, such as model=NAME"
+            raise ValueError(msg)
+        if value and not info.data.get("by_chunks", True):
+            msg = "by_chunks = false asks for totals, which have no chunks; leave that out, or these words"
+            raise ValueError(msg)
+        return value
 
     @field_validator("directives")
     @classmethod
@@ -292,6 +317,9 @@ def _cluster(file: SiteFile, path: Path, programs: Collection[str]) -> Cluster:
         queue=file.queue or "",
         qos=file.qos or "",
         gres=file.gres or "",
+        account_name=file.account_name or "",
+        group=file.group or "",
+        chunk=file.chunk,
         needs_account=file.needs_account,
         knows_program=bool(needed) or not programs,
         licences=(*file.licences, *(word for section in needed for word in section.licences)),
@@ -305,6 +333,7 @@ def _cluster(file: SiteFile, path: Path, programs: Collection[str]) -> Cluster:
         walltime_s=parse_duration_s(file.walltime),
         exclusive=file.exclusive,
         max_jobs=file.max_jobs,
+        submissions_per_minute=file.submissions_per_minute,
         poll_s=file.poll_s,
         mpi=_flavour(file.mpi, file.start) or MpiFlavour(OPEN_MPI),
         by_chunks=file.by_chunks,

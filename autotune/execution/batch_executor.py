@@ -18,6 +18,7 @@ _LOOK_S = 0.25
 _LOOK_S_A_JOB = 0.001
 _LEAST_PAUSE_S = 0.001
 _SAY_AGAIN_S = 30.0
+_MINUTE_S = 60.0
 # Trouble that comes back within that time is the same.
 _QUIET_S = 600.0
 # Nodes that are down for a while may be why a batch system says that a job can never run.
@@ -90,6 +91,7 @@ class BatchExecutor(Executor):
         self._waiting: list[Task] = []
         self._refused: list[tuple[Task, Outcome]] = []
         self._later = False
+        self._next_at = clock()
         self._submit_at = self._look_at = clock()
         self._told_at: dict[str, float] = {}
         self._waits: dict[str, str] = {}
@@ -144,7 +146,7 @@ class BatchExecutor(Executor):
     def _submit_waiting(self) -> None:
         """Submit what there is room for; a run that a limit has no room for lets smaller ones behind it go first."""
         most, place = self._launcher.site.max_jobs, 0
-        while place < len(self._waiting) and len(self._followed) < most and self._clock() >= self._submit_at:
+        while place < len(self._waiting) and len(self._followed) < most and self._may_submit():
             task = self._waiting[place]
             try:
                 job_id = self._launcher.submit(limited(task.job, task.cap))
@@ -171,6 +173,14 @@ class BatchExecutor(Executor):
         if self._later:
             self._later = False
             self._submit_at = self._clock() + self._launcher.site.poll_s
+
+    def _may_submit(self) -> bool:
+        """Whether the queue may be given a job now; if so, the next one has to wait as long as the site wants it."""
+        now, limit = self._clock(), self._launcher.site.submissions_per_minute
+        if now < max(self._submit_at, self._next_at):
+            return False
+        self._next_at = now if limit is None else now + _MINUTE_S / limit
+        return True
 
     def _tell_later(self, error: QueueFullError) -> None:
         self._later = True

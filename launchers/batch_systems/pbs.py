@@ -106,7 +106,8 @@ def of_site(site: Site) -> list[str]:
     return [
         *([f"-P {site.account}"] if site.account else []),
         *([f"-q {site.queue}"] if site.queue else []),
-        *([f"-l qos={site.qos}"] if site.qos else []),
+        *([f"-A {site.account_name}"] if site.account_name else []),
+        *([f"-W group_list={site.group}"] if site.group else []),
         *([f"-l software={','.join(named)}"] if named else []),
         *(f"-l {licence}" for licence in counted),
         *site.directives,
@@ -139,6 +140,7 @@ def _chunks(request: Request, site: Site) -> list[str]:
             f"{sum(1 for _ in alike)}:ncpus={max(1, ranks) * request.cores_per_task}:mpiprocs={ranks}",
             *([f"ngpus={gpus}"] if gpus else []),
             *([f"mem={_memory(memory_mib)}"] if memory_mib is not None else []),
+            *site.chunk,
         ]
         chunks.append(":".join(parts))
     placement = ["-l place=scatter:excl"] if site.exclusive else ["-l place=scatter"] if request.nodes > 1 else []
@@ -298,13 +300,22 @@ def winner_head(request: WinnerRequest) -> list[str]:
     """Return the lines at the top of the winner's job script."""
     options = [
         f"-N {request.name}",
-        f"-l ncpus={request.cores}",
-        *([f"-l ngpus={request.gpus}"] if request.gpus else []),
-        f"-l mem={request.memory_mib}MB",
+        *_of_winner(request, request.site.chunk if request.site else ()),
         f"-l walltime={request.walltime}",
         *(of_site(request.site) if request.site else []),
     ]
     return [f"#PBS {option}" for option in options]
+
+
+def _of_winner(request: WinnerRequest, chunk: Sequence[str]) -> list[str]:
+    """Return what the winner needs: in all, or of each node where a node must be of some kind."""
+    sizes = {"ncpus": request.cores, "ngpus": request.gpus, "mem": request.memory_mib}
+    unit = {"mem": "MB"}
+    if not chunk:
+        return [f"-l {name}={size}{unit.get(name, '')}" for name, size in sizes.items() if size or name == "ncpus"]
+    each = {name: -(-size // request.nodes) for name, size in {**sizes, "mpiprocs": request.ranks}.items() if size}
+    parts = [f"{name}={size}{unit.get(name, '')}" for name, size in each.items()]
+    return [f"-l select={':'.join([str(request.nodes), *parts, *chunk])}"]
 
 
 def pilot_head(request: PilotRequest) -> list[str]:
@@ -330,7 +341,11 @@ def pilot_head(request: PilotRequest) -> list[str]:
 
 def pilot_directives(site: Site, nodes: int) -> list[str]:
     """Return the options of a site for a pilot on whole nodes."""
-    return [*of_site(site), *([] if site.by_chunks else of_nodes(nodes, site))]
+    if not site.by_chunks:
+        return [*of_site(site), *of_nodes(nodes, site)]
+    cores = site.cores_per_node
+    kind = ":".join([f"{nodes}:ncpus={cores}:mpiprocs={cores}", *site.chunk])
+    return [*of_site(site), *([f"-l select={kind}", "-l place=scatter:excl"] if site.chunk else [])]
 
 
 _SCHEDULER = Scheduler(
@@ -353,6 +368,7 @@ PBS = BatchSystem(
     end=EndQuestion(lambda number: ["qstat", "-f", number], end_of_job),
     limits=[LimitsQuestion(lambda queue: ["qstat", "-Q", "-f", *([queue] if queue else [])], limits.of_pbs)],
     reserved=reserved_in,
+    foreign={"qos": 'PBS has no such resource; use queue, or what your site says: directives = ["-l NAME=VALUE"]'},
     winner=WinnerForm(winner_head, "${PBS_O_WORKDIR:-$PWD}", "qsub"),
     pilot=PilotForm(
         pilot_head,

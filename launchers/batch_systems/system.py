@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from launchers.batch_systems.base import Scheduler
 from launchers.batch_systems.numbers import hours_text
@@ -116,6 +116,9 @@ class PilotForm:
     exports: Sequence[str] = ()
 
 
+_OF_PBS = dict.fromkeys(("account_name", "group", "chunk"), "only PBS has this; use directives for what is like it")
+
+
 def _no_allocation(_environment: Mapping[str, str], _read_text: ReadText) -> Allocation | None:
     return None
 
@@ -132,8 +135,9 @@ class BatchSystem:
     no other batch system has; `session_variable` is set in every process of a job.
     `allocation` reads from the environment of a job what the job has, and returns None outside of one; `end` asks when
     it ends, and `limits` what a queue gives to jobs. `reserved` returns the options in a line for the scheduler that a
-    site may not have, each with the reason. Without `winner` there are no job scripts for the winner, without `pilot`
-    no pilot jobs. What nobody has run on the real thing is `experimental`.
+    site may not have, each with the reason; `foreign` are the settings of a site that it does not know, each with what
+    to write instead. Without `winner` there are no job scripts for the winner, without `pilot` no pilot jobs. What
+    nobody has run on the real thing is `experimental`.
     """
 
     label: str
@@ -144,6 +148,7 @@ class BatchSystem:
     end: EndQuestion | None = None
     limits: Sequence[LimitsQuestion] = ()
     reserved: Callable[[str], Mapping[str, str]] = _nothing_reserved
+    foreign: Mapping[str, str] = field(default_factory=lambda: _OF_PBS)
     winner: WinnerForm | None = None
     pilot: PilotForm | None = None
     experimental: bool = False

@@ -61,6 +61,9 @@ SEVERAL_NODES = (
     replace(
         BUSY,
         qos="high",
+        account_name="grant-7",
+        group="climate",
+        chunk=("model=sky", "gpu_type=a100"),
         licences=("abaqus=2", "qe"),
         modules=("openmpi/4.1.2", "it's a/module"),
         setup=("ulimit -s unlimited",),

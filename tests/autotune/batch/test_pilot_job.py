@@ -3,13 +3,17 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from autotune.batch.pilot_job import PilotJob, pilot_script
+from autotune.batch.pilot_job import PilotJob, pilot_form, pilot_script
 from autotune.cli.app import app
+from launchers.batch_systems.registry import find_batch_system
+from launchers.batch_systems.system import WinnerRequest
+from launchers.site import Site
 
 ONE = PilotJob("qe", "/home/u/job.sh", "/home/u", "/venv/bin/python", ["qe", "--trials", "50"], walltime_s=5400)
 
@@ -141,6 +145,19 @@ def test_a_sites_own_way_to_ask_for_cores_takes_the_place_of_ours():
     assert "place" not in script
     with pytest.raises(ValueError, match="--cores-per-node"):
         pilot_script("pbs", changed(nodes=2, directives=["-l mem=4GB"]))
+
+
+def test_a_kind_of_node_is_in_each_chunk_of_a_pilot_and_of_a_winner():
+    site = Site("pbs", cores_per_node=48, queue="gpu", chunk=("model=sky",))
+    pilot = pilot_script("pbs", changed(nodes=2, directives=pilot_form("pbs").directives(site, 2)))
+    assert "#PBS -l select=2:ncpus=48:mpiprocs=48:model=sky\n#PBS -l place=scatter:excl\n" in pilot
+    assert pilot.count("select=") == 1
+    winner = find_batch_system("pbs").winner
+    head = winner.head(WinnerRequest("best", 2, 96, 96, 0, 8000, 3600, site))
+    assert "#PBS -l select=2:ncpus=48:mem=4000MB:mpiprocs=48:model=sky" in head
+    head = winner.head(WinnerRequest("best", 1, 2, 2, 0, 8000, 3600, replace(site, chunk=())))
+    assert "#PBS -l ncpus=2" in head
+    assert "#PBS -l mem=8000MB" in head
 
 
 def test_only_a_module_that_cannot_be_loaded_ends_the_job():

@@ -80,6 +80,19 @@ def test_all_mistakes_are_said_at_once_each_with_its_place(tmp_path):
     assert "did you mean 'account'" in said
 
 
+def test_what_only_pbs_knows_is_refused_elsewhere(tmp_path):
+    file = tmp_path / "mine.toml"
+    words = 'account_name = "grant"\ngroup = "climate"\nchunk = ["model=sky"]\nsubmissions_per_minute = 30\n'
+    file.write_text(f'base = "gadi"\nby_chunks = true\n{words}', encoding="utf-8")
+    site = find_cluster(str(file)).site
+    assert (site.account_name, site.group, site.chunk) == ("grant", "climate", ("model=sky",))
+    assert site.submissions_per_minute == 30
+    file.write_text(f'base = "slurm"\n{words}', encoding="utf-8")
+    with pytest.raises(SiteError, match="only PBS has this") as caught:
+        find_cluster(str(file))
+    assert "3 errors" in str(caught.value)
+
+
 def test_a_base_lies_beside_its_file(tmp_path, monkeypatch):
     (tmp_path / "sites").mkdir()
     (tmp_path / "sites" / "common.toml").write_text('base = "gadi"\naccount = "ab12"\n', encoding="utf-8")
@@ -106,6 +119,9 @@ def test_any_file_has_a_name(tmp_path, file, name):
         ('walltime = "99999999999d"', "of a year at most"),
         ('modules = "qe"', r'must be a list: \["qe"\]'),
         ('directives = ["-l wd", "-N mine"]', "-N: its name is the job's own"),
+        ('qos = "high"', "PBS has no such resource; use queue"),
+        ('chunk = ["model=sky"]', "by_chunks = false asks for totals"),
+        ('chunk = ["ncpus=4"]', "the size of a run is its own"),
     ],
 )
 def test_values_that_no_job_can_have(tmp_path, line, says):

@@ -232,6 +232,21 @@ def test_no_more_jobs_are_in_the_queue_than_the_site_allows(executor, queue, tmp
     assert len(queue.jobs) == 61
 
 
+def test_no_more_jobs_are_submitted_in_a_minute_than_the_site_allows(executor, queue, tmp_path):
+    queue.site = Site("paper", submissions_per_minute=6)
+    for number in range(20):
+        executor.submit(task(tmp_path, number))
+    assert len(queue.jobs) == 1
+    executor.wait(59.0)
+    assert len(queue.jobs) == 6
+    # One that ends makes room in the queue, not in the minute.
+    queue.says["paper:00000"] = DONE
+    prints(tmp_path, "1.0\n")
+    assert len(executor.wait(0.5)) == 1
+    executor.wait(0.0)
+    assert len(queue.jobs) <= 7
+
+
 def test_a_job_that_is_refused_is_a_failure_of_the_machine(executor, queue, tmp_path):
     queue.refuses = LaunchError("hook error")
     executor.submit(task(tmp_path))

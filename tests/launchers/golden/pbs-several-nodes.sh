@@ -1,6 +1,6 @@
 #!/bin/bash -l
 #PBS -N at-1a2b3c4d-00013-2
-#PBS -l select=2:ncpus=48:mpiprocs=3:ngpus=4:mem=190GB+2:ncpus=32:mpiprocs=2:ngpus=4:mem=190GB
+#PBS -l select=2:ncpus=48:mpiprocs=3:ngpus=4:mem=190GB:model=sky:gpu_type=a100+2:ncpus=32:mpiprocs=2:ngpus=4:mem=190GB:model=sky:gpu_type=a100
 #PBS -l place=scatter:excl
 #PBS -l walltime=01:32:00
 #PBS -r n
@@ -8,7 +8,8 @@
 #PBS -o .autotune-scheduler.log
 #PBS -P jx00
 #PBS -q normal
-#PBS -l qos=high
+#PBS -A grant-7
+#PBS -W group_list=climate
 #PBS -l software=qe
 #PBS -l abaqus=2
 #PBS -m n

@@ -9,7 +9,8 @@
 #PBS -o .autotune-scheduler.log
 #PBS -P jx00
 #PBS -q normal
-#PBS -l qos=high
+#PBS -A grant-7
+#PBS -W group_list=climate
 #PBS -l software=qe
 #PBS -l abaqus=2
 exec >>/scratch/jx00/study/runs/00012-1/.autotune-queue.log 2>&1
