@@ -113,6 +113,7 @@ def test_nobody_is_asked_where_nobody_can_be(tmp_path):
     assert "--yes" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_pbs_is_asked_and_its_site_file_written(tmp_path):
     with FakeCluster("pbs", history=False) as cluster:
         environment = {"PATH": cluster.path, "HOME": str(tmp_path)}
