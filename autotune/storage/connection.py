@@ -52,7 +52,7 @@ def _advisory_lock(url: str, lock: FunctionElement[None], engine: Engine | None 
     if not is_postgresql(url):
         yield
         return
-    engine = engine or sqlalchemy.create_engine(url, poolclass=NullPool, **engine_arguments(url))
+    engine = engine or sqlalchemy.create_engine(writable_address(url), poolclass=NullPool, **engine_arguments(url))
     with engine.begin() as connection:
         # Given back with the transaction, also when this process is killed in it.
         connection.execute(select(lock))
@@ -62,7 +62,7 @@ def _advisory_lock(url: str, lock: FunctionElement[None], engine: Engine | None 
 @contextmanager
 def changing(url: str) -> Iterator[Connection]:
     """Provide a transaction for changes of tables, too: all of them or, whatever happens, none. Others wait for it."""
-    engine = sqlalchemy.create_engine(url, poolclass=NullPool, **engine_arguments(url))
+    engine = sqlalchemy.create_engine(writable_address(url), poolclass=NullPool, **engine_arguments(url))
     if sqlite_path(url) is not None:
         # Python's driver would begin with the first row that is written, after the tables are made.
         # https://docs.sqlalchemy.org/en/20/dialects/sqlite.html#enabling-non-legacy-sqlite-transactional-modes-with-the-sqlite3-or-aiosqlite-driver
@@ -152,6 +152,12 @@ def engine_arguments(url: str, *, read_only: bool = False) -> dict[str, object]:
     }
 
 
+def writable_address(url: str) -> str:
+    """Return the address by which a storage is written; `#`, `?` and `%` in the folder of a file change nothing."""
+    path = sqlite_path(url)
+    return url if path is None else _file_address(f"file:{quote(str(path.absolute()))}", "mode=rwc")
+
+
 def readable_address(url: str) -> str:
     """Return an address by which a storage can be read only, as far as it has such a one.
 
@@ -164,6 +170,10 @@ def readable_address(url: str) -> str:
     if not path.is_file():
         msg = f"no storage at {path}; `autotune study` makes it, --storage or AUTOTUNE_STORAGE names another"
         raise StorageError(msg)
-    # SQLAlchemy decodes the path before SQLite does.
     file, _, mode = sqlite_address(path).partition("?")
+    return _file_address(file, mode)
+
+
+def _file_address(file: str, mode: str) -> str:
+    # SQLAlchemy decodes the path before SQLite does.
     return f"sqlite:///{quote(file, safe='/:')}?{mode}&uri=true"

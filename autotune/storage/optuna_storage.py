@@ -8,7 +8,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy import Engine
 
 from autotune.storage.address import sqlite_path
-from autotune.storage.connection import engine_arguments, only_read, readable_address, tables_engine
+from autotune.storage.connection import engine_arguments, only_read, readable_address, tables_engine, writable_address
 from autotune.storage.schema import check_studies, newer_optuna, older_optuna
 from autotune.storage.sqlite.file import note_writing
 
@@ -79,7 +79,7 @@ def log_engine(url: str, storage: RDBStorage) -> Engine:
     """Return the engine for what must be on disk whatever happens, beside a storage: its commits wait for the disk."""
     if sqlite_path(url) is None:
         return storage.engine
-    engine = sqlalchemy.create_engine(url, **engine_arguments(url))
+    engine = sqlalchemy.create_engine(writable_address(url), **engine_arguments(url))
     note_writing(engine)
     return engine
 
@@ -96,7 +96,7 @@ def _without_syncs(connection: sqlite3.Connection, record: object) -> None:
 
 
 def _optuna(url: str, *, read_only: bool, any_version: bool = False) -> RDBStorage:
-    address = readable_address(url) if read_only else url
+    address = readable_address(url) if read_only else writable_address(url)
     # Optuna formats the address.
     template = address.replace("{", "{{").replace("}", "}}")
     arguments = engine_arguments(url, read_only=read_only)
