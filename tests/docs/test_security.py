@@ -1,0 +1,219 @@
+"""Each sentence of SECURITY.md that promises something has a test that shows it; the others promise nothing.
+
+Who changes the page names the test of a new sentence here.
+"""
+
+import ast
+import re
+from functools import cache
+
+import pytest
+
+from autotune.supervision import Order, spawn
+from tests.docs.page import ROOT
+
+PAGE = ROOT / "SECURITY.md"
+SOURCES = [
+    path for folder in ("autotune", "objectives", "launchers", "spaces") for path in (ROOT / folder).rglob("*.py")
+]
+
+_PAIRS = """
+no part needs root, and none changes users
+    docs/test_security.py::test_nothing_changes_its_user
+Rules and values are parsed by a grammar
+    docs/test_security.py::test_no_text_is_executed_and_nothing_is_unpickled
+Nothing is unpickled
+    docs/test_security.py::test_no_text_is_executed_and_nothing_is_unpickled
+What a report or the page shows of a study is escaped
+    autotune/report/test_report.py::test_hostile_words_are_only_words
+The secrets of the caller's environment
+    launchers/test_environment.py::test_the_rest_is_not
+What it leaves running is ended
+    autotune/tuning/test_faults.py::test_children_that_are_left_behind_end_with_the_run
+Its output is read up to a limit
+    autotune/tuning/test_faults.py::test_a_gigabyte_of_output_is_a_measurement_in_bounded_memory
+starting the studies of the catalogue by their names
+    autotune/service/test_service.py::test_nothing_but_a_study_of_the_catalogue_is_started
+Sending a command, an option, a file or a path
+    autotune/supervision/test_desired_state.py::test_no_value_of_an_order_is_taken_for_an_option_or_for_a_shell
+nothing: they need a token
+    autotune/service/test_access.py::test_another_user_of_this_host_does
+listens on the loopback address unless told otherwise
+    docs/test_security.py::test_the_service_listens_on_the_loopback_address
+With `--read-only` it opens the storage for reading
+    autotune/service/test_read_only.py::test_everything_can_be_seen_and_nothing_changed
+The service asks the kernel whose process
+    autotune/service/test_peer.py::test_a_real_connection_of_another_user
+It believes this only of a direct connection
+    autotune/service/test_access.py::test_behind_a_proxy_of_this_user_nobody_is_this_user
+have 256 random bits
+    docs/test_security.py::test_tokens_are_long_and_compared_in_constant_time
+Only their SHA-256 is stored
+    autotune/service/test_tokens.py::test_what_is_kept_is_no_token_and_only_for_this_user
+refuses to start without a token
+    autotune/service/test_service.py::test_a_token_is_needed_elsewhere_and_taken_away
+Wrong tokens: about twenty at once
+    autotune/service/test_access.py::test_who_guesses_is_made_to_wait
+a request for another host name is refused
+    autotune/service/test_access.py::test_a_name_of_another_site_that_leads_here_is_refused
+A change that comes from a page of another origin
+    autotune/service/test_access.py::test_a_page_of_another_site_changes_nothing
+The content security policy allows
+    autotune/service/test_access.py::test_every_answer_tells_browsers_what_it_is_not_for
+A body has 64 KiB at most
+    autotune/service/test_access.py::test_a_body_that_is_too_long_is_not_read
+Who sends no headers is let go
+    autotune/service/test_connections.py::test_who_does_not_come_to_the_end_of_a_request_is_let_go
+What strangers do takes nothing from you
+    autotune/service/test_connections.py::test_a_stranger_of_this_host_cannot_shut_the_owner_out
+the page's files need no token
+    autotune/service/test_refusals.py::test_what_is_refused_gets_what_the_table_says
+Answers name no path of the host
+    autotune/service/test_service.py::test_no_answer_has_a_path_of_the_host
+Names of studies have no slash
+    autotune/supervision/test_desired_state.py::test_what_is_no_order_is_refused
+are in a folder of mode 0700
+    autotune/supervision/test_supervisor.py::test_only_its_user_may_look_into_the_folder
+A study is started with an argument list
+    docs/test_security.py::test_a_study_does_not_import_from_its_folder
+lists what a wrong request gets
+    autotune/service/test_refusals.py::test_the_table_has_the_rows_that_are_tested
+Each Ray that
+    autotune/execution/test_ray_executor.py::test_the_token_is_for_this_user_only_and_goes_with_the_instance
+asks every process that connects for a token
+    autotune/execution/test_ray_executor.py::test_another_user_of_the_host_has_no_token_and_is_kept_out
+a folder beside the study for the Ray cluster of a pilot job
+    autotune/execution/test_ray_node.py::test_rays_workers_are_as_nice_as_others_and_only_this_user_may_talk_to_them
+`RAY_AUTH_MODE=disabled` in the environment is refused
+    autotune/execution/test_ray_executor.py::test_an_environment_that_lets_everybody_in_is_refused
+`autotune doctor` says so if others can read it
+    autotune/execution/test_ray_executor.py::test_a_token_of_rays_own_that_others_can_read_is_named
+are the system's (`flock`)
+    autotune/storage/test_study_lock.py::test_a_second_one_is_told_who_where_and_since_when_and_what_to_do
+Their files are never reached through a link
+    autotune/test_lockfile.py::test_a_link_to_another_file_is_refused_and_the_file_stays
+is used only if it is a folder of yours
+    autotune/execution/test_user_folder.py::test_a_folder_that_others_may_enter_is_refused
+`--take-over` signals a process only if
+    autotune/storage/test_study_lock.py::test_a_process_that_does_not_hold_the_study_is_not_asked_to_stop
+are never printed, nor handed to another process
+    autotune/storage/test_postgresql.py::test_what_is_wrong_with_an_address_is_said_without_its_password
+`autotune pilot` refuses an address with a password
+    autotune/cli/test_pilot_options.py::test_a_password_does_not_get_into_the_script
+The reports that the service gives out leave the paths out
+    autotune/service/test_redact.py::test_paths_are_removed_everywhere
+So does Ray's traffic between nodes
+    autotune/execution/test_hosts.py::test_nodes_that_encrypt_what_they_say_let_nobody_in_without_a_certificate
+"""
+# Words of a sentence, and the test that shows it.
+SHOWN = dict(re.findall(r"^(\S.*)\n    (\S+)$", _PAIRS, re.MULTILINE))
+# Words of sentences that promise nothing: whom a user trusts, what is not protected, and advice.
+NO_PROMISE = (
+    *("autotune runs programs", "So the question is never", "Report a weakness", "Say which version", "no release yet"),
+    *("is trusted with", "is not trusted with", "the user who runs", "everything that this user may do"),
+    *("the author of a", "it names the programs that run", "Treat somebody else's", "are lines of a job script"),
+    *("packages installed beside", "their entry points may add", "anybody who can", "run what is stored there"),
+    *("`best --script` prints it", "all measurements, commands", "a measured program", "it is no sandbox"),
+    *(
+        "the holder of a token",
+        "other users of the host",
+        "it is believed not to be listened to",
+        "a page of another site in",
+    ),
+    *(
+        "other nodes of a Ray cluster",
+        "all of the studies that run there",
+        "The user of this host",
+        "a process that has it",
+    ),
+    *("is not used;", "Keep them in", "look before you publish", "No TLS", "travel unencrypted"),
+    *(
+        "One level of access",
+        "Each token may do all",
+        "some of its processes listen",
+        "Ray is not started",
+        "joins a cluster that somebody else",
+    ),
+    *("Files of runs have the permissions", "A study file is not signed"),
+)
+
+
+def sentences():
+    """Return the sentences of the page, without headings and emphasis; a cell of a table is one, or several."""
+    text = re.sub(r"^#.*$", "\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    blocks = []
+    for paragraph in re.split(r"\n\s*\n|\n(?=- |\|)", text):
+        line = " ".join(paragraph.split()).replace("**", "")
+        blocks += line.strip("|").split("|") if line.startswith("|") else [line.removeprefix("- ")]
+    found = [part.strip() for block in blocks for part in re.split(r"(?<=[.;:])\s+(?=[A-Z`~])", block.strip())]
+    return [sentence for sentence in found if len(sentence.split()) > 2]
+
+
+@pytest.mark.parametrize("sentence", sentences())
+def test_a_sentence_has_a_test_or_promises_nothing(sentence):
+    assert any(words in sentence for words in (*SHOWN, *NO_PROMISE)), "name a test that shows it, in SHOWN"
+
+
+def test_there_is_no_pair_without_a_sentence():
+    text = "\n".join(sentences())
+    assert [words for words in (*SHOWN, *NO_PROMISE) if words not in text] == []
+
+
+@cache
+def functions_of(path):
+    tree = ast.parse((ROOT / "tests" / path).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("test", sorted(set(SHOWN.values())))
+def test_a_test_that_is_named_is_there(test):
+    path, _, name = test.partition("::")
+    assert name in functions_of(path)
+
+
+def called(path):
+    """Return the names of functions that a module calls, and the modules that it imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Name(id=name)):
+                yield name
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr=name)):
+                yield f"{of}.{name}"
+            case ast.Import(names=names):
+                yield from (name.name for name in names)
+            case ast.ImportFrom(module=str(name)):
+                yield name
+
+
+@cache
+def all_called():
+    return {(name, path.name) for path in SOURCES for name in called(path)}
+
+
+def test_nothing_changes_its_user():
+    changes = {f"os.{name}" for name in ("setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "chown")}
+    assert {name for name, _ in all_called()} & changes == set()
+
+
+def test_no_text_is_executed_and_nothing_is_unpickled():
+    executes = {"eval", "exec", "compile", "os.system", "os.popen", "subprocess.getoutput"}
+    unpickles = {f"{name}.{how}" for name in ("pickle", "cloudpickle", "marshal", "yaml") for how in ("load", "loads")}
+    assert {entry for entry in all_called() if entry[0] in executes | unpickles | {"shelve", "dill"}} == set()
+
+
+def test_the_service_listens_on_the_loopback_address(tmp_path):
+    from autotune.service.settings import Settings  # noqa: PLC0415  FastAPI takes a while
+
+    assert Settings.__dataclass_fields__["host"].default == "127.0.0.1"
+
+
+def test_tokens_are_long_and_compared_in_constant_time():
+    names = set(called(ROOT / "autotune" / "service" / "tokens.py"))
+    assert {"secrets.token_urlsafe", "hmac.compare_digest"} <= names
+    assert "token_urlsafe(32)" in (ROOT / "autotune" / "service" / "tokens.py").read_text(encoding="utf-8")
+
+
+def test_a_study_does_not_import_from_its_folder(tmp_path):
+    order = Order(study="mine", file=tmp_path / "mine.toml", name="mine")
+    words = spawn.command(order, tmp_path / "status.json")
+    assert "-P" in words[: words.index("-m")] or "-I" in words[: words.index("-m")]
