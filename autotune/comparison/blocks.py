@@ -136,8 +136,17 @@ class Blocks:
             UnfinishedError: the time is over.
             PausedError: the study is paused.
         """
+        return self._until_done(self._slots(count), count)
+
+    def again(self, side: int) -> BlockTable:
+        """Run one side once more, in the first round that it has no run of; what may happen is that of `until`."""
+        ran = {number for number, other in self.table().runs if other == side}
+        number = next(number for number in range(len(ran) + 1) if number not in ran)
+        return self._until_done([(number, side)], number + 1)
+
+    def _until_done(self, slots: Sequence[tuple[int, int]], count: int) -> BlockTable:
         table = self.table()
-        todo = [slot for slot in self._slots(count) if slot not in table.runs]
+        todo = [slot for slot in slots if slot not in table.runs]
         in_flight: dict[int, tuple[tuple[int, int], RunInFlight]] = {}
         while True:
             todo = [(number, side) for number, side in todo if table.is_reliable(side)]

@@ -20,7 +20,7 @@ from autotune.performance.recognition import recognised
 from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import ENERGY_UNITS, HOUR_S, Limits
 from autotune.performance.rightsizing.right_size import Knowledge, RightSize
-from autotune.performance.rightsizing.sizes import Sizes, median_times, room_of
+from autotune.performance.rightsizing.sizes import Sizes, room_of, times_of
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Facts
 from autotune.records.series import SIZE, SeriesKind
@@ -79,33 +79,35 @@ class Sizing:
         """Return what the stored runs tell."""
         runs = [run for run in self.store.runs() if run.series.kind not in _ELSEWHERE]
         times = [(run.configuration, self._time_s(run)) for run in runs if self._is_timed(run)]
-        times_s = median_times(self.candidates, times)
-        tried = median_times(self.candidates, [(run.configuration, inf) for run in runs])
+        times_s = times_of(self.candidates, times)
+        tried = times_of(self.candidates, [(run.configuration, inf) for run in runs])
         return Knowledge(self.candidates, self._limits(runs), times_s, frozenset(tried) - frozenset(times_s))
 
     def probe(self, manager: RunManager, study: StudyFile, most: int) -> None:
-        """Make runs until there were `most` of them, those of earlier calls included, or no other is worth it."""
+        """Make runs until there were `most` of them, those of earlier calls included, or no other is worth it.
+
+        What ran may run again: a second run tells how far runs differ, and so whether it keeps the limits.
+        """
         standings = Standings.of(self.store.trials(), self.store.definition.target, study.repeats.statistic)
-        while len(self.probes()) < most:
+        for number in range(len(self.probes()), most):
             chosen = self.known().next()
             if chosen is None:
                 return
-            sides = [Side(shown(run.configuration), run.configuration) for run in self.probes()]
-            subject = f"run {len(sides) + 1} of at most {most}"
-            seed = study.sampler.seed
+            ran = [dict(run.configuration) for run in self.probes()]
+            sides = [one for place, one in enumerate([*ran, dict(chosen)]) if one not in ran[:place]]
             blocks = Blocks(
                 self.store,
                 manager,
                 standings,
                 SIZE,
-                (*sides, Side(shown(chosen), chosen)),
-                seed,
+                tuple(Side(shown(one), one) for one in sides),
+                study.sampler.seed,
                 SIZE.kind.label,
-                subject,
+                f"run {number + 1} of at most {most}",
                 # Without a measured default, the first run's answer is the one that the others must agree with.
                 other_workload=standings.baseline is None,
             )
-            blocks.until(1)
+            blocks.again(sides.index(dict(chosen)))
 
     def probes(self) -> list[Run]:
         """Return the stored runs that were made for this."""

@@ -7,7 +7,7 @@ averaged over, each possibility with its likelihood (Rasmussen & Williams, Gauss
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -34,6 +34,8 @@ _ANY_TIME = 10.0
 _LAW_BESIDE_MODEL = -2.0
 # Nine tenths of a normal distribution lie within this number of standard deviations.
 _DEVIATIONS = 1.6449
+# And nine tenths of it below this number of them.
+_OF_TEN = 1.2816
 _LEAST_VARIANCE = 1e-8
 
 
@@ -67,26 +69,29 @@ class Times:
         return np.exp(mean - half), np.exp(mean + half)
 
     def gain(self, limits: FloatArray, weights: FloatArray, best: float) -> FloatArray:
-        """Return how much less than `best` each may cost, (n,), on average: its time times `weights`, (n,).
+        """Return how much less than `best` each is expected to cost, (n,), once it has run: its time times `weights`.
 
-        Only times within the limits count: expected improvement under a constraint.
+        Only what then keeps the limits in nine runs of ten counts: a run tells little of what ran before, more of what
+        is uncertain (expected improvement under a constraint, by what one observation changes: Frazier et al., 2009).
         """
-        deviations = np.sqrt(self.variances)
-        ends = np.minimum(limits, np.log(best / weights))
-        z = (ends - self.means) / deviations
-        below = weights * np.exp(self.means + self.variances / 2.0) * norm.cdf(z - deviations)
+        noise = self.noise[:, None]
+        changes = self.variances / np.sqrt(self.variances + noise)
+        left = self.variances * noise / (self.variances + noise)
+        ends = np.minimum(limits - _OF_TEN * np.sqrt(left + noise), np.log(best / weights))
+        z = (ends - self.means) / changes
+        below = weights * np.exp(self.means + changes**2 / 2.0) * norm.cdf(z - changes)
         return np.maximum(self.weights @ (best * norm.cdf(z) - below), 0.0)
 
 
 @dataclass(frozen=True)
 class Laws:
-    """Logarithms of times, (s, n), up to a factor whose logarithm has a standard deviation `unsure`.
+    """Logarithms of times, (s, n), and how all may be off together, (k, n), each by so many standard deviations.
 
     `likely` is the logarithm of how likely each is beforehand.
     """
 
     means: FloatArray
-    unsure: float
+    off: FloatArray
     likely: float
 
 
@@ -110,6 +115,28 @@ _SPREADS = tuple(
 
 
 @dataclass(frozen=True)
+class Runs:
+    """What ran: the places, (k,), of candidates, the middles of the logarithms of their times, and the counts of runs.
+
+    `squares` is how far runs of one candidate are from each other: the sum of squares about the middles.
+    """
+
+    places: Places
+    middles: FloatArray
+    counts: FloatArray
+    squares: float
+
+    @classmethod
+    def of(cls, probes: Mapping[int, Sequence[float]]) -> "Runs":
+        """Return the runs of the candidates at some places, by their times."""
+        logs = [np.log(np.array(times, dtype=float)) for times in probes.values()]
+        middles = np.array([np.median(times) for times in logs], dtype=float)
+        squares = sum(float(((times - middle) ** 2).sum()) for times, middle in zip(logs, middles, strict=True))
+        counts = np.array([len(times) for times in logs], dtype=float)
+        return cls(np.array(list(probes), dtype=np.intp), middles, counts, squares)
+
+
+@dataclass(frozen=True)
 class Belief:
     """What may be believed of the times of candidates."""
 
@@ -121,19 +148,24 @@ class Belief:
         """Return what is believed before anything ran."""
         cores, expected = candidates.cores, candidates.expected
         scaling = [np.log(1.0 / cores + serial + added * cores) for serial, added in itertools.product(_SERIAL, _ADDED)]
+        by_nodes = _by_nodes(candidates)
+        any_time = np.concatenate([np.full((1, len(cores)), _ANY_TIME), by_nodes])
+        likely = -log(len(scaling))
         if expected is None:
-            return cls(candidates, (Laws(np.array(scaling), _ANY_TIME, -log(len(scaling))),))
-        unsure = float(np.median(expected.half)) / _DEVIATIONS
-        beside = Laws(np.array(scaling), _ANY_TIME, _LAW_BESIDE_MODEL - log(len(scaling)))
-        return cls(candidates, (Laws(expected.mean[None, :], unsure, 0.0), beside))
+            return cls(candidates, (Laws(np.array(scaling), any_time, likely),))
+        beside = Laws(np.array(scaling), any_time, _LAW_BESIDE_MODEL + likely)
+        # A model that says how it may be off knows what more nodes may do.
+        off = by_nodes if candidates.off is None else candidates.off
+        left = (expected.half / _DEVIATIONS) ** 2 - (0.0 if candidates.off is None else (off**2).sum(axis=0))
+        unsure = np.full((1, len(cores)), np.sqrt(max(float(np.median(left)), 0.0)))
+        return cls(candidates, (Laws(expected.mean[None, :], np.concatenate([unsure, off]), 0.0), beside))
 
-    def after(self, probes: Mapping[int, float]) -> Times:
-        """Return what is believed once the candidates at some places have run, each with its time."""
-        places = np.array(list(probes), dtype=np.intp)
-        measured = np.log(np.array(list(probes.values()), dtype=float))
+    def after(self, probes: Mapping[int, Sequence[float]]) -> Times:
+        """Return what is believed once the candidates at some places have run, each with the times of its runs."""
+        runs = Runs.of(probes)
         # Without any time the laws of scaling know none.
-        used = self.laws if len(places) else self.laws[:1]
-        parts = [self._part(laws, spread, places, measured) for laws in used for spread in _SPREADS]
+        used = self.laws if len(runs.places) else self.laws[:1]
+        parts = [self._part(laws, spread, runs) for laws in used for spread in _SPREADS]
         scores = np.concatenate([part.weights for part in parts])
         return Times(
             np.concatenate([part.means for part in parts]),
@@ -142,23 +174,22 @@ class Belief:
             np.exp(scores - logsumexp(scores)),
         )
 
-    def _part(self, laws: Laws, spread: Spread, places: Places, measured: FloatArray) -> Times:
+    def _part(self, laws: Laws, spread: Spread, runs: "Runs") -> Times:
         """Return the mixture for one way to stray; its weights are logarithms of likelihoods."""
-        count, nodes = len(laws.means), np.log(self.candidates.nodes)
-        several = np.where(nodes > 0.0, _SEVERAL_NODES, 0.0)
-        known = spread.shared**2 * self._alike(places) + laws.unsure**2
-        known += np.outer(several[places], several) + _EACH_NODE**2 * np.outer(nodes[places], nodes)
+        places = runs.places
+        known = spread.shared**2 * self._alike(places) + laws.off[:, places].T @ laws.off
         known[np.arange(len(places)), places] += spread.own**2
-        total = spread.shared**2 + spread.own**2 + laws.unsure**2 + several**2 + (_EACH_NODE * nodes) ** 2
-        root = np.linalg.cholesky(known[:, places] + spread.noise**2 * np.eye(len(places)))
+        total = spread.shared**2 + spread.own**2 + (laws.off**2).sum(axis=0)
+        root = np.linalg.cholesky(known[:, places] + np.diag(spread.noise**2 / runs.counts))
         told = solve_triangular(root, known, lower=True)
-        off = solve_triangular(root, (measured - laws.means[:, places]).T, lower=True)
+        off = solve_triangular(root, (runs.middles - laws.means[:, places]).T, lower=True)
         variance = np.maximum(total - (told**2).sum(axis=0), _LEAST_VARIANCE)
+        repeated = (runs.counts - 1.0).sum() * log(spread.noise) + 0.5 * runs.squares / spread.noise**2
         return Times(
             laws.means + off.T @ told,
             np.broadcast_to(variance, laws.means.shape),
-            np.full(count, spread.noise**2),
-            laws.likely + spread.likely - 0.5 * (off**2).sum(axis=0) - np.log(np.diag(root)).sum(),
+            np.full(len(laws.means), spread.noise**2),
+            laws.likely + spread.likely - 0.5 * (off**2).sum(axis=0) - np.log(np.diag(root)).sum() - repeated,
         )
 
     def _alike(self, places: Places) -> FloatArray:
@@ -166,3 +197,9 @@ class Belief:
         traits = self.candidates.traits
         apart = ((traits[places][:, None, :] - traits[None, :, :]) ** 2).sum(axis=-1)
         return np.asarray(np.exp(-0.5 * apart))
+
+
+def _by_nodes(candidates: Candidates) -> FloatArray:
+    """Return how laws that know nothing of a network may be off, (2, n): on several nodes, and on more of them."""
+    nodes = np.log(candidates.nodes)
+    return np.stack([np.where(nodes > 0.0, _SEVERAL_NODES, 0.0), _EACH_NODE * nodes])

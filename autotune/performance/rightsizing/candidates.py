@@ -18,7 +18,8 @@ class Candidates:
     """The n configurations that a run may have: their `nodes` and `cores`, (n,), and `traits`, (n, d).
 
     Traits are near each other where the times should be alike. `expected` are logarithms of times, (n,), with half
-    their intervals of 90 %, by a model; None where none knows the program.
+    their intervals of 90 %, by a model; None where none knows the program. `off`, (k, n), is how the model may be off,
+    each row by so many standard deviations for all candidates together; None where it does not say.
     """
 
     configurations: tuple[Configuration, ...]
@@ -26,6 +27,7 @@ class Candidates:
     cores: FloatArray
     traits: FloatArray
     expected: Estimate | None = None
+    off: FloatArray | None = None
 
     @classmethod
     def of(
@@ -62,6 +64,7 @@ class Candidates:
             cores=self.cores[kept],
             traits=self.traits[kept],
             expected=expected,
+            off=None if self.off is None else self.off[:, kept],
         )
 
 

@@ -66,19 +66,18 @@ def next_probe(
     The first, where nothing is known of times yet (`times` is None), is one of the middle; then counts what a run is
     expected to spare, or while nothing is known to keep the limits its chance to keep them, over its own cost.
     """
-    ran = np.isin(np.arange(len(candidates)), list(probes))
-    if ran.all():
-        return None
     if times is None:
         cores = np.log(candidates.cores)
         apart = np.abs(cores - np.median(cores)) + np.log(candidates.nodes)
-        return int(np.where(ran, np.inf, apart).argmin())
+        return int(apart.argmin())
     decision = decided(candidates, times, limits)
     spent = (times.middle * candidates.cores) ** _COST_POWER
     if not decision.keeps:
+        if (ran := np.isin(np.arange(len(candidates)), list(probes))).all():
+            return None
         return int(np.where(ran, -np.inf, decision.chance / spent).argmax())
     best = float(decision.cost[decision.chosen])
-    gain = np.where(ran, 0.0, times.gain(limits.longest(candidates), limits.price(candidates), best))
+    gain = times.gain(limits.longest(candidates), limits.price(candidates), best)
     worth = gain / spent
     if not (gain > _WORTH * best).any():
         return None

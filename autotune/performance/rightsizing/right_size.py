@@ -1,6 +1,6 @@
 """The right size: the candidate to take under limits, beside the front of time against core-hours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,7 +91,7 @@ class Knowledge:
 
     candidates: Candidates
     limits: Limits
-    times_s: Mapping[int, float] = field(default_factory=dict)
+    times_s: Mapping[int, Sequence[float]] = field(default_factory=dict)
     failed: frozenset[int] = frozenset()
 
     def next(self) -> Configuration | None:
@@ -127,14 +127,14 @@ class Knowledge:
         ordered = sorted(places, key=lambda place: (middle[place], candidates.cores[place]))
         return RightSize(told(decision.chosen), tuple(told(place) for place in ordered), decision.keeps)
 
-    def _working(self) -> tuple[Candidates, dict[int, float]]:
+    def _working(self) -> tuple[Candidates, dict[int, Sequence[float]]]:
         """Return the candidates without those that failed, and the times of those that ran by their places there."""
         working = [place for place in range(len(self.candidates)) if place not in self.failed]
         ran = {number: self.times_s[place] for number, place in enumerate(working) if place in self.times_s}
         return self.candidates.at(working), ran
 
     @staticmethod
-    def _believed(candidates: Candidates, ran: Mapping[int, float]) -> Times | None:
+    def _believed(candidates: Candidates, ran: Mapping[int, Sequence[float]]) -> Times | None:
         return Belief.of(candidates).after(ran) if ran or candidates.has_useful_times else None
 
 

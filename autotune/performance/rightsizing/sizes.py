@@ -2,9 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 
@@ -87,8 +86,10 @@ class Sizes:
         expected = model.estimate(self._cases(rows, taken[:, 0])) if model is not None else None
         order = np.argsort(expected.mean, kind="stable") if expected is not None else np.arange(len(rows))
         kept = _thinned(taken[:, 1], order)
-        made = Candidates.of(self.space.decode(rows), taken[:, 0].tolist(), taken[:, 1].tolist(), expected)
-        return made.at(kept), times
+        made = Candidates.of(self.space.decode(rows), taken[:, 0].tolist(), taken[:, 1].tolist(), expected).at(kept)
+        if model is None:
+            return made, times
+        return replace(made, off=model.off(self._cases(rows[kept], taken[kept, 0]))), times
 
     def resources(self, configuration: Configuration) -> Resources:
         """Return what a run of a configuration occupies."""
@@ -170,14 +171,14 @@ def measured_here(setting: Setting, measured: Iterable[Measured]) -> Iterator[tu
             yield row.configuration, row.value
 
 
-def median_times(candidates: Candidates, runs: Iterable[tuple[Configuration, float]]) -> dict[int, float]:
-    """Return the median time of each candidate that ran, by its place; `runs` are configurations with their times."""
+def times_of(candidates: Candidates, runs: Iterable[tuple[Configuration, float]]) -> dict[int, list[float]]:
+    """Return the times of each candidate that ran, by its place; `runs` are configurations with their times."""
     places = {_key(configuration): place for place, configuration in enumerate(candidates.configurations)}
     times: dict[int, list[float]] = defaultdict(list)
     for configuration, time_s in runs:
         if _key(configuration) in places:
             times[places[_key(configuration)]].append(time_s)
-    return {place: median(values) for place, values in times.items()}
+    return dict(times)
 
 
 def _changed(one: Configuration, other: Configuration) -> frozenset[str]:

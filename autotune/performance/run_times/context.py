@@ -11,6 +11,8 @@ import numpy as np
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.table import Places, Table, Words
+from autotune.performance.run_times.novelty import INSTALLATION
+from autotune.records.measurement import Setting
 
 Combination = tuple[object, ...]
 
@@ -99,3 +101,20 @@ def _distinct(columns: Sequence[Words], count: int) -> tuple[Places, list[Combin
         codes = np.unique(codes * len(numbers) + own, return_inverse=True)[1].reshape(-1)
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     return codes.reshape(-1), [tuple(column[row] for column in columns) for row in first]
+
+
+def word_of(setting: Setting, name: str) -> object:
+    """Return what a setting has for a column of words; None if nothing."""
+    facts = {"machine": setting.machine, **setting.machine_facts, **setting.workload_facts}
+    value = facts.get(name)
+    return None if value is None else str(value)
+
+
+def in_words(names: tuple[str, ...], nearest: tuple[tuple[object, ...], ...]) -> str:
+    """Return combinations of columns `names` for reading: the machines with their installations."""
+    shown = [name for name in names if name == "machine" or name in INSTALLATION]
+    texts = [
+        " ".join(str(combination[names.index(name)]) for name in shown if combination[names.index(name)])
+        for combination in nearest
+    ]
+    return " or ".join(dict.fromkeys(texts))

@@ -28,7 +28,7 @@ from autotune.performance.run_times.blend import (
     own_width,
     ratio_width,
 )
-from autotune.performance.run_times.context import Context
+from autotune.performance.run_times.context import Context, in_words, word_of
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind, kinds
 from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_like_nothing
 from autotune.performance.run_times.novelty import INSTALLATION, by_setting, installation, novelty
@@ -142,6 +142,17 @@ class RunTimes:
         """Return the logarithms of the metric that are expected at cases of the setting, (n,)."""
         return self._estimates(cases, lambda prediction: Estimate(prediction.mean, self.width.half(prediction.apart)))
 
+    def off(self, cases: DesignMatrix) -> FloatArray | None:
+        """Return how the logarithms at cases, (n,), may be off together, (k, n): each row by so many deviations.
+
+        None where no cost model has a say, which knows what configurations share.
+        """
+        if not self.blend.share_of_costs:
+            return None
+        draws = Predicted.of(self.members, self.blend, self._read(cases)).draws
+        scaled: FloatArray = draws * (self.width.factor / CALIBRATED.factor / np.sqrt(len(draws)))
+        return scaled
+
     def ratio(self, cases: DesignMatrix, reference: DesignMatrix) -> Estimate:
         """Return the logarithms, (n,), of the value at each case over that of the reference, one case of the setting.
 
@@ -208,10 +219,10 @@ class _Fit:
         if _asked(reader, setting).costs is None:
             whole = replace(whole, costs=None)
         words = _context_words(whole, cases)
-        combination = tuple(_word_of(setting, name) for name in words)
+        combination = tuple(word_of(setting, name) for name in words)
         context = Context.of(whole, words)
         unseen = context.unseen(combination)
-        instead = _in_words(context.names, context.nearest(combination)) if unseen else ""
+        instead = in_words(context.names, context.nearest(combination)) if unseen else ""
         names = telling(whole, frozenset(cases.machine) - {"nodes"} - set(cases.configuration))
         if _are_told_apart(rows):
             names -= {"workload"}
@@ -376,21 +387,6 @@ def _are_told_apart(rows: Sequence[Measured]) -> bool:
     """Return whether the facts of workloads say all that their names do."""
     workloads = {row.setting.workload: tuple(sorted(row.setting.workload_facts.items())) for row in rows}
     return len(set(workloads.values())) == len(workloads)
-
-
-def _word_of(setting: Setting, name: str) -> object:
-    facts = {"machine": setting.machine, **setting.machine_facts, **setting.workload_facts}
-    value = facts.get(name)
-    return None if value is None else str(value)
-
-
-def _in_words(names: tuple[str, ...], nearest: tuple[tuple[object, ...], ...]) -> str:
-    shown = [name for name in names if name == "machine" or name in INSTALLATION]
-    texts = [
-        " ".join(str(combination[names.index(name)]) for name in shown if combination[names.index(name)])
-        for combination in nearest
-    ]
-    return " or ".join(dict.fromkeys(texts))
 
 
 def _blocks(count: int) -> Iterator[Places]:

@@ -175,7 +175,7 @@ def _predicted(
     from autotune.performance.measurements.dataset import measurements
     from autotune.performance.predict import known_there, question, target_of
     from autotune.performance.rightsizing.right_size import Knowledge
-    from autotune.performance.rightsizing.sizes import Sizes, measured_here, median_times, room_of
+    from autotune.performance.rightsizing.sizes import Sizes, measured_here, room_of, times_of
     from launchers.local import local_launcher
 
     if limits.energy_j < inf:
@@ -189,7 +189,7 @@ def _predicted(
     room = room_of(setting.machine_facts, most_nodes, whole_nodes)
     sizes = Sizes(asked.space, setting, asked.plan, room, scratch / "sizes")
     candidates, model = sizes.candidates(measured)
-    times_s = median_times(candidates, measured_here(setting, measured))
+    times_s = times_of(candidates, measured_here(setting, measured))
     found = Knowledge(candidates, limits, times_s).right_size()
     if found is None:
         msg = (
