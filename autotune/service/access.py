@@ -11,17 +11,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from autotune.errors import StorageError
 from autotune.service.callers import Caller, CallerKind
 from autotune.service.onlooker import READ_ONLY
-from autotune.service.peer import Peer, PeerFinder
+from autotune.service.peers.peer import Peer, PeerFinder
 from autotune.service.problems import problem
 from autotune.service.rates import Buckets, retry_after
+from autotune.service.scopes import CHANGES_NOTHING, QUESTIONS, needed
+from autotune.service.scopes import Scope as TokenScope
 from autotune.service.settings import Settings
-from autotune.service.tokens import TokenBook
+from autotune.service.tokens import Grant, TokenBook
 
 _ANYBODY = ("/", "/health")
 _PAGE = "/page/"
-_CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
-# What is asked with a body, and changes nothing either.
-_QUESTIONS = frozenset({"/predict"})
 _LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 # Headers that a proxy adds: then the process at the other end of the connection is not the client.
 _PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
@@ -85,7 +84,7 @@ class AccessControl:
         peer: Peer = state.get("peer") or Peer(scope.get("client"), scope.get("server"))
         caller = self._refusal(scope, headers) or self._anybody(scope, headers, peer)
         if caller is None:
-            caller = await self._known(headers, peer, state)
+            caller = await self._known(scope, headers, peer)
         if isinstance(caller, Refusal):
             if caller.late:
                 # Who does not wait for the answer to ask again has few connections to do so.
@@ -102,11 +101,11 @@ class AccessControl:
         if self._settings.loopback and host.rpartition(":")[0] not in local and host not in local:
             # A page of another site whose name leads here (DNS rebinding).
             return Refusal(400, f"Host {host!r} is not this service, which is at localhost", {})
-        changes = scope["method"] not in _CHANGES_NOTHING
+        changes = scope["method"] not in CHANGES_NOTHING
         origin = headers.get("origin")
         if changes and origin is not None and origin.partition("://")[2].lower() != host:
             return Refusal(403, f"a page of {origin} may not change anything here", {})
-        if changes and self._settings.read_only and scope["path"] not in _QUESTIONS:
+        if changes and self._settings.read_only and scope["path"] not in QUESTIONS:
             return Refusal(403, READ_ONLY, {})
         return None
 
@@ -120,41 +119,58 @@ class AccessControl:
             return Refusal(413, f"{scope['path']} takes no body", {"Connection": "close"})
         return Caller(CallerKind.OWN if peer.own and self._direct(headers) else CallerKind.ANYBODY, peer.key)
 
-    async def _known(self, headers: Headers, peer: Peer, state: dict[str, object]) -> Caller | Refusal:
+    async def _known(self, scope: Scope, headers: Headers, peer: Peer) -> Caller | Refusal:
         """Refuse a request without a token, or with a wrong one; but this user needs none on this host."""
-        if not (peer.own or peer.trusted):
-            wait_s = self._rates.take(peer.key)
-            if wait_s:
-                said = f"more than {self._settings.limits.rate_per_s:g} requests a second"
-                return Refusal(429, said, retry_after(wait_s), late=True)
+        wait_s = 0.0 if peer.own or peer.trusted else self._rates.take(peer.key)
+        if wait_s:
+            said = f"more than {self._settings.limits.rate_per_s:g} requests a second"
+            return Refusal(429, said, retry_after(wait_s), late=True)
         shown = headers.get("authorization")
-        if shown is None:
-            if self._direct(headers):
-                await self._finder.complete(peer)
-                if peer.own:
-                    state["by"] = "this user"
-                    return Caller(CallerKind.OWN, "this user")
-            ask = "send a token: Authorization: Bearer TOKEN (its operator makes one with `autotune token NAME`)"
-            return self._less_often(peer, ask, "Bearer")
+        if shown is not None:
+            return await self._with_token(scope, shown, peer)
+        if self._direct(headers):
+            await self._finder.complete(peer)
+            if peer.own:
+                scope["state"]["by"] = "this user"
+                return Caller(CallerKind.OWN, "this user")
+        ask = "send a token: Authorization: Bearer TOKEN (its operator makes one with `autotune token NAME`)"
+        return self._less_often(peer, ask, "Bearer")
+
+    async def _with_token(self, scope: Scope, shown: str, peer: Peer) -> Caller | Refusal:
+        """Refuse a wrong token, and one that is not for this."""
         scheme, _, token = shown.partition(" ")
         try:
-            owner = await self._owner(token.strip()) if scheme.lower() == "bearer" else None
+            grant = await self._grant(token.strip()) if scheme.lower() == "bearer" else None
         except StorageError as error:
             return Refusal(503, str(error), {"Retry-After": "5"})
-        peer.trusted = owner is not None
-        if owner is None:
+        peer.trusted = grant is not None
+        if grant is None:
             return self._less_often(peer, "nobody has this token", 'Bearer error="invalid_token"')
-        state["by"] = owner
-        return Caller(CallerKind.TOKEN, f"the token of {owner}")
+        need = needed(scope["method"], scope["path"])
+        if not grant.scope.allows(need):
+            said = f"the token of {grant.owner} is for {grant.scope}; this needs one for {need}"
+            return Refusal(403, f"{said} (its operator makes one with `autotune token NAME --scope {need}`)", {})
+        scope["state"] |= {"by": grant.owner, "still": partial(self._still, token.strip(), need)}
+        return Caller(CallerKind.TOKEN, f"the token of {grant.owner}")
 
     def _direct(self, headers: Headers) -> bool:
         """Whether the other end of the connection sent the request itself, on this host."""
+        if self._settings.always_token:
+            return False
         return self._settings.loopback and not any(name in headers for name in _PROXIED)
 
-    async def _owner(self, token: str) -> str | None:
+    async def _grant(self, token: str) -> Grant | None:
         """Return whose a token is; their file may have to be read."""
         self._threads = self._threads or CapacityLimiter(_TOKEN_THREADS)
-        return await to_thread.run_sync(partial(self._tokens.owner, token), limiter=self._threads)
+        return await to_thread.run_sync(self._tokens.grant, token, limiter=self._threads)
+
+    async def _still(self, token: str, need: TokenScope) -> bool:
+        """Whether a token that was right at the beginning of an answer is right now."""
+        try:
+            grant = await self._grant(token)
+        except StorageError:
+            return False
+        return grant is not None and grant.scope.allows(need)
 
     def _less_often(self, peer: Peer, why: str, challenge: str) -> Refusal:
         wait_s = self._refused.take(peer.key)

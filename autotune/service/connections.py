@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from autotune.service.peer import Peer, PeerFinder
+from autotune.service.peers.peer import Peer, PeerFinder
 from autotune.service.rates import Buckets
 from autotune.service.settings import Limits
 

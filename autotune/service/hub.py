@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,8 +34,15 @@ class News:
         return f"id: {self.stamp}\nevent: {self.event}\ndata: {json.dumps(self.data)}\n\n".encode()
 
 
+Still = Callable[[], Awaitable[bool]]
+"""Whether a follower may still follow: its token may have been removed."""
+
 Look = Callable[[Mapping[str, str]], Mapping[str, News]]
 """Maps topics, each with the stamp of its last news, to the newer news of those topics that have some."""
+
+
+async def _always() -> bool:
+    return True
 
 
 @dataclass
@@ -100,8 +107,8 @@ class Hub:
         for topic in self._topics.values():
             topic.wake()
 
-    async def follow(self, topic: str) -> AsyncIterator[bytes]:
-        """Provide the news of a topic as they come, the present state first."""
+    async def follow(self, topic: str, still: Still = _always) -> AsyncIterator[bytes]:
+        """Provide the news of a topic as they come, the present state first; end when the follower may not any more."""
         if topic not in self._topics:
             self._topics[topic] = _Topic()
             self._arrived.set()
@@ -110,15 +117,17 @@ class Hub:
         seen = 0
         try:
             while not self._closed:
-                if followed.number > seen:
-                    seen = followed.number
-                    yield followed.last
-                    continue
-                changed = followed.changed
-                try:
-                    await asyncio.wait_for(changed.wait(), _ALIVE_S)
-                except TimeoutError:
-                    yield _ALIVE
+                changed, said = followed.changed, followed.last
+                if followed.number == seen:
+                    try:
+                        await asyncio.wait_for(changed.wait(), _ALIVE_S)
+                        continue
+                    except TimeoutError:
+                        said = _ALIVE
+                seen = followed.number
+                if not await still():
+                    return
+                yield said
         finally:
             followed.followers -= 1
             if not followed.followers and self._topics.get(topic) is followed:

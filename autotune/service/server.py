@@ -10,7 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from autotune.service.connections import Visitors, connections_of
-from autotune.service.door import Door
+from autotune.service.peers.door import Door
 
 _LOOK_S = 0.1
 # Longer than clients and proxies keep a connection without use (often 60 s): else a request may meet its closing.

@@ -39,7 +39,8 @@ class Settings:
     """A service: where studies are kept (`url`), which may be started, and which clients may ask.
 
     `catalogue` is the folder of the study files that may be started, None for those that ship with autotune; `folder`
-    is for the service's own files. A `read_only` one changes nothing: not the storage, and no study.
+    is for the service's own files. A `read_only` one changes nothing: not the storage, and no study. With
+    `always_token` this user needs a token, too.
     """
 
     url: str
@@ -49,6 +50,7 @@ class Settings:
     port: int = 8642
     limits: Limits = field(default_factory=Limits)
     read_only: bool = False
+    always_token: bool = False
 
     @property
     def loopback(self) -> bool:
@@ -57,6 +59,11 @@ class Settings:
             return ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+    @property
+    def audit(self) -> Path:
+        """The file of what was ordered."""
+        return self.folder / "orders.jsonl"
 
     @property
     def tokens(self) -> Path:

@@ -1,22 +1,66 @@
 """Tokens: access to the service from elsewhere. Only their digests are kept."""
 
+import fcntl
 import hashlib
 import hmac
 import json
+import os
 import re
 import secrets
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from autotune.errors import AutotuneError, StorageError
 from autotune.files import replace_file
+from autotune.service.scopes import Scope
 
 TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
+@dataclass(frozen=True)
+class KeptToken:
+    """What is kept of a token: its SHA-256, when it was made, what it may do, and when it expires, if it does."""
+
+    sha256: str
+    made: str
+    scope: Scope
+    expires: str | None = None
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> "KeptToken":
+        """Read what `asdict` writes.
+
+        Raises:
+            ValueError, TypeError: it is something else.
+        """
+        kept = cls(**{**record, "scope": Scope(record["scope"])})
+        for moment in filter(None, (kept.made, kept.expires)):
+            datetime.fromisoformat(moment).astimezone(UTC)
+        if not (isinstance(kept.sha256, str) and kept.sha256.isascii()):
+            msg = "a digest is text"
+            raise ValueError(msg)
+        return kept
+
+    @property
+    def expired(self) -> bool:
+        """Whether its time is over."""
+        return self.expires is not None and datetime.fromisoformat(self.expires) <= datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Whose a token is, and what it may do."""
+
+    owner: str
+    scope: Scope
+
+
 class TokenBook:
-    """The tokens of a service, in a file that only its user reads: a name, the token's SHA-256, and when it was made.
+    """The tokens of a service, in a file that only its user reads.
 
     A token has 256 random bits, so that nobody guesses it: a slow hash, which is for words that people choose, would
     make nothing safer.
@@ -25,10 +69,10 @@ class TokenBook:
     def __init__(self, path: Path) -> None:
         """Use a file, which need not be there."""
         self._path = path
-        self._known: Mapping[str, Mapping[str, str]] = {}
+        self._known: Mapping[str, KeptToken] = {}
         self._read_at: tuple[int, int] | None = None
 
-    def add(self, name: str) -> str:
+    def add(self, name: str, scope: Scope = Scope.OPERATE, expires_s: float | None = None) -> str:
         """Make a token for somebody, and return it: it cannot be read again.
 
         Raises:
@@ -38,13 +82,22 @@ class TokenBook:
         if not TOKEN_NAME.fullmatch(name):
             msg = f"a token is named with letters, digits, '.', '_', '@' and '-', 64 at most; given was {name!r}"
             raise AutotuneError(msg)
-        known = dict(self.known())
-        if name in known:
-            msg = f"{name!r} has a token, which cannot be shown again: remove it first (autotune token {name} --remove)"
-            raise AutotuneError(msg)
-        token = secrets.token_urlsafe(32)
-        made = datetime.now(UTC).isoformat(timespec="seconds")
-        self._write(known | {name: {"sha256": _digest(token), "made": made}})
+        now = datetime.now(UTC)
+        try:
+            end = None if expires_s is None else (now + timedelta(seconds=expires_s)).isoformat(timespec="seconds")
+        except OverflowError:
+            msg = "--expires is more than the calendar has; leave it out for a token that does not expire"
+            raise AutotuneError(msg) from None
+        with self._alone() as known:
+            if name in known and not known[name].expired:
+                msg = (
+                    f"{name!r} has a token, which cannot be shown again: remove it first "
+                    f"(autotune token {name} --remove)"
+                )
+                raise AutotuneError(msg)
+            token = secrets.token_urlsafe(32)
+            kept = KeptToken(_digest(token), now.isoformat(timespec="seconds"), scope, end)
+            self._write({**known, name: kept})
         return token
 
     def remove(self, name: str) -> None:
@@ -54,15 +107,14 @@ class TokenBook:
             AutotuneError: nobody of that name has one.
             StorageError: the file cannot be written.
         """
-        known = dict(self.known())
-        if name not in known:
-            msg = f"nobody called {name!r} has a token; there are: {', '.join(known) or 'none'}"
-            raise AutotuneError(msg)
-        del known[name]
-        self._write(known)
+        with self._alone() as known:
+            if name not in known:
+                msg = f"nobody called {name!r} has a token; there are: {', '.join(known) or 'none'}"
+                raise AutotuneError(msg)
+            self._write({owner: kept for owner, kept in known.items() if owner != name})
 
-    def known(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the record of each token, by name; read again when the file has changed.
+    def known(self) -> Mapping[str, KeptToken]:
+        """Return what is kept of each token, by name; read again when the file has changed.
 
         Raises:
             StorageError: the file cannot be read.
@@ -80,35 +132,52 @@ class TokenBook:
             raise StorageError(msg) from error
         return self._known
 
-    def owner(self, token: str) -> str | None:
-        """Return the name that a token belongs to, or None. The time of the look-up reveals nothing of the tokens."""
+    def grant(self, token: str) -> Grant | None:
+        """Return whose a token is, or None. The time of the look-up reveals nothing of the tokens."""
         digest = _digest(token)
         # Every token is compared, also after a match.
-        owners = [name for name, kept in self.known().items() if hmac.compare_digest(kept["sha256"], digest)]
-        return owners[0] if owners else None
+        matching = [
+            Grant(name, kept.scope)
+            for name, kept in self.known().items()
+            if hmac.compare_digest(kept.sha256, digest) and not kept.expired
+        ]
+        return matching[0] if matching else None
 
-    def _write(self, known: Mapping[str, Mapping[str, str]]) -> None:
+    @contextmanager
+    def _alone(self) -> Iterator[Mapping[str, KeptToken]]:
+        """Keep others from changing the tokens, so that no change is lost: least of all that one was removed."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(self._path, json.dumps(known, indent=1), private=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            lock = os.open(self._path.with_name(f"{self._path.name}.lock"), flags, 0o600)
         except OSError as error:
-            msg = f"the token cannot be kept in {self._path}: {error.strerror or error}"
-            raise StorageError(msg) from error
+            raise self._unwritable(error) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._read_at = None
+            yield self.known()
+        finally:
+            os.close(lock)
+
+    def _write(self, known: Mapping[str, KeptToken]) -> None:
+        try:
+            text = json.dumps({name: asdict(kept) for name, kept in known.items()}, indent=1)
+            replace_file(self._path, text, private=True)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> StorageError:
+        return StorageError(f"the token cannot be kept in {self._path}: {error.strerror or error}")
 
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _is_kept(record: object) -> bool:
-    words = [record.get("sha256"), record.get("made")] if isinstance(record, dict) else [None]
-    return all(isinstance(word, str) and word.isascii() for word in words)
-
-
-def _parsed(text: str) -> Mapping[str, Mapping[str, str]]:
+def _parsed(text: str) -> Mapping[str, KeptToken]:
     tokens = json.loads(text)
-    rows = tokens.items() if isinstance(tokens, dict) else ()
-    if not isinstance(tokens, dict) or not all(_is_kept(kept) for _, kept in rows):
+    try:
+        return {name: KeptToken.read(record) for name, record in tokens.items()}
+    except (AttributeError, TypeError, KeyError, ValueError) as error:
         msg = "it is not a list of tokens"
-        raise ValueError(msg)
-    return tokens
+        raise ValueError(msg) from error

@@ -3,17 +3,21 @@
 import logging
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from autotune.cli.common import errors, output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage
+from autotune.durations import parse_duration_s
 from autotune.errors import AutotuneError, CannotRunHereError
 from autotune.storage.address import shown, state_folder, storage_url
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from autotune.service.settings import Settings
+    from autotune.service.tokens import KeptToken
 
 FolderOption = Annotated[
     Path | None,
@@ -38,6 +42,10 @@ def serve(
         bool,
         typer.Option("--read-only", help="Only show studies: nobody can start, change or delete one."),
     ] = False,
+    always_token: Annotated[
+        bool,
+        typer.Option("--always-token", help="You need a token on this host, too; for a forwarder that hides who asks."),
+    ] = False,
     storage: Storage = DEFAULT_STORAGE,
     folder: FolderOption = None,
     as_json: AsJson = False,
@@ -52,7 +60,9 @@ def serve(
     from autotune.service.settings import Settings
 
     url = storage_url(storage)
-    settings = Settings(url, _folder(folder, url), catalogue, host, port, read_only=read_only)
+    settings = Settings(
+        url, _folder(folder, url), catalogue, host, port, read_only=read_only, always_token=always_token
+    )
     _check_tokens(settings)
     for mistake in Catalogue(catalogue).check():
         errors().print(f"not in the catalogue: {mistake}", markup=False)
@@ -74,6 +84,17 @@ def token(
         str | None, typer.Argument(help="The name of the token's user. Without a name, the tokens are listed.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the token.")] = False,
+    scope: Annotated[
+        Literal["look", "ask", "operate"],
+        typer.Option(
+            "--scope",
+            metavar="look|ask|operate",
+            help="What it is for: to look; also to ask and tell; or also to start, pause, stop and delete studies.",
+        ),
+    ] = "operate",
+    expires: Annotated[
+        str | None, typer.Option("--expires", help="How long it is good for: 12h, 30d; for ever unless given.")
+    ] = None,
     storage: Storage = DEFAULT_STORAGE,
     folder: FolderOption = None,
     as_json: AsJson = False,
@@ -82,22 +103,30 @@ def token(
 
     A user on another host needs a token. It is shown once; the service keeps only a digest.
     """
+    from autotune.service.audit import AuditLog
+    from autotune.service.scopes import Scope
+    from autotune.service.settings import Settings
     from autotune.service.tokens import TokenBook
 
-    book = TokenBook(_folder(folder, storage_url(storage)) / "tokens.json")
+    url = storage_url(storage)
+    settings = Settings(url, _folder(folder, url))
+    book, audit = TokenBook(settings.tokens), AuditLog(settings.audit)
     if name is None:
         if remove:
             msg = "--remove needs the name of the token: autotune token NAME --remove"
             raise AutotuneError(msg)
-        _list({owner: kept["made"] for owner, kept in book.known().items()}, as_json=as_json)
+        _list(book.known(), as_json=as_json)
         return
     if remove:
-        book.remove(name)
+        with audit.order(_this_user(), "remove token", name):
+            book.remove(name)
         errors().print(f"{name} has no token any more", markup=False)
         return
-    made = book.add(name)
+    expires_s = _lasting(expires)
+    with audit.order(_this_user(), "make token", name, {"scope": scope, "expires": expires}):
+        made = book.add(name, Scope(scope), expires_s)
     if as_json:
-        print_json({"name": name, "token": made})
+        print_json({"name": name, "token": made, "scope": scope, "expires": book.known()[name].expires})
         return
     errors().print(f"the token of {name}, which is not shown again (Authorization: Bearer TOKEN):", markup=False)
     typer.echo(made)
@@ -110,12 +139,35 @@ def _folder(given: Path | None, url: str) -> Path:
 def _check_tokens(settings: "Settings") -> None:
     from autotune.service.tokens import TokenBook
 
-    if not settings.loopback and not TokenBook(settings.tokens).known():
+    if settings.loopback and not settings.always_token:
+        return
+    if TokenBook(settings.tokens).known():
+        return
+    if settings.loopback:
+        msg = (
+            f"--always-token, and nobody has a token: make one first with "
+            f"`autotune token NAME --folder {settings.folder}`"
+        )
+    else:
         msg = (
             f"--host {settings.host} can be reached from elsewhere, and nobody has a token: make one first with "
             f"`autotune token NAME --folder {settings.folder}`, or leave --host out and use an SSH tunnel"
         )
-        raise AutotuneError(msg)
+    raise AutotuneError(msg)
+
+
+def _lasting(expires: str | None) -> float | None:
+    try:
+        return None if expires is None else parse_duration_s(expires)
+    except ValueError as error:
+        msg = f"--expires: {error}"
+        raise AutotuneError(msg) from None
+
+
+def _this_user() -> str:
+    import getpass
+
+    return getpass.getuser()
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -143,7 +195,9 @@ def _address(host: str, port: int) -> str:
 
 def _say(address: str, settings: "Settings") -> None:
     output().print(f"autotune serves {shown(settings.url)} at {address}", markup=False)
-    if settings.loopback:
+    if settings.always_token:
+        clients = "users of this host who have a token (autotune token NAME); you need one, too"
+    elif settings.loopback:
         clients = "only you, from this host; other users of it need a token (autotune token NAME)"
     else:
         clients = (
@@ -156,13 +210,18 @@ def _say(address: str, settings: "Settings") -> None:
     output().print("Ctrl-C ends the service; the studies that it started go on", markup=False)
 
 
-def _list(known: dict[str, str], *, as_json: bool) -> None:
+def _list(known: "Mapping[str, KeptToken]", *, as_json: bool) -> None:
     if as_json:
-        print_json([{"name": owner, "made": made} for owner, made in known.items()])
+        print_json(
+            [
+                {"name": owner, "made": kept.made, "scope": kept.scope, "expires": kept.expires}
+                for owner, kept in known.items()
+            ]
+        )
         return
     from rich.table import Table
 
-    table = Table("token of", "made")
-    for owner, made in known.items():
-        table.add_row(owner, made)
+    table = Table("token of", "made", "for", "expires")
+    for owner, kept in known.items():
+        table.add_row(owner, kept.made, kept.scope, "expired" if kept.expired else kept.expires or "never")
     output().print(table)

@@ -13,12 +13,13 @@ from fastapi import FastAPI
 from autotune import __version__
 from autotune.service.access import AccessControl
 from autotune.service.asktell_studies import AskTellStudies
+from autotune.service.audit import AuditLog
 from autotune.service.catalogue import Catalogue
 from autotune.service.hub import Hub
 from autotune.service.limiter import Limiter
 from autotune.service.models import Health
 from autotune.service.onlooker import Onlooker
-from autotune.service.peer import PeerFinder
+from autotune.service.peers.peer import PeerFinder
 from autotune.service.problems import Problem, handle_problems
 from autotune.service.routes import asking, found, known, live, page, pictures, predicting, studies
 from autotune.service.settings import Settings
@@ -95,7 +96,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.let_go = let_go
     app.state.finder, app.state.limits = PeerFinder(), settings.limits
-    app.include_router(studies.routes(all_studies, catalogue))
+    app.include_router(studies.routes(all_studies, catalogue, AuditLog(settings.audit)))
     app.include_router(found.routes(all_studies))
     app.include_router(live.routes(all_studies, hub))
     app.include_router(pictures.routes(all_studies))

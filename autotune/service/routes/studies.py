@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
+from autotune.service.audit import AuditLog
 from autotune.service.catalogue import Catalogue
 from autotune.service.models import CatalogueEntry, NewStudy, StudyBrief, StudyDetail
 from autotune.service.problems import answers
@@ -18,8 +19,8 @@ def by(request: Request) -> str:
     return str(request.scope["state"]["by"])
 
 
-def routes(studies: Studies, catalogue: Catalogue) -> APIRouter:
-    """Return the routes."""
+def routes(studies: Studies, catalogue: Catalogue, audit: AuditLog) -> APIRouter:
+    """Return the routes; what is ordered is written down."""
     router = APIRouter(tags=["studies"])
 
     @router.get("/catalogue", responses=answers())
@@ -45,7 +46,9 @@ def routes(studies: Studies, catalogue: Catalogue) -> APIRouter:
     @router.post("/studies", status_code=201, responses=answers(404, 409, 413, 415))
     def start_study(new: NewStudy, request: Request, response: Response) -> StudyBrief:
         """Start a study of the catalogue, or go on with it."""
-        brief = studies.start(new, by(request))
+        details = new.model_dump(mode="json", exclude_none=True)
+        with audit.order(by(request), "start", new.name or new.study, details):
+            brief = studies.start(new, by(request))
         response.headers["Location"] = f"/studies/{brief.name}"
         return brief
 
@@ -55,23 +58,27 @@ def routes(studies: Studies, catalogue: Catalogue) -> APIRouter:
         return studies.detail(name)
 
     @router.delete("/studies/{name}", status_code=204, responses=answers(404, 409))
-    def delete_study(name: StudyName) -> None:
+    def delete_study(name: StudyName, request: Request) -> None:
         """Delete a study that does not run. The folders of its runs stay."""
-        studies.delete(name)
+        with audit.order(by(request), "delete", name):
+            studies.delete(name)
 
     @router.post("/studies/{name}/pause", status_code=202, responses=answers(404, 409))
     def pause_study(name: StudyName, request: Request) -> StudyBrief:
         """Start no run any more; those in flight end, and are kept."""
-        return studies.pause(name, by(request))
+        with audit.order(by(request), "pause", name):
+            return studies.pause(name, by(request))
 
     @router.post("/studies/{name}/resume", status_code=202, responses=answers(404, 409))
     def resume_study(name: StudyName, request: Request) -> StudyBrief:
         """Go on with a study that does not run."""
-        return studies.resume(name, by(request))
+        with audit.order(by(request), "resume", name):
+            return studies.resume(name, by(request))
 
     @router.post("/studies/{name}/stop", status_code=202, responses=answers(404, 409))
     def stop_study(name: StudyName, request: Request) -> StudyBrief:
         """End a study now; runs in flight are ended and will be made again."""
-        return studies.stop(name, by(request))
+        with audit.order(by(request), "stop", name):
+            return studies.stop(name, by(request))
 
     return router

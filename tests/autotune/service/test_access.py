@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from autotune.service.access import AccessControl
 from autotune.service.limiter import Limiter
-from autotune.service.peer import PeerFinder
+from autotune.service.peers.peer import PeerFinder
 from autotune.service.rates import Buckets
+from autotune.service.scopes import Scope
 from autotune.service.settings import Limits, Settings
 from autotune.service.tokens import TokenBook
 
@@ -72,6 +73,37 @@ def test_another_user_of_this_host_does(settings, foreign):
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
     token = TokenBook(settings.tokens).add("ada")
     assert ask(app_of(settings), headers={"Authorization": f"Bearer {token}"}).text == "ada:"
+
+
+@pytest.mark.parametrize(
+    ("scope", "allowed"),
+    [(Scope.LOOK, {"look"}), (Scope.ASK, {"look", "ask"}), (Scope.OPERATE, {"look", "ask", "operate"})],
+)
+def test_a_token_may_do_what_it_was_made_for(settings, foreign, scope, allowed):
+    shown = {"Authorization": f"Bearer {TokenBook(settings.tokens).add('ada', scope)}"}
+    requests = {
+        "look": [("GET", "/studies"), ("POST", "/predict"), ("GET", "/studies/x/events")],
+        "ask": [("POST", "/studies/x/ask"), ("POST", "/studies/x/tell"), ("POST", "/studies/x/renew")],
+        "operate": [("POST", "/studies"), ("POST", "/studies/x/stop"), ("DELETE", "/studies/x"), ("PUT", "/x/ask")],
+    }
+    for need, sent in requests.items():
+        for method, path in sent:
+            answer = ask(app_of(settings), method, path, headers=shown)
+            assert answer.status_code == (200 if need in allowed else 403), (method, path)
+            assert need in allowed or f"this needs one for {need}" in answer.json()["detail"]
+
+
+def test_where_always_a_token_is_needed_this_user_needs_one(settings, own):
+    strict = replace(settings, always_token=True)
+    assert ask(app_of(strict)).status_code == 401
+    assert ask(app_of(strict), path="/health").status_code == 200
+    shown = {"Authorization": f"Bearer {TokenBook(settings.tokens).add('ada')}"}
+    assert ask(app_of(strict), headers=shown).text == "ada:"
+
+
+def test_what_is_no_http_is_refused(settings, own):
+    with pytest.raises(ValueError, match="speaks HTTP, not websocket"):
+        asyncio.run(app_of(settings)({"type": "websocket", "path": "/", "headers": []}, None, None))
 
 
 def test_elsewhere_everybody_needs_one_this_user_too(tmp_path, own):

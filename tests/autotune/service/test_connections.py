@@ -10,8 +10,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from autotune.service.connections import Visitors, connections_of
-from autotune.service.door import Door
-from autotune.service.peer import Peer, PeerFinder
+from autotune.service.peers.door import Door
+from autotune.service.peers.peer import Peer, PeerFinder
 from autotune.service.settings import Limits
 from tests.autotune.service.serving import serving
 from tests.autotune.service.test_peer import another_user, only_root

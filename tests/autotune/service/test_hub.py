@@ -186,3 +186,23 @@ def test_who_waits_long_is_told_that_the_service_is_there(monkeypatch):
             assert await asyncio.wait_for(anext(stream), 30) == b": alive\n\n"
 
     scene(play)
+
+
+def test_who_may_not_follow_any_more_gets_no_further_event():
+    async def scene():
+        desk, allowed = Desk(), [True]
+        desk.put("a", 1)
+
+        async def still():
+            return allowed[0]
+
+        async with running(desk) as hub:
+            stream = hub.follow("a", still)
+            assert await news(stream) == ("study", 1)
+            allowed[0] = False
+            desk.put("a", 2)
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+            assert hub.followers == 0
+
+    asyncio.run(scene())

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from autotune.service.peer import Peer, PeerFinder
-from autotune.service.proc_sockets import user_in_proc
-from autotune.service.socket_diag import diagnosis
+from autotune.service.peers.peer import Peer, PeerFinder
+from autotune.service.peers.proc_sockets import user_in_proc
+from autotune.service.peers.socket_diag import diagnosis
 
 TABLE = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -86,8 +86,8 @@ def test_a_real_connection_of_this_user(user, family, host):
 
 def test_without_the_kernels_diagnosis_the_table_is_read_once_a_connection(monkeypatch):
     asked = []
-    monkeypatch.setattr("autotune.service.peer.diagnosis", lambda: None)
-    monkeypatch.setattr("autotune.service.peer.user_in_proc", lambda *ends: asked.append(ends) or os.geteuid())
+    monkeypatch.setattr("autotune.service.peers.peer.diagnosis", lambda: None)
+    monkeypatch.setattr("autotune.service.peers.peer.user_in_proc", lambda *ends: asked.append(ends) or os.geteuid())
 
     async def scene():
         with socket.socket() as end:

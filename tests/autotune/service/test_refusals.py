@@ -31,7 +31,7 @@ CHUNKED = (
 
 # Of each row of the table some requests, and what they get.
 REQUESTS = {
-    "a wrong token": {401: [request("GET /studies", "Authorization: Bearer x\r\n")]},
+    "a wrong token, or one that has expired": {401: [request("GET /studies", "Authorization: Bearer x\r\n")]},
     "another name that leads here (DNS rebinding)": {400: [request("GET /studies", host="evil.example")]},
     "a change asked for by a page of another site": {
         403: [post("{}", JSON + "Origin: http://evil.example\r\n"), request("DELETE /studies/x", "Origin: null\r\n")]
@@ -82,6 +82,7 @@ REQUESTS = {
 }
 ELSEWHERE = {
     "no token, not this user": test_access.test_another_user_of_this_host_does,
+    "more than the token is for": test_access.test_a_token_may_do_what_it_was_made_for,
     "many requests without a right token, of one user or address": test_access.test_who_guesses_is_made_to_wait,
     "a body that does not arrive within 20 s": test_access.test_a_body_that_does_not_come_is_not_waited_for,
     "more than 200 requests a second of one caller": test_access.test_who_asks_too_often_is_told_when_to_come_again,

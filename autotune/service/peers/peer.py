@@ -12,8 +12,8 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from anyio import CapacityLimiter, to_thread
 
-from autotune.service.proc_sockets import Address, user_in_proc
-from autotune.service.socket_diag import diagnosis
+from autotune.service.peers.proc_sockets import Address, user_in_proc
+from autotune.service.peers.socket_diag import diagnosis
 
 _CREDENTIALS = struct.Struct("iII")
 # Whoever has one IPv6 address as a rule has all of its network.

@@ -6,7 +6,7 @@ import socket
 import struct
 from ipaddress import ip_address
 
-from autotune.service.proc_sockets import Address
+from autotune.service.peers.proc_sockets import Address
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20

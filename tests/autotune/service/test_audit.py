@@ -1,0 +1,38 @@
+"""What was ordered is written down: who, what, when; also what was refused."""
+
+import json
+import stat
+
+import pytest
+
+from autotune.errors import BusyError, StorageError
+from autotune.service.audit import AuditLog
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_an_order_is_written_down_before_it_is_carried_out_and_a_refusal_after(tmp_path):
+    path = tmp_path / "service" / "orders.jsonl"
+    audit = AuditLog(path)
+    with audit.order("ada", "start", "qe", {"trials": 5}):
+        (line,) = lines(path)
+    assert line.pop("when")
+    assert line == {"who": "ada", "what": "start", "name": "qe", "details": {"trials": 5}}
+    with pytest.raises(BusyError), audit.order("bob", "delete", "qe"):
+        raise BusyError("it runs")
+    assert [(line["who"], line["what"], line.get("details")) for line in lines(path)[1:]] == [
+        ("bob", "delete", None),
+        ("bob", "delete", {"refused": "it runs"}),
+    ]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_cannot_be_written_down_is_not_done(tmp_path):
+    (tmp_path / "orders.jsonl").mkdir()
+    with (
+        pytest.raises(StorageError, match="cannot be written down"),
+        AuditLog(tmp_path / "orders.jsonl").order("a", "b", "c"),
+    ):
+        pytest.fail("it was done")
