@@ -1,8 +1,10 @@
 """Scrub: what leaves the service names no path of its host."""
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
@@ -13,10 +15,43 @@ _Value = TypeVar("_Value")
 _BEGINS = r"(?:(?<=:///)|(?<=\s-[A-Za-z])|(?<![\w./~-])(?<!#!))"
 _PATH = re.compile(_BEGINS + r"(?:~|file://)?(?!//)(?:/+[^\s/:;,'\"<>|()\[\]{}=]+){2,}/?")
 _SHOWN = "…/"
+# What ends a path for `_PATH`, and may be in one all the same.
+_SPECIAL = re.compile(r"[\s:;,'\"<>|()\[\]{}=]")
+# A path in quotes, in which blanks are part of it; but not a command with its arguments.
+_QUOTED = re.compile(r"""(['"])(?:~|file://)?/(?!/)(?:(?!\s[-/~])[^'"\n])*/((?:(?!\s[-/~])[^'"/\n])+)/?\1""")
+
+
+class KnownFolders:
+    """Folders whose names are known, so that they are found in a text whatever characters they have."""
+
+    def __init__(self) -> None:
+        """Know this user's home, and the present folder."""
+        self._plain: dict[str, str] = {}
+        self.add(Path.home())
+        self.add(Path.cwd())
+
+    def add(self, folder: Path) -> None:
+        """Know one more folder; a path that `_PATH` finds by itself need not be known."""
+        for path in {str(folder.absolute()), str(folder.resolve())}:
+            if _SPECIAL.search(path):
+                self._plain[path] = f"/-/{_SPECIAL.sub('_', path.rpartition('/')[2])}"
+
+    def plain(self, text: str) -> str:
+        """Return a text in which such folders have names without special characters."""
+        for folder in sorted(self._plain, key=len, reverse=True):
+            text = text.replace(folder, self._plain[folder])
+        return text
+
+
+@functools.cache
+def known_folders() -> KnownFolders:
+    """Return the folders that this process knows."""
+    return KnownFolders()
 
 
 def without_paths(text: str, before: str = _SHOWN) -> str:
     """Return a text in which `before` replaces all of a path but its last part: `…/pw.x`."""
+    text = _QUOTED.sub(lambda match: f"{match[1]}{before}{match[2]}{match[1]}", known_folders().plain(text))
     return _PATH.sub(lambda match: before + match[0].rstrip("/").rpartition("/")[2], text)
 
 

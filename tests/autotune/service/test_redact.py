@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.service.redact import scrubbed, without_paths
+from autotune.service.redact import known_folders, scrubbed, without_paths
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,25 @@ from autotune.service.redact import scrubbed, without_paths
         ("sqlite:///autotune.db", "sqlite:///autotune.db"),
         ("mpicc -I/home/jo/include -O2", "mpicc -I…/include -O2"),
         ("a folder: /srv/runs/", "a folder: …/runs"),
+        ("cannot open '/srv/my runs/x y/z 1.txt': gone", "cannot open '…/z 1.txt': gone"),
+        ("'/usr/bin/pw.x -inp /home/jo/pw.in'", "'…/pw.x -inp …/pw.in'"),
+        ("'/usr/bin/pw.x' and '/home/jo/pw.in'", "'…/pw.x' and '…/pw.in'"),
     ],
 )
 def test_of_a_path_only_its_end_is_told(given, expected):
     assert without_paths(given) == expected
+
+
+def test_the_folders_that_are_known_are_found_whatever_they_are_called(tmp_path):
+    for name in ("my thesis, draft 2", "a:b=c"):
+        known_folders().add(tmp_path / name)
+        text = without_paths(
+            f"see {tmp_path / name}/runs/z.txt or {tmp_path / name}, or sqlite:///{tmp_path / name}/a.db"
+        )
+        assert "z.txt" in text
+        for told in ("thesis", "a:b", str(tmp_path.name), "runs"):
+            assert f"{told}/" not in text
+        assert str(tmp_path) not in text
 
 
 words = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=8)
