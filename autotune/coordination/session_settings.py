@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.coordination.deadline import Deadline
+from autotune.durations import parse_duration_s
+from autotune.errors import StudyFileError
 from autotune.execution.signals import Pause
 from autotune.machines.facts import Facts
 from autotune.machines.this_machine import Machine
@@ -17,6 +19,8 @@ from launchers import BatchQueue, Launcher
 if TYPE_CHECKING:
     from autotune.coordination.external_runs import ExternalExecutor
     from autotune.execution.ray_executor import RayCluster
+
+STORAGE_PATIENCE = "AUTOTUNE_STORAGE_PATIENCE"
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,20 @@ class SessionSettings:
     def queue(self) -> BatchQueue | None:
         """The launcher of jobs, if runs are jobs of a batch system."""
         return self.launcher.queue
+
+
+def storage_patience_s() -> float:
+    """Return how long a session waits for a storage that does not answer; 0 not to wait.
+
+    Raises:
+        StudyFileError: the variable of the environment is no duration.
+    """
+    text = os.environ.get(STORAGE_PATIENCE, "15m")
+    try:
+        return 0.0 if text.strip() == "0" else parse_duration_s(text)
+    except ValueError as error:
+        msg = f"{STORAGE_PATIENCE} (how long a study waits for its storage; 0: not at all): {error}"
+        raise StudyFileError(msg) from error
 
 
 def default_runs(url: str, name: str) -> Path:

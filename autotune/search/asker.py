@@ -6,7 +6,7 @@ import optuna
 
 from autotune.records.expected_gain import ExpectedGain
 from autotune.records.study import TrialRecord
-from autotune.search.base import Proposer, SpaceExhaustedError
+from autotune.search.base import History, Proposer, SpaceExhaustedError
 from autotune.search.expected_gain import expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.trial_index import TrialIndex
@@ -40,9 +40,8 @@ class Asker:
         """
         if seen is not None:
             self.sampler.learn(seen, shows_nothing)
-        with self.store.as_optuna() as study:
-            index = self._known(study)
-            history = index.history(seen or {}) or self.sampler.history(study)
+        with self.store.as_optuna():
+            index, history = self.store.patiently(lambda: self._read(seen or {}))
             try:
                 configuration = self.sampler.propose(history)
             except SpaceExhaustedError:
@@ -50,6 +49,11 @@ class Asker:
             number = self.store.add_trial(configuration, index.distributions)
             index.add(number, configuration)
             return TrialRecord(number, configuration)
+
+    def _read(self, seen: Mapping[int, Observation]) -> tuple[TrialIndex, History]:
+        with self.store.as_optuna() as study:
+            index = self._known(study)
+            return index, index.history(seen) or self.sampler.history(study)
 
     def prospect(self, seen: Mapping[int, Observation], noise: float) -> ExpectedGain | None:
         """Return what the next trials would gain, for `seen` as for `ask`; None where the sampler does not know.

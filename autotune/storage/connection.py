@@ -2,8 +2,12 @@
 
 import sqlite3
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
 from urllib.parse import quote
 
 import sqlalchemy
@@ -16,10 +20,19 @@ from autotune.storage.address import is_postgresql, shown, sqlite_path
 from autotune.storage.sqlite.file import READING, check_writable, sqlite_address, whole_at_exit
 from autotune.storage.sqlite.journal import set_journal
 
+_T = TypeVar("_T")
+
 _BUSY_TIMEOUT_S = 60
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 30.0
+_READ_ONLY = "25006"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _CONNECT_TIMEOUT_S = 20
 _PROPOSING = 0x61736B  # "ask", in ASCII
 _SET_UP = 0x6175746F74756E65  # "autotune", in ASCII
+
+
+class StorageAwayError(StorageError):
+    """A storage does not answer now, and may in a while."""
 
 
 def prepare_sqlite(url: str) -> None:
@@ -129,12 +142,74 @@ def _refusals_of_optuna() -> tuple[type[Exception], ...]:
 def _unusable(url: str, error: Exception) -> StorageError:
     cause = error.__cause__ or error
     reason = str(getattr(cause, "orig", None) or cause).splitlines()[0]
+    kind = StorageAwayError if _is_away(url, error) else StorageError
     ask = "disk full? read-only? another program's file?"
     if sqlite_path(url) is None:
         ask = "is the server there? does it know this user, the password and the database?"
-    return StorageError(
+    return kind(
         f"storage {shown(url)} cannot be used: {reason}; what was finished before is safe, "
         f"mend it ({ask}) and use the same command again"
+    )
+
+
+def _is_away(url: str, error: Exception) -> bool:
+    """Whether a storage may answer again: a server that is restarted, a file that another process keeps locked."""
+    refusal = next((one for one in (error, error.__cause__) if isinstance(one, sqlalchemy.exc.DBAPIError)), None)
+    if refusal is None:
+        return False
+    if sqlite_path(url) is not None:
+        return "locked" in str(refusal.orig)
+    # A standby that is not yet the primary takes no writes.
+    reads_only = getattr(refusal.orig, "sqlstate", None) == _READ_ONLY
+    away = isinstance(refusal, (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError))
+    return away or refusal.connection_invalidated or reads_only
+
+
+@dataclass
+class Patience:
+    """Waits for a storage that does not answer, with growing pauses, for at most `most_s`; `say` gets messages of it.
+
+    What is done is done again, so it must come to the same when it was done already and only the answer was lost.
+    """
+
+    most_s: float = 0.0
+    say: Callable[[str], None] = lambda _: None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def __call__(self, use: Callable[[], _T]) -> _T:
+        """Return what `use` returns, once the storage answers.
+
+        Raises:
+            StorageError: the storage did not answer in time, or refuses.
+        """
+        since, pause_s = None, _FIRST_PAUSE_S
+        while True:
+            try:
+                result = use()
+            except StorageAwayError as error:
+                now = self.clock()
+                if since is None:
+                    since = now
+                    if self.most_s > 0.0:
+                        self.say(_waits(error, self.most_s))
+                left_s = since + self.most_s - now
+                if left_s <= 0.0:
+                    # Whoever waits around this one has waited enough.
+                    raise StorageError(str(error)) from error
+                self.sleep(min(pause_s, left_s))
+                pause_s = min(2.0 * pause_s, _LONGEST_PAUSE_S)
+            else:
+                if since is not None:
+                    self.say(f"the storage answers again, after {self.clock() - since:.0f} s")
+                return result
+
+
+def _waits(error: StorageAwayError, most_s: float) -> str:
+    at = datetime.now().astimezone()
+    reason = str(error).partition("; ")[0]
+    return (
+        f"the storage does not answer since {at:%H:%M:%S}: waiting up to {most_s / 60:.3g} min, runs go on ({reason})"
     )
 
 

@@ -6,13 +6,14 @@ starts reads what another, or itself before it was killed, had in flight. Ages g
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from autotune.storage.columns import Record
-from autotune.storage.connection import storage_errors
+from autotune.storage.connection import Patience, storage_errors
 
 _METADATA = sa.MetaData()
 LEASES = sa.Table(
@@ -78,8 +79,9 @@ class LeaseBook(Protocol):
 class SqlLeaseBook:
     """Keeps the leases of one study in a table of its storage."""
 
-    def __init__(self, engine: sa.Engine, study: str, holder: str) -> None:
+    def __init__(self, engine: sa.Engine, study: str, holder: str, patience: Patience | None = None) -> None:
         """Use the storage behind `engine`, where `create_table` was called once, for the study of that key."""
+        self._patience = patience or Patience()
         self._engine = engine
         self._study = study
         self._holder = holder
@@ -98,6 +100,9 @@ class SqlLeaseBook:
 
     def take(self, place: str, record: Mapping[str, Any], job_id: str | None = None) -> bool:
         """Take a run; False if somebody else has it."""
+        return self._patience(lambda: self._taken(place, record, job_id))
+
+    def _taken(self, place: str, record: Mapping[str, Any], job_id: str | None) -> bool:
         row = {"study": self._study, "place": place, "holder": self._holder, "job": job_id, "record": dict(record)}
         with storage_errors(self._url):
             try:
@@ -105,7 +110,7 @@ class SqlLeaseBook:
                     connection.execute(sa.insert(LEASES).values(row | {"heartbeat_s": self._now_s}))
             except IntegrityError:
                 # It is launched once more: the job that it had is not the one that it gets.
-                return self._change(place, self._holder, record=dict(record), job=job_id, heartbeat_s=self._now_s)
+                return self._changed(place, self._holder, record=dict(record), job=job_id, heartbeat_s=self._now_s)
         return True
 
     def note_job(self, place: str, job_id: str) -> bool:
@@ -114,11 +119,17 @@ class SqlLeaseBook:
 
     def release(self, place: str) -> None:
         """Give an own run up."""
+        self._patience(lambda: self._released(place))
+
+    def _released(self, place: str) -> None:
         with storage_errors(self._url), self._engine.begin() as connection:
             connection.execute(sa.delete(LEASES).where(*self._of(self._holder), LEASES.c.place == place))
 
     def heartbeat(self) -> frozenset[str]:
         """Say that this coordinator lives; return the places of its runs."""
+        return self._patience(self._heard)
+
+    def _heard(self) -> frozenset[str]:
         own = self._of(self._holder)
         with storage_errors(self._url), self._engine.begin() as connection:
             connection.execute(sa.update(LEASES).where(*own).values(heartbeat_s=self._now_s))
@@ -127,10 +138,21 @@ class SqlLeaseBook:
     def take_over(self, place: str, holder: str, older_than_s: float) -> bool:
         """Take a run from a holder that has been silent for so long; False if it has not."""
         silent = self._now_s - LEASES.c.heartbeat_s >= older_than_s
-        return self._change(place, holder, silent, holder=self._holder, heartbeat_s=self._now_s)
+        tries = count()
+
+        def taken_over() -> bool:
+            values = {"holder": self._holder, "heartbeat_s": self._now_s}
+            # If only the answer was lost, it is an own one by now.
+            again = next(tries) > 0 and self._changed(place, self._holder, heartbeat_s=self._now_s)
+            return again or self._changed(place, holder, silent, **values)
+
+        return self._patience(taken_over)
 
     def all(self) -> list[Lease]:
         """Return every lease of the study, by place."""
+        return self._patience(self._all)
+
+    def _all(self) -> list[Lease]:
         wanted = sa.select(LEASES, (self._now_s - LEASES.c.heartbeat_s).label("age_s"))
         with storage_errors(self._url), self._engine.connect() as connection:
             rows = connection.execute(wanted.where(LEASES.c.study == self._study)).all()
@@ -138,7 +160,10 @@ class SqlLeaseBook:
         # Not by the database, whose order depends on its locale.
         return sorted(found, key=lambda lease: lease.place)
 
-    def _change(self, place: str, whose: str, /, *also: sa.ColumnElement[bool], **values: object) -> bool:
+    def _change(self, place: str, whose: str, /, **values: object) -> bool:
+        return self._patience(lambda: self._changed(place, whose, **values))
+
+    def _changed(self, place: str, whose: str, /, *also: sa.ColumnElement[bool], **values: object) -> bool:
         wanted = sa.update(LEASES).where(*self._of(whose), LEASES.c.place == place, *also)
         with storage_errors(self._url), self._engine.begin() as connection:
             return connection.execute(wanted.values(values)).rowcount == 1

@@ -27,6 +27,7 @@ from sqlalchemy.exc import IntegrityError
 from autotune.records.series import TUNING
 from autotune.records.study import Run
 from autotune.storage.columns import Record
+from autotune.storage.connection import Patience
 from autotune.storage.leases import LEASES, LeaseBook, MemoryLeaseBook, SqlLeaseBook, give_up
 from autotune.storage.readable import MARK, stored_run, study_key
 
@@ -132,6 +133,7 @@ class SqlRunLog:
         """Use the storage behind `engine`, where `create_table` was called once, for the study of that key."""
         self._engine = engine
         self._study = study
+        self.patience = Patience()
 
     @staticmethod
     def create_table(where: Engine | Connection) -> None:
@@ -141,7 +143,7 @@ class SqlRunLog:
 
     def leases(self, holder: str) -> SqlLeaseBook:
         """Return the leases of the study in the hands of `holder`."""
-        return SqlLeaseBook(self._engine, self._study, holder)
+        return SqlLeaseBook(self._engine, self._study, holder, self.patience)
 
     def extend(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
         """Add runs, all of them or none, and give up their leases in the same moment."""

@@ -5,11 +5,12 @@ its runs are in the log as soon as they end. So a trial without a run is one tha
 """
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, Self
+from functools import cached_property, wraps
+from itertools import count
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -20,7 +21,7 @@ from autotune.errors import StorageError
 from autotune.records.study import Definition, Run, TrialRecord
 from autotune.storage.address import place, shown
 from autotune.storage.amendment import Amendment, amend
-from autotune.storage.connection import changing, held_alone, set_up_alone, storage_errors
+from autotune.storage.connection import Patience, StorageAwayError, changing, held_alone, set_up_alone, storage_errors
 from autotune.storage.leases import LeaseBook
 from autotune.storage.observation import Observation
 from autotune.storage.opening import opened
@@ -29,6 +30,19 @@ from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, HOME, MARK,
 from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog, forget_deleted
 from autotune.storage.trial_table import TrialEnding, TrialTable, trial_table
 from spaces import Configuration, Space
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _patient(use: "Callable[Concatenate[StudyStore, _P], _R]") -> "Callable[Concatenate[StudyStore, _P], _R]":
+    """Let a method of a study that has been given patience wait for its storage."""
+
+    @wraps(use)
+    def waiting(store: "StudyStore", /, *args: _P.args, **more: _P.kwargs) -> _R:
+        return store.patiently(lambda: use(store, *args, **more))
+
+    return waiting
 
 
 class StudyStore:
@@ -43,6 +57,17 @@ class StudyStore:
         self._holder = holder
         self._ids: dict[int, int] = {}
         self._runs = 0
+        self._patience = Patience()
+
+    def wait_with(self, patience: Patience) -> None:
+        """Wait with `patience` from now on where the storage does not answer."""
+        self._patience = patience
+        if isinstance(self._log, SqlRunLog):
+            self._log.patience = patience
+
+    def patiently(self, use: Callable[[], _R]) -> _R:
+        """Return what `use` returns, which reads this study; wait where its storage does not answer."""
+        return self._patience(use)
 
     @classmethod
     def create(cls, url: str, name: str, definition: Definition, holder: str = "") -> Self:
@@ -169,17 +194,20 @@ class StudyStore:
         with storage_errors(self._url):
             return Definition.from_dict(self._study.user_attrs[DEFINITION])
 
+    @_patient
     def attribute(self, name: str) -> Mapping[str, Any] | None:
         """What was stored of a comparison: `VERDICT`, `ABLATION`, `WORKLOADS`, `BRACKETS`, `OUTLOOK`, `WARM_START`."""
         with storage_errors(self._url):
             found: Mapping[str, Any] | None = self._study.user_attrs.get(name)
         return found
 
+    @_patient
     def set_attribute(self, name: str, value: Mapping[str, Any]) -> None:
         """Store what a comparison found."""
         with storage_errors(self._url):
             self._study.set_user_attr(name, dict(value))
 
+    @_patient
     def runs(self) -> list[Run]:
         """Return every run of the study, in the order in which they ended."""
         with storage_errors(self._url):
@@ -200,11 +228,13 @@ class StudyStore:
             # What Optuna keeps in memory of finished trials is no more true.
             self._study = optuna.load_study(study_name=self.name, storage=self._storage)
 
+    @_patient
     def count_runs(self, trial: int) -> int:
         """Return how many runs of tuning a trial has, whoever made them."""
         with storage_errors(self._url):
             return self._log.count(trial)
 
+    @_patient
     def trials(self) -> list[TrialRecord]:
         """Return every trial that was proposed, by number, with those of its runs that count."""
         runs = runs_of_tuning(self.runs())
@@ -226,15 +256,27 @@ class StudyStore:
     def add_trial(self, configuration: Configuration, distributions: Mapping[str, BaseDistribution]) -> int:
         """Store a new trial that is to be run, whole or not at all; return its number."""
         marks = {HOLDER: self._holder} if self._holder else {}
-        with storage_errors(self._url):
-            number, self._ids[number] = self._table.create(configuration, distributions, marks)
-        return number
+        tries = count()
 
+        def stored() -> int:
+            with storage_errors(self._url):
+                # A configuration is proposed once: if it is there, only the answer was lost.
+                if next(tries) > 0:
+                    for trial in self._study.get_trials(deepcopy=False):
+                        if trial.params == dict(configuration):
+                            return int(trial.number)
+                number, self._ids[number] = self._table.create(configuration, distributions, marks)
+            return number
+
+        return self._patience(stored)
+
+    @_patient
     def count_trials(self) -> int:
         """Return how many trials there are, whoever proposed them."""
         with storage_errors(self._url):
             return self._table.count()
 
+    @_patient
     def add_runs(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
         """Record runs that ended, all of them or none, and give up their leases, those of `places`, in the same moment.
 
@@ -248,10 +290,22 @@ class StudyStore:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep the other coordinators of the study from proposing meanwhile."""
-        engine = self._storage.engine if isinstance(self._storage, RDBStorage) else None
-        with storage_errors(self._url), held_alone(self._url, self._study_id, engine):
+        held = self._patience(self._held)
+        try:
             yield
+        finally:
+            # A lock whose connection is lost was given back by that: what was stored meanwhile is stored.
+            with suppress(StorageAwayError), storage_errors(self._url):
+                held.close()
 
+    def _held(self) -> ExitStack:
+        engine = self._storage.engine if isinstance(self._storage, RDBStorage) else None
+        held = ExitStack()
+        with storage_errors(self._url):
+            held.enter_context(held_alone(self._url, self._study_id, engine))
+        return held
+
+    @_patient
     def has_unread_runs(self) -> bool:
         """Whether another coordinator has stored a run since this one has read them."""
         with storage_errors(self._url):
@@ -261,6 +315,7 @@ class StudyStore:
         """Return which runs are in flight, in the hands of the coordinator `holder`."""
         return self._log.leases(holder)
 
+    @_patient
     def settle_all(self, observations: Mapping[int, Observation]) -> None:
         """Record what trials are worth, by number: a value, a bound, or nothing; the first word on each stands.
 
@@ -270,6 +325,7 @@ class StudyStore:
         with storage_errors(self._url):
             self._table.tell({self._id(number): TrialEnding.of(one) for number, one in observations.items()})
 
+    @_patient
     def recover(self, space: Space) -> None:
         """Set aside trials that nobody can run: another program made them, or was killed while it did."""
         with storage_errors(self._url):

@@ -17,7 +17,7 @@ from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.run_registry import RunRegistry
-from autotune.coordination.session_settings import SessionSettings
+from autotune.coordination.session_settings import SessionSettings, storage_patience_s
 from autotune.display.console import Display
 from autotune.errors import CannotRunHereError, PausedError, StorageError, StudyFileError, UnfinishedError
 from autotune.lockfile import temporary_folder
@@ -33,6 +33,7 @@ from autotune.search.base import Proposer
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.registry import check_sampler, sampler_of
 from autotune.statistics.standings import Standings
+from autotune.storage.connection import Patience
 from autotune.storage.stored_study import check_continues
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, parse
@@ -263,7 +264,7 @@ def _opened(
     display: Display,
     check: Callable[[Prepared], None] = lambda _: None,
 ) -> Iterator[_Opened]:
-    runs, external = registry.runs(study.objective), requested.external
+    runs, external, patience_s = registry.runs(study.objective), requested.external, storage_patience_s()
     replay = runs == "recorded"
     if (runs == "told") is (external is None):
         raise StudyFileError(
@@ -292,6 +293,7 @@ def _opened(
         about = "" if size.exact else "about "
         display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
         store = StudyStore.create(settings.url, settings.name, prepared.definition)
+        store.wait_with(Patience(patience_s, display.line))
         rereading = reread(store, prepared)
         if rereading is not None:
             display.line(rereading.sentence())

@@ -45,7 +45,7 @@ def tuning(folder, url):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"AUTOTUNE_STORAGE": url},
+        env=os.environ | {"AUTOTUNE_STORAGE": url, "AUTOTUNE_STORAGE_PATIENCE": "1s"},
     ) as session:
         for line in session.stderr:
             if line.startswith("trial 2:"):
@@ -98,6 +98,7 @@ def test_a_server_that_goes_away_in_the_middle_is_named_and_nothing_is_lost(slow
             assert session.wait() == 5
         assert "cannot be used: " in said
         assert "is the server there?" in said
+        assert "the storage does not answer since" in said
         assert "Traceback" not in said
         assert server.password not in said
         server.start()
