@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from launchers.card import Card
 from launchers.mpi.start_command import MpiStart
 from launchers.software.software import LoadedSoftware
 
@@ -20,8 +21,9 @@ class Resources:
     """What a job occupies while it runs.
 
     `cpus` are the operating system's numbers of the cores that the job may use, and no other; empty means any core.
-    `hosts` are the names of the hosts that it has, the one first that it is started on; empty means this one, or those
-    of the allocation. A job of several hosts has all cores of each: `cpus` are then those of the first.
+    `cards` are the accelerators that it has to itself; empty means those that the machine shows it. `hosts` are the
+    names of the hosts that it has, the one first that it is started on; empty means this one, or those of the
+    allocation. A job of several hosts has all cores of each: `cpus` are then those of the first.
     """
 
     cores: int = 1
@@ -29,6 +31,7 @@ class Resources:
     gpus: int = 0
     cpus: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
+    cards: tuple[Card, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Job:
     def _share(self, wanted: Resources) -> Resources:
         own = self.resources
         cpus = own.cpus if wanted.nodes > 1 else own.cpus[: wanted.cores]
-        return replace(wanted, cpus=cpus, hosts=own.hosts[: wanted.nodes])
+        return replace(wanted, cpus=cpus, hosts=own.hosts[: wanted.nodes], cards=own.cards[: wanted.gpus])
 
 
 class JobState(StrEnum):

@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple
 
 from launchers import supervisor
 from launchers.base import LaunchError
+from launchers.card import visible
 from launchers.cpus import CPUS, one_thread_per_core, parse_cpu_list
 from launchers.detect import detect
 from launchers.environment import inherited, job_environment
@@ -186,7 +187,7 @@ class LocalLauncher:
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self._flavour(job), user_id=os.geteuid()) if job.mpi is not None else {}
         changed = {} if job.software is None else job.software.changes.variables
-        return {**changed, **added, **job.environment}
+        return {**changed, **added, **visible(job.resources.cards), **job.environment}
 
     def _flavour(self, job: Job) -> MpiFlavour:
         if job.software is not None and job.software.mpi is not None:

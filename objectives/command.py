@@ -82,6 +82,7 @@ class CommandObjective:
         ranks = None if options.ranks is None else counted(options.ranks, configuration)
         cores = threads * (ranks or 1)
         nodes = self.nodes.needed(cores) if options.nodes is None else counted(options.nodes, configuration)
+        gpus = 0 if options.gpus is None else counted(options.gpus, configuration)
         for file in self.files:
             file.write(context.folder, configuration)
         return Job(
@@ -92,7 +93,7 @@ class CommandObjective:
                 **{name: value for name, value in environment.items() if value is not None},
             },
             mpi=None if ranks is None else MpiStart(ranks),
-            resources=Resources(cores=cores, nodes=nodes, cpus=context.cpus),
+            resources=Resources(cores=cores, nodes=nodes, gpus=gpus, cpus=context.cpus),
             time_limit_s=context.time_limit_s,
             prepare=tuple(filled_words(step, configuration) for step in options.prepare),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
@@ -255,7 +256,7 @@ def _identity(options: CommandOptions, files: tuple[RunFile, ...], program: str 
     identity["metrics"] = ", ".join(f"{m.name} ({m.direction})" for m in options.metrics) or "none"
     # It is there even when empty: a stored study without it is one from before it was part of it.
     identity["environment"] = environment_text(options.environment)
-    identity |= expressions(ranks=options.ranks, threads=options.threads, nodes=options.nodes)
+    identity |= expressions(ranks=options.ranks, threads=options.threads, nodes=options.nodes, gpus=options.gpus)
     identity |= files_identity(files)
     if options.prepare:
         identity["prepare"] = "; ".join(as_text(step) for step in options.prepare)

@@ -67,13 +67,14 @@ class CommandOptions(_Section):
 
     `argv` and the values of `environment` are templates: `{np}` becomes the value of parameter np, `{{` a brace. An
     argument, a group of arguments (a list in the list) or a variable that mentions a parameter without a value is left
-    out. A flag is written 1 or 0. `{= 2 * np}` becomes the value of an expression. `ranks`, `threads` and `nodes` are
-    numbers, names of parameters or expressions; a run has the product of the first two in cores, on as few nodes as
-    have them if `nodes` says nothing else, and with `ranks` the MPI start command starts the program. `files` are
-    written into the run's folder, then the commands of `prepare` run there, and then the measured one. `success` and
-    `failure` are looked for in what it prints, and in the files `outputs` that it writes. `unused` finds names of
-    parameters or variables that the program says to have had no effect. `input` is the name of the one of `files` that
-    an input of the user's (`--input`) replaces. `facts` are what a program says of itself, for rules.
+    out. A flag is written 1 or 0. `{= 2 * np}` becomes the value of an expression. `ranks`, `threads`, `nodes` and
+    `gpus` are numbers, names of parameters or expressions; a run has the product of the first two in cores, on as
+    few nodes as have them if `nodes` says nothing else, and with `ranks` the MPI start command starts the program.
+    `files` are written into the run's folder, then the commands of `prepare` run there, and then the measured one.
+    `success` and `failure` are looked for in what it prints, and in the files `outputs` that it writes. `unused`
+    finds names of parameters or variables that the program says to have had no effect. `input` is the name of the
+    one of `files` that an input of the user's (`--input`) replaces. `facts` are what a program says of itself, for
+    rules.
     """
 
     argv: CommandLine = Field(min_length=1)
@@ -83,6 +84,7 @@ class CommandOptions(_Section):
     ranks: Count | None = None
     threads: Count = 1
     nodes: Count | None = None
+    gpus: Count | None = None
     success: list[str] = Field(default_factory=list)
     failure: list[str] = Field(default_factory=list)
     outputs: list[str] = Field(default_factory=list)

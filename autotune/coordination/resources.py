@@ -1,7 +1,7 @@
 """The resources of a session: what it must hold, what runs its tasks, and where."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from autotune.coordination.coordinators import Coordinators, new_coordinator_id
@@ -9,6 +9,7 @@ from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Display
 from autotune.errors import NothingWorkedError, StorageError
 from autotune.execution.batch_executor import BatchExecutor
+from autotune.execution.card_pool import CardPool, MachinePool
 from autotune.execution.core_pool import CoreClaim, CorePool, Pool, work_on
 from autotune.execution.executor import Executor
 from autotune.storage.address import lock_path
@@ -159,5 +160,7 @@ def _made(
     if settings.cluster is not None:
         yield SessionResources(ClusterExecutor(settings.cluster, settings.launcher), settings.cluster.pool)
         return
-    with local_cluster(settings.machine.cores):
-        yield SessionResources(RayExecutor(settings.machine.cores, settings.launcher), CorePool(settings.machine.cpus))
+    cards = CardPool(work_on(settings.name))
+    with local_cluster(settings.machine.cores), closing(cards):
+        pool = MachinePool(CorePool(settings.machine.cpus), cards)
+        yield SessionResources(RayExecutor(settings.machine.cores, settings.launcher), pool)

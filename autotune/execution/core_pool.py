@@ -6,7 +6,7 @@ Within a study a pool hands them out; between studies of one user on one machine
 import getpass
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self
@@ -50,13 +50,17 @@ class CorePool:
         self._free = sorted(cpus)
         self._size = len(self._free)
 
-    def take(self, wanted: Resources) -> Resources | None:
-        """Return the resources with cores of their own, or all there are for a job that wants more; None: not now."""
+    def take(self, wanted: Resources, near: Collection[int] = ()) -> Resources | None:
+        """Return the resources with cores of their own, or all there are for a job that wants more; None: not now.
+
+        Cores that are `near` what the job uses beside them go first.
+        """
         count = min(wanted.cores, self._size)
         if count > len(self._free):
             return None
-        taken, self._free = self._free[:count], self._free[count:]
-        return replace(wanted, cpus=tuple(taken))
+        ordered = sorted(self._free, key=lambda cpu: (cpu not in near, cpu))
+        taken, self._free = ordered[:count], sorted(ordered[count:])
+        return replace(wanted, cpus=tuple(sorted(taken)))
 
     def give_back(self, taken: Resources) -> None:
         """Return a job's cores to the pool."""

@@ -15,6 +15,7 @@ from autotune.records.outcome import Outcome
 from autotune.records.study import STOPPED
 from launchers import EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart, Resources
 from launchers.batch import RefusedError
+from launchers.card import Card
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
 from launchers.run import OnLine, run
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
@@ -242,6 +243,11 @@ def _command_of(job: Job, flavour: MpiFlavour | None) -> dict[str, Any]:
     }
 
 
+def _resources(stored: Mapping[str, Any]) -> Resources:
+    cards = (Card(one["name"], one["vendor"], tuple(one["cpus"])) for one in stored.get("cards", ()))
+    return Resources(**{**stored, "cpus": tuple(stored["cpus"]), "cards": tuple(cards), "hosts": ()})
+
+
 def job_from_description(stored: Mapping[str, Any]) -> Job:
     """Read what `describe_job` wrote, without the files, and without the hosts: those were an allocation's."""
     mpi = stored["mpi"]
@@ -251,6 +257,6 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         environment=dict(stored["environment"]),
         prepare=tuple(tuple(step) for step in stored["prepare"]),
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
-        resources=Resources(**{**stored["resources"], "cpus": tuple(stored["resources"]["cpus"]), "hosts": ()}),
+        resources=_resources(stored["resources"]),
         parts=tuple(replace(job_from_description(part), name=part["name"]) for part in stored.get("parts", ())),
     )

@@ -55,8 +55,6 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
         errors.append(
             Problem("asking programs are not told which workload to run: give each a study of its own", "workloads")
         )
-    if study.budget.workers > 1 and plan.facts.get("gpus"):
-        errors.append(Problem("trials on GPUs run one at a time: budget.workers = 1", "budget.workers"))
     if plan.unknown is not None:
         errors.extend(Problem(line, "space.parameters") for line in plan.unknown(study.space.parameters))
     errors.extend(_stopping_errors(study, plan))

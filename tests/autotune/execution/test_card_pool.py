@@ -1,0 +1,79 @@
+"""No two trials ever share a card, within a study or between studies."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autotune.errors import BusyError
+from autotune.execution.card_pool import CardPool, MachinePool
+from autotune.execution.core_pool import CorePool
+from launchers import Resources
+from launchers.card import Card
+
+EIGHT = tuple(Card(f"GPU-{number}", "nvidia", tuple(range(4 * number, 4 * number + 4))) for number in range(8))
+
+
+@pytest.fixture
+def pool(tmp_path):
+    cards = CardPool("tests", lambda: EIGHT, tmp_path)
+    yield MachinePool(CorePool(range(32)), cards)
+    cards.close()
+
+
+def test_eight_trials_have_all_eight_cards_and_cores_near_them(pool):
+    taken = [pool.take(Resources(cores=4, gpus=1)) for _ in range(8)]
+    assert {one.cards for one in taken} == {(card,) for card in EIGHT}
+    assert all(one.cpus == one.cards[0].cpus for one in taken)
+    assert pool.take(Resources(cores=0, gpus=1)) is None
+    pool.give_back(taken[3])
+    assert pool.take(Resources(cores=4, gpus=1)).cards == (EIGHT[3],)
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(0, 9)), max_size=40))
+def test_never_two_trials_on_one_card(tmp_path_factory, steps):
+    cards = CardPool("tests", lambda: EIGHT, tmp_path_factory.mktemp("locks"))
+    pool, running = MachinePool(CorePool(range(32)), cards), []
+    try:
+        for cores, gpus in steps:
+            taken = pool.take(Resources(cores=cores, gpus=gpus))
+            if taken is None:
+                pool.give_back(running.pop(0))
+                continue
+            assert len(taken.cards) == min(gpus, len(EIGHT))
+            running.append(taken)
+            held = [card for one in running for card in one.cards]
+            assert len(held) == len(set(held))
+    finally:
+        cards.close()
+
+
+def test_studies_share_the_cards_out_and_do_not_meet(tmp_path):
+    first = CardPool("study 'a'", lambda: EIGHT[:2], tmp_path)
+    second = CardPool("study 'b'", lambda: EIGHT[:5], tmp_path)
+    assert first.take(1) == (EIGHT[0],)
+    assert second.take(9) == EIGHT[2:5]
+    third = CardPool("study 'c'", lambda: EIGHT[:5], tmp_path)
+    with pytest.raises(BusyError, match=r"study 'a'.*CUDA_VISIBLE_DEVICES"):
+        third.take(1)
+    first.close()
+    assert third.take(2) == EIGHT[:2]
+    for pool in (second, third):
+        pool.close()
+
+
+def test_where_nothing_lists_the_cards_trials_on_them_run_one_at_a_time(tmp_path):
+    cards = CardPool("tests", tuple, tmp_path)
+    pool = MachinePool(CorePool(range(8)), cards)
+    first = pool.take(Resources(cores=1, gpus=4))
+    assert pool.take(Resources(cores=1, gpus=1)) is None
+    assert pool.take(Resources(cores=1)) is not None
+    pool.give_back(first)
+    assert pool.take(Resources(cores=1, gpus=1)) is not None
+    cards.close()
+
+
+def test_a_trial_without_cards_claims_none(tmp_path):
+    def find():
+        raise AssertionError
+
+    assert MachinePool(CorePool(range(2)), CardPool("tests", find, tmp_path)).take(Resources(cores=2)) is not None

@@ -1,0 +1,73 @@
+"""Trials on GPUs side by side, for real but for the cards: a stand-in of nvidia-smi lists two."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+pytestmark = [pytest.mark.cores(2), pytest.mark.slow]
+
+CARDS = {"GPU-aaaaaaaa-1", "GPU-bbbbbbbb-2"}
+SMI = """#!/bin/sh
+case "$*" in
+  -L) echo "GPU 0: Card (UUID: GPU-aaaaaaaa-1)"; echo "GPU 1: Card (UUID: GPU-bbbbbbbb-2)" ;;
+  "--query-gpu=uuid,pci.bus_id --format=csv,noheader") ;;
+  *) exit 2 ;;
+esac
+"""
+PROGRAM = """
+import os, sys, time
+from_s = time.time()
+time.sleep(0.4)
+print("seen", os.environ["CUDA_VISIBLE_DEVICES"], from_s, time.time())
+print("value", 1 + int(sys.argv[1]))
+"""
+STUDY = """
+name = "cards"
+objective = "command"
+[options]
+argv = ["{python}", "{program}", "{{n}}"]
+gpus = 1
+metrics = [{{ name = "value", pattern = "value (\\\\d+)" }}]
+[space.parameters.n]
+type = "integer"
+low = 0
+high = 5
+default = 0
+[budget]
+trials = 6
+workers = 2
+[repeats]
+max_runs = 1
+[verdict]
+pairs = 6
+max_pairs = 6
+"""
+
+
+def test_each_trial_sees_one_card_and_no_other_trial_has_it_meanwhile(tmp_path):
+    smi, program = tmp_path / "bin" / "nvidia-smi", tmp_path / "program.py"
+    smi.parent.mkdir()
+    smi.write_text(SMI)
+    smi.chmod(0o755)
+    program.write_text(PROGRAM)
+    (tmp_path / "cards.toml").write_text(STUDY.format(python=sys.executable, program=program))
+    environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    environment["PATH"] = f"{smi.parent}:{environment['PATH']}"
+    command = [sys.executable, "-m", "autotune", "study", "cards.toml", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode in {0, 4}, done.stderr
+    assert json.loads(done.stdout)
+    seen = [
+        line.split()[1:]
+        for path in (tmp_path / "autotune-runs").rglob("stdout")
+        for line in path.read_text().splitlines()
+        if line.startswith("seen")
+    ]
+    assert {card for card, *_ in seen} == CARDS
+    for card in CARDS:
+        times = sorted((float(begin), float(end)) for name, begin, end in seen if name == card)
+        assert all(before[1] <= after[0] for before, after in pairwise(times))
