@@ -117,7 +117,7 @@ class AccessControl:
             return Refusal(405, f"{scope['method']}: Method Not Allowed", {"Allow": "GET", "Connection": "close"})
         if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
             return Refusal(413, f"{scope['path']} takes no body", {"Connection": "close"})
-        return Caller(CallerKind.OWN if peer.own and self._direct(headers) else CallerKind.ANYBODY, peer.key)
+        return Caller(CallerKind.OWN if peer.own and self._direct(headers, peer) else CallerKind.ANYBODY, peer.key)
 
     async def _known(self, scope: Scope, headers: Headers, peer: Peer) -> Caller | Refusal:
         """Refuse a request without a token, or with a wrong one; but this user needs none on this host."""
@@ -128,7 +128,7 @@ class AccessControl:
         shown = headers.get("authorization")
         if shown is not None:
             return await self._with_token(scope, shown, peer)
-        if self._direct(headers):
+        if self._direct(headers, peer):
             await self._finder.complete(peer)
             if peer.own:
                 scope["state"]["by"] = "this user"
@@ -153,11 +153,11 @@ class AccessControl:
         scope["state"] |= {"by": grant.owner, "still": partial(self._still, token.strip(), need)}
         return Caller(CallerKind.TOKEN, f"the token of {grant.owner}")
 
-    def _direct(self, headers: Headers) -> bool:
+    def _direct(self, headers: Headers, peer: Peer) -> bool:
         """Whether the other end of the connection sent the request itself, on this host."""
         if self._settings.always_token:
             return False
-        return self._settings.loopback and not any(name in headers for name in _PROXIED)
+        return (self._settings.loopback or peer.unix) and not any(name in headers for name in _PROXIED)
 
     async def _grant(self, token: str) -> Grant | None:
         """Return whose a token is; their file may have to be read."""

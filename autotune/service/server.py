@@ -47,7 +47,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def run(app: FastAPI, listening: socket.socket) -> None:
+def run(app: FastAPI, *listening: socket.socket) -> None:
     """Serve the application of `create_app` until a signal ends the server."""
     visitors = Visitors(app.state.finder, app.state.limits, _more_descriptors())
     config = uvicorn.Config(
@@ -64,7 +64,7 @@ def run(app: FastAPI, listening: socket.socket) -> None:
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_PATIENCE_S,
     )
-    Server(config, app.state.let_go).run(sockets=[Door(listening, visitors.admits)])
+    Server(config, app.state.let_go).run(sockets=[Door(one, visitors.admits) for one in listening])
 
 
 def _more_descriptors() -> int:

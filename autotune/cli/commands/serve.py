@@ -2,6 +2,7 @@
 
 import logging
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -42,6 +43,10 @@ def serve(
         bool,
         typer.Option("--read-only", help="Only show studies: nobody can start, change or delete one."),
     ] = False,
+    unix: Annotated[
+        Path | None,
+        typer.Option("--socket", help="Listen at this Unix socket, too; only you may connect to it."),
+    ] = None,
     always_token: Annotated[
         bool,
         typer.Option("--always-token", help="You need a token on this host, too; for a forwarder that hides who asks."),
@@ -55,6 +60,7 @@ def serve(
     Clients start and follow studies, predict, ask and tell. Ctrl-C ends the service and leaves the studies running.
     """
     from autotune.service.catalogue import Catalogue
+    from autotune.service.peers.unix_socket import unix_socket
     from autotune.service.routes.app import create_app
     from autotune.service.server import run
     from autotune.service.settings import Settings
@@ -76,7 +82,8 @@ def serve(
         print_json(described)
     else:
         _say(address, settings)
-    run(app, listening)
+    with unix_socket(unix) if unix is not None else nullcontext() as private:
+        run(app, *filter(None, (listening, private)))
 
 
 def token(

@@ -35,6 +35,11 @@ class Peer:
     trusted: bool = False
 
     @property
+    def unix(self) -> bool:
+        """Whether it came through a Unix socket."""
+        return self.address is None and self.user is not None
+
+    @property
     def own(self) -> bool:
         """Whether it is known to be this user's."""
         return self.user == os.geteuid()

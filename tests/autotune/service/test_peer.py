@@ -3,15 +3,18 @@
 import asyncio
 import os
 import socket
+import stat
 import subprocess
 import sys
 from contextlib import contextmanager
 
 import pytest
 
+from autotune.errors import CannotRunHereError
 from autotune.service.peers.peer import Peer, PeerFinder
 from autotune.service.peers.proc_sockets import user_in_proc
 from autotune.service.peers.socket_diag import diagnosis
+from autotune.service.peers.unix_socket import unix_socket
 
 TABLE = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -136,3 +139,25 @@ def test_a_real_connection_of_another_user(user):
             with connection:
                 assert user(peer, server.getsockname()) == 65534
         assert other.returncode == 0
+
+
+def test_a_unix_socket_is_this_users_and_says_whose_a_connection_is(tmp_path):
+    path = tmp_path / "a.sock"
+    with unix_socket(path) as listening:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            end, _ = listening.accept()
+            with end:
+                peer = PeerFinder().peer(end, None, None)
+        assert (peer.user, peer.own, peer.unix, peer.known) == (os.geteuid(), True, True, True)
+        with pytest.raises(CannotRunHereError, match="Address already in use"), unix_socket(path):
+            pytest.fail("somebody listens there")
+        listening.close()
+        with unix_socket(path):  # what is left of a service that was killed
+            pass
+    assert not path.exists()
+    path.write_text("mine")
+    with pytest.raises(CannotRunHereError, match="--socket names a file that is not there"), unix_socket(path):
+        pytest.fail("it is no socket")
+    assert path.read_text() == "mine"
