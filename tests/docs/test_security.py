@@ -32,6 +32,18 @@ What it leaves running is ended
     autotune/tuning/test_faults.py::test_children_that_are_left_behind_end_with_the_run
 Its output is read up to a limit
     autotune/tuning/test_faults.py::test_a_gigabyte_of_output_is_a_measurement_in_bounded_memory
+what its scope says:
+    autotune/service/test_access.py::test_a_token_may_do_what_it_was_made_for
+A token may do what its scope says
+    autotune/service/test_access.py::test_a_token_may_do_what_it_was_made_for
+and ends when it was told to
+    autotune/service/test_tokens.py::test_a_token_expires_and_its_owner_can_have_another
+gets no further event
+    autotune/service/test_hub.py::test_who_may_not_follow_any_more_gets_no_further_event
+asks this host's user for a token, too
+    autotune/service/test_access.py::test_where_always_a_token_is_needed_this_user_needs_one
+is written down before it is carried out
+    autotune/service/test_audit.py::test_an_order_is_written_down_before_it_is_carried_out_and_a_refusal_after
 starting the studies of the catalogue by their names
     autotune/service/test_service.py::test_nothing_but_a_study_of_the_catalogue_is_started
 Sending a command, an option, a file or a path
@@ -128,8 +140,9 @@ NO_PROMISE = (
     ),
     *("is not used;", "Keep them in", "look before you publish", "No TLS", "travel unencrypted"),
     *(
-        "One level of access",
-        "Each token may do all",
+        "`look` is reading",
+        "`ask` also asking",
+        "hands on connections of others",
         "some of its processes listen",
         "Ray is not started",
         "joins a cluster that somebody else",
