@@ -13,7 +13,7 @@ def replace_file(path: Path, text: str, *, private: bool = False, durable: bool 
         path: of the file; its folder must be there.
         text: the whole content.
         private: only this user may read it; otherwise the umask says who may.
-        durable: it is on disk when this returns, so that a crash of the machine leaves no empty file.
+        durable: it is on disk when this returns: a crash of the machine leaves neither an empty file nor the old one.
 
     Raises:
         OSError: it cannot be written; what was there is still there.
@@ -28,7 +28,20 @@ def replace_file(path: Path, text: str, *, private: bool = False, durable: bool 
                 file.flush()
                 os.fsync(file.fileno())
         draft.replace(path)
+        if durable:
+            sync_folder(path.parent)
     except BaseException:  # Ctrl-C, too
         with suppress(OSError):
             draft.unlink()
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on disk: those of files that were made, renamed or removed there."""
+    # Some network file systems refuse that for folders, and write them at once.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

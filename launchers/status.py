@@ -1,6 +1,8 @@
 """How a job ended, as its supervisor wrote it down in the job's folder."""
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 
 from launchers.job import EndReason, JobState, JobStatus, Usage
@@ -20,3 +22,13 @@ def read_status(folder: Path) -> JobStatus | None:
         usage=Usage(stored["elapsed_s"], stored["cpu_s"], stored["peak_memory_bytes"]),
         message=stored["message"],
     )
+
+
+def listed_status(folder: Path) -> JobStatus | None:
+    """Return what `read_status` does, as the server of a shared file system has it.
+
+    NFS keeps for a minute or longer (acdirmax) that a file is not there; when its folder is listed, it asks again.
+    """
+    with suppress(OSError):
+        os.listdir(folder)  # noqa: PTH208  only to be asked
+    return read_status(folder)

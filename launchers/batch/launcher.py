@@ -30,11 +30,11 @@ from launchers.placement import placed, shares_nodes
 from launchers.sequence import whole_command
 from launchers.shell_lines import shell_lines
 from launchers.site import Site
-from launchers.status import read_status
+from launchers.status import listed_status, read_status
 
 _GRACE_S = 3.0
 # Shared file systems show a file that another machine wrote only after a while.
-_PATIENCE_S = 60.0
+_PATIENCE_S = 180.0
 _LONGEST_PAUSE_S = 600.0
 _CANCEL_PATIENCE_S = 120.0
 _SAY_AGAIN_S = 15.0
@@ -346,7 +346,7 @@ class BatchLauncher:
                 return JobStatus(JobState.RUNNING if known.started else JobState.QUEUED)
             return JobStatus(JobState.QUEUED, message=seen.message, hopeless=seen.hopeless)
         # It may have ended after its files were looked at, and before the scheduler was asked.
-        status = status or read_status(folder)
+        status = status or listed_status(folder)
         over = seen is not None and seen.state in {JobState.ENDED, JobState.LOST}
         if status is not None:
             self._settle(known, merged(status, seen) if over and seen is not None else status)

@@ -45,3 +45,17 @@ def test_a_long_name_is_no_hindrance(tmp_path):
     path = tmp_path / ("n" * 250)
     replace_file(path, "x")
     assert path.read_text() == "x"
+
+
+def test_the_new_name_is_on_disk_too_when_it_is_to_be_durable(tmp_path, monkeypatch):
+    synced, sync = [], os.fsync
+
+    def note(descriptor):
+        synced.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), (tmp_path / "a").exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    replace_file(tmp_path / "a", "x")
+    assert synced == [(False, False), (True, True)]
+    replace_file(tmp_path / "a", "y", durable=False)
+    assert len(synced) == 2

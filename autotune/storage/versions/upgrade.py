@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from autotune.errors import BusyError, StorageError
+from autotune.files import sync_folder
 from autotune.storage.address import shown, sqlite_path
 from autotune.storage.connection import changing, prepare_sqlite, set_up_alone, storage_errors
 from autotune.storage.opening import check_version
@@ -132,6 +133,7 @@ def _copied(path: Path, before: str) -> Path:
         with part.open("rb") as written:
             os.fsync(written.fileno())
         part.replace(copy)
+        sync_folder(copy.parent)
     except (OSError, sqlite3.Error) as error:
         for left in (part, part.with_name(f"{part.name}-journal")):
             with suppress(OSError):
