@@ -183,7 +183,8 @@ class AskAndTell(Session):
                             out.write_text(f"{asked.lease} {asked.configuration['x']}")
         except FinishedError:
             return 0
-        except AutotuneError as error:
+        except (AutotuneError, RuntimeError) as error:
+            # Known: what the system refuses is called an error of the study's own, in words.
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             return 3
 

@@ -32,6 +32,7 @@ class Known:
 
 
 KNOWN = (
+    Known("tmp/autotune-asktell-", False, "a disk that fails for ever lets nothing be removed; the next one sweeps it"),
     Known("tmp/", True, "a temporary folder of a process that was killed: the system's own cleaning takes it"),
     Known("autotune.db.v3.0.0.d.", False, "a copy of what an upgrade was to change: none is ever overwritten"),
     Known("autotune.db-", False, "what SQLite keeps beside its file while a reader is there"),
