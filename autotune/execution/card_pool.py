@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.errors import BusyError
+from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.core_pool import CorePool
 from autotune.execution.user_folder import user_folder
 from autotune.lockfile import LockFile
@@ -41,6 +41,7 @@ class CardPool:
 
         Raises:
             BusyError: other studies have all of them.
+            CannotRunHereError: they cannot be locked.
         """
         if self._locks is None:
             self._claim()
@@ -63,7 +64,12 @@ class CardPool:
     def _claim(self) -> None:
         locks, others = [], []
         for card in tuple(self._find()) or (_WHATEVER_IS_THERE,):
-            lock = LockFile.open((self._folder or user_folder()) / f"card-{card.name or 'any'}.lock")
+            path = (self._folder or user_folder()) / f"card-{card.name or 'any'}.lock"
+            try:
+                lock = LockFile.open(path)
+            except OSError as error:
+                msg = f"cannot lock a GPU by {path}: {error.strerror}"
+                raise CannotRunHereError(msg) from error
             if lock.lock():
                 lock.sign(self._work)
                 locks.append(lock)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.errors import BusyError
+from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.card_pool import CardPool, MachinePool
 from autotune.execution.core_pool import CorePool
 from launchers import Resources
@@ -59,6 +59,12 @@ def test_studies_share_the_cards_out_and_do_not_meet(tmp_path):
     assert third.take(2) == EIGHT[:2]
     for pool in (second, third):
         pool.close()
+
+
+def test_a_card_that_cannot_be_locked_is_said(tmp_path):
+    (tmp_path / "card-GPU-0.lock").symlink_to(tmp_path / "thesis")
+    with pytest.raises(CannotRunHereError, match="cannot lock a GPU"):
+        CardPool("tests", lambda: EIGHT, tmp_path).take(1)
 
 
 def test_where_nothing_lists_the_cards_trials_on_them_run_one_at_a_time(tmp_path):
