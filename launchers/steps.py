@@ -34,9 +34,12 @@ def with_steps(command: list[str], steps: tuple[tuple[str, ...], ...], python: l
 def steps_in(folder: PathLike[str]) -> tuple[float, str]:
     """Return how long the steps took that ran in a job's folder, in seconds, and the program of the one that failed.
 
-    Where nothing can be read they took no time. The program is empty if none failed.
+    Where they left no word, or none that can be understood, they took no time. The program is empty if none failed.
+
+    Raises:
+        OSError: what they left cannot be read.
     """
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
         with open(os.path.join(folder, STEPS_FILE), encoding="utf-8") as file:
             answer = json.load(file)
         return float(answer["elapsed_s"]), str(answer["failed"] or "")

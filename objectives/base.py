@@ -242,6 +242,7 @@ class Objective(Protocol):
 
         Raises:
             RunFailure: the run gave no valid measurement; the message is in the program's own words.
+            OSError: the machine cannot read what the run left, so nobody knows.
         """
 
 

@@ -1,5 +1,6 @@
 """Figures: numbers in what a run printed or wrote, found by a regular expression or by their place in JSON."""
 
+import errno
 import json
 import os
 import re
@@ -13,6 +14,8 @@ from objectives.base import InvalidResult, Output
 # Of what a run printed no more is read either.
 _MOST_BYTES = 64 * 2**20
 _SHOWN_CHARACTERS = 80
+# There is no file of that name, and there is none when it is looked for again.
+_NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG})
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Figure:
 
         Raises:
             InvalidResult: it is not there, or no finite number.
+            OSError: it stands in a file that the machine cannot read.
         """
         text = output.stdout if self.file is None else text_of(output.folder / self.file)
         if text is None:
@@ -80,14 +84,22 @@ class Figure:
 
 
 def text_of(path: Path) -> str | None:
-    """Return the text of a file, its end if it is very large; None if it cannot be read."""
+    """Return the text of a file, its end if it is very large; None if there is no such file.
+
+    Raises:
+        OSError: it cannot be read. That is the machine's fault, and says nothing of the run that wrote it.
+    """
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MOST_BYTES))
             return file.read(_MOST_BYTES).decode("utf-8", errors="replace")
-    except (OSError, ValueError):
+    except ValueError:
         return None
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise
 
 
 def number_of(found: object) -> float | None:

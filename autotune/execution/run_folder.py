@@ -12,10 +12,10 @@ from autotune.errors import StorageError
 from launchers import STDERR, STDOUT, JobStatus, Usage
 from launchers.status import read_status
 from objectives.base import Output
+from objectives.figure import text_of
 
 # Who asks what happened needs the inputs and the small outputs of a run. Nobody needs a program's scratch data.
 _KEPT_BYTES = 4 * 2**20
-_OUTPUT_BYTES = 64 * 2**20
 # Names what was removed of a folder, or shortened.
 _CUT_FILE = ".autotune-cut.json"
 
@@ -40,8 +40,12 @@ def fresh_folder(folder: Path) -> Path:
 
 
 def output_in(folder: Path, status: JobStatus) -> Output:
-    """Return what a job left that ended so."""
-    return Output(_text(folder / STDOUT), _text(folder / STDERR), status, folder)
+    """Return what a job left that ended so.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return Output(text_of(folder / STDOUT) or "", text_of(folder / STDERR) or "", status, folder)
 
 
 def clean(folder: Path, parts: Collection[Path] = ()) -> None:
@@ -76,7 +80,7 @@ def is_of(folder: Path, usage: Usage | None) -> bool:
 
 
 def kept_output(folder: Path, usage: Usage, reads: Collection[str]) -> Output | None:
-    """Return what a run left in its folder; None if it is not whole any more, or that of another run.
+    """Return what a run left in its folder; None if it cannot be read, is not whole any more, or is of another run.
 
     `usage` is what the run used: no two use the same. `reads` are the files that are read beside what it printed.
     """
@@ -85,9 +89,9 @@ def kept_output(folder: Path, usage: Usage, reads: Collection[str]) -> Output | 
         return None
     try:
         is_cut = any(_is_cut(folder, Path(name)) for name in (STDOUT, STDERR, *reads))
+        return None if is_cut else output_in(folder, status)
     except (OSError, ValueError):
         return None
-    return None if is_cut else output_in(folder, status)
 
 
 def _is_cut(folder: Path, name: Path) -> bool:
@@ -112,14 +116,6 @@ def _say_cut(folder: Path, entries: Collection[Path]) -> bool:
 
 def _is_folder(entry: Path) -> bool:
     return entry.is_dir() and not entry.is_symlink()
-
-
-def _text(path: Path) -> str:
-    """Read a file as text, its end if it is very large: the figures of a run stand there."""
-    try:
-        return _tail(path, _OUTPUT_BYTES).decode("utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _tail(path: Path, count: int) -> bytes:

@@ -74,8 +74,12 @@ class Watched:
     def outcome(self, status: JobStatus) -> Outcome:
         """Return how the run ended; its folder stays as it is, to be read again until this is stored."""
         job = self.task.job
+        try:
+            outcome = self._read(replace(output_in(job.folder, status), job=job))
+        except OSError as error:
+            outcome = _unreadable(error)
         return replace(
-            self._read(replace(output_in(job.folder, status), job=job)),
+            outcome,
             timeline=self._watch.timeline if self._from_start else (),
             conditions=self._conditions,
             usage=status.usage,
@@ -127,12 +131,21 @@ def read_outcome(objective: Objective, output: Output, reference: Answer | None,
         check_answer(measurement, reference)
     except RunFailure as failure:
         return Outcome(failure=failure.kind, code=failure.code, message=str(failure))
+    except OSError as error:
+        return _unreadable(error)
     return Outcome(
         metrics=dict(measurement.metrics),
         answer=measurement.answer,
         details=dict(measurement.details),
         unused=measurement.unused,
     )
+
+
+def _unreadable(error: OSError) -> Outcome:
+    """Return the outcome of a run whose files the machine cannot read: nobody knows whether they are good."""
+    where = f"{error.filename}: " if error.filename else ""
+    msg = f"what it left cannot be read: {where}{error.strerror or error}"
+    return Outcome(failure=FailureKind.INFRASTRUCTURE_ERROR, code="unreadable", message=msg)
 
 
 def _stepped(task: Task, output: Output, watch: Watch, ahead: SegmentWatch) -> Outcome:
@@ -166,6 +179,7 @@ def run_job(job: Job, launcher: Launcher, on_line: OnLine | None = None) -> Outp
 
     Raises:
         LaunchError: it could not be started.
+        OSError: what it left cannot be read.
     """
     status = run(launcher, job, on_line)
     return replace(output_in(job.folder, status), job=job)

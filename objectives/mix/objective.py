@@ -125,7 +125,7 @@ class MixObjective:
                 one, folder = by_name[said["name"]], Path(said["folder"])
                 try:
                     metrics = _renamed(one, self._measured(one, _part_of(folder)).metrics)
-                except RunFailure:
+                except (RunFailure, OSError):
                     metrics = {}
                 return Progress(int(said["number"]), metrics)
             return None
@@ -137,9 +137,11 @@ class MixObjective:
 
         Raises:
             RunFailure: an input gave none; the message begins with its name.
+            OSError: a file that an input left cannot be read.
         """
         self._check(output)
-        read = {one.name: self._measured(one, _part_of(output.folder / one.name, output.job)) for one in self.inputs}
+        left = {one.name: _part_of(output.folder / one.name, output.job) for one in self.inputs}
+        read = {one.name: self._measured(one, left[one.name]) for one in self.inputs}
         values = {one.name: read[one.name].metrics[one.objective.metrics[0].name] for one in self.inputs}
         metrics = {MIX: mean(values, self.shares)}
         for one in self.inputs:
@@ -147,7 +149,7 @@ class MixObjective:
         return Measurement(
             metrics,
             _answers(read),
-            {INPUTS: {one.name: _details(output.folder / one.name, read[one.name]) for one in self.inputs}},
+            {INPUTS: {one.name: _details(left[one.name], read[one.name]) for one in self.inputs}},
             self._unused(read),
         )
 
@@ -215,9 +217,8 @@ def _answers(read: Mapping[str, Measurement]) -> Answer | None:
     return Answer("answers", float(len(parts)), 0.0, parts=parts) if parts else None
 
 
-def _details(folder: Path, measured: Measurement) -> dict[str, object]:
-    status = read_status(folder)
-    used = Usage() if status is None else status.usage
+def _details(output: Output | None, measured: Measurement) -> dict[str, object]:
+    used = Usage() if output is None else output.status.usage
     return {"elapsed_s": used.elapsed_s, "peak_memory_bytes": used.peak_memory_bytes, **measured.details}
 
 

@@ -18,6 +18,7 @@ from launchers.mpi.open_mpi import OPEN_MPI
 from launchers.run import run
 from launchers.steps import STEPS_FILE, steps_in
 from tests.launchers.jobs import left_in, python, wait_for, wait_for_end
+from tests.support.descriptors import none_left
 
 SAY = "import sys; print(sys.argv[1])"
 
@@ -87,6 +88,12 @@ def test_a_spoiled_note_is_no_error(tmp_path, text):
     assert steps_in(tmp_path) == (0.0, "")
     (tmp_path / STEPS_FILE).write_text(text)
     assert steps_in(tmp_path) == (0.0, "")
+
+
+def test_a_note_that_cannot_be_opened_does_not_count_the_steps_as_a_part_of_the_run(tmp_path):
+    (tmp_path / STEPS_FILE).write_text('{"elapsed_s": 5.0, "failed": null}')
+    with none_left(), pytest.raises(OSError, match="Too many open files"):
+        steps_in(tmp_path)
 
 
 def test_a_person_sees_the_commands_one_by_one(tmp_path):

@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.execution.task import check_answer, check_target
-from objectives.base import Answer, InvalidResult, Measurement, Metric
+from autotune.execution.task import Task, Watched, check_answer, check_target, read_outcome
+from launchers import STDOUT, EndReason, Job, JobState, JobStatus
+from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Output
+from objectives.command import CommandObjective
+from objectives.commandoptions import CommandOptions
+from tests.support.descriptors import none_left
 
 
 @pytest.mark.parametrize(("unit", "words"), [("", "compression is 0.435, the"), ("MB", "compression is 0.435 MB, the")])
@@ -43,3 +47,27 @@ def test_a_target_that_is_not_positive_is_said_with_its_unit_if_it_has_one(unit,
     with pytest.raises(InvalidResult) as caught:
         check_target(Measurement({"score": 0.0}), Metric("score", unit))
     assert str(caught.value).startswith(words)
+
+
+def test_a_good_run_whose_output_cannot_be_opened_is_made_again(tmp_path):
+    objective = CommandObjective(CommandOptions(argv=["prog"], metrics=[{"name": "t", "pattern": "t=(.*)"}]))
+    watched = Watched(Task(0, Job(("prog",), tmp_path), objective))
+    ended = JobStatus(JobState.ENDED, EndReason.EXITED, 0)
+    (tmp_path / STDOUT).write_text("t=3\n")
+    with none_left():
+        outcome = watched.outcome(ended)
+    assert outcome.retryable
+    assert "Too many open files" in outcome.message
+    assert watched.outcome(ended).metrics["t"] == 3.0
+
+
+def test_a_good_run_whose_file_of_metrics_cannot_be_opened_is_made_again(tmp_path):
+    metric = {"name": "t", "file": "figures", "pattern": "t=(.*)"}
+    objective = CommandObjective(CommandOptions(argv=["prog"], metrics=[metric]))
+    output = Output("", "", JobStatus(JobState.ENDED, EndReason.EXITED, 0), tmp_path)
+    (tmp_path / "figures").write_text("t=3\n")
+    with none_left():
+        outcome = read_outcome(objective, output, None, None)
+    assert outcome.retryable
+    (tmp_path / "figures").unlink()
+    assert read_outcome(objective, output, None, None).failure is FailureKind.INVALID_RESULT
