@@ -19,7 +19,7 @@ from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Re
 from autotune.asktell.work_queue import WorkQueue
 from autotune.coordination.session_settings import SessionSettings
 from autotune.display.console import Status
-from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
+from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError, StorageError
 from autotune.lockfile import temporary_folder
 from autotune.machines.this_machine import this_machine
 from autotune.statistics.standings import Standings
@@ -209,6 +209,8 @@ class AskTell:
                 run_study(self._study, replace(self._settings, runs=runs), self._window)
         except AutotuneError as error:
             return error
+        except OSError as error:
+            return StorageError(str(error))
         except Exception as error:  # noqa: BLE001  clients must not wait for ever, whatever the error
             return RuntimeError(f"the study stopped by an error of its own: {type(error).__name__}: {error}")
         return FinishedError(f"study {self._settings.name!r} is finished: there is nothing more to ask for")

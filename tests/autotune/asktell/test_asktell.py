@@ -255,12 +255,13 @@ def test_who_has_gone_keeps_nothing(study):
     assert study.ask().trial == 2
 
 
-def test_when_the_storage_fails_nobody_waits_for_ever(study, monkeypatch):
+@pytest.mark.parametrize("error", [StorageError("disk full"), OSError("disk full")])
+def test_when_the_storage_fails_nobody_waits_for_ever(study, monkeypatch, error):
     started(study)
     asked = study.ask()
 
     def refuse(*args, **kwargs):
-        raise StorageError("disk full")
+        raise error
 
     monkeypatch.setattr(StudyStore, "add_runs", refuse)
     waiting = study.asking(wait_s=600.0)

@@ -183,8 +183,7 @@ class AskAndTell(Session):
                             out.write_text(f"{asked.lease} {asked.configuration['x']}")
         except FinishedError:
             return 0
-        except (AutotuneError, RuntimeError) as error:
-            # Known: what the system refuses is called an error of the study's own, in words.
+        except AutotuneError as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             return 3
 
