@@ -111,6 +111,17 @@ def write_script(text: str, target: Path | None, mode: int = 0o755) -> None:
         raise typer.BadParameter(msg, param_hint="--output") from error
 
 
+def check_one_form(script: str | None, *, as_json: bool) -> None:
+    """Refuse to print a job script and JSON at once.
+
+    Raises:
+        typer.BadParameter: both are asked for.
+    """
+    if script is not None and as_json:
+        msg = "prints a job script and --json a JSON document: give one of the two"
+        raise typer.BadParameter(msg, param_hint="--script")
+
+
 def known_storages(storage: str, also: Sequence[str] = (), *, may_be_new: bool = False) -> list[str]:
     """Return the addresses of storages to learn from; where nothing was stored yet, the default one is none.
 
@@ -141,8 +152,8 @@ def drawable(path: Path | None) -> Path | None:
     return path
 
 
-def duration_s(text: str) -> float:
-    """Read a duration: `90`, `90s`, `15m`, `1h30m`, `2d`.
+def duration_s(text: str, option: str) -> float:
+    """Read the duration that an `option` was given: `90`, `90s`, `15m`, `1h30m`, `2d`.
 
     Raises:
         typer.BadParameter: it is none, or not positive.
@@ -150,4 +161,4 @@ def duration_s(text: str) -> float:
     try:
         return parse_duration_s(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(str(error), param_hint=option) from None

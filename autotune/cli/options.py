@@ -74,9 +74,30 @@ InputOption = Annotated[
 RunsOption = Annotated[
     Path | None, typer.Option("--runs", help="Folder for the runs' folders; by default beside the storage.")
 ]
+
+
+def _there(storages: list[str] | None) -> list[str] | None:
+    """Refuse a storage that is not there, before anything else takes its time.
+
+    Raises:
+        StorageError: it is a file that is not there.
+    """
+    if storages:
+        from autotune.storage.connection import readable_address
+
+        for storage in storages:
+            readable_address(address.storage_url(storage))
+    return storages
+
+
 AlsoOption = Annotated[
     list[str] | None,
-    typer.Option("--also", metavar="STORAGE", help="Learn from the measurements in this storage, too. Repeatable."),
+    typer.Option(
+        "--also",
+        metavar="STORAGE",
+        help="Learn from the measurements in this storage, too. Repeatable.",
+        callback=_there,
+    ),
 ]
 
 

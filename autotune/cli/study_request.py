@@ -48,7 +48,7 @@ def requested(options: StudyOptions) -> StudyRequest:
         raise StudyFileError(msg)
     overrides: dict[str, Any] = {
         "budget.trials": _trials(options.trials) if options.trials is not None else None,
-        "budget.timeout_s": duration_s(options.timeout) if options.timeout else None,
+        "budget.timeout_s": duration_s(options.timeout, "--timeout") if options.timeout else None,
         "budget.workers": options.workers,
         "sampler.name": options.sampler,
         "sampler.seed": options.seed,

@@ -13,6 +13,7 @@ from autotune.records.measurement import Facts, Setting
 from spaces import Value
 from spaces.parameters.errors import did_you_mean
 
+_YES_OR_NO = {"openmp", "scalapack"}
 _NO_MODEL = re.compile(r"\((?:r|tm)\)|@.*$|\b(?:cpu|processor|\d+-core)\b", re.IGNORECASE)
 
 
@@ -35,7 +36,8 @@ def stated_installation(words: Iterable[str]) -> dict[str, Value]:
     """Return the facts that a user states of an installation, as NAME=VALUE; true and false are no texts.
 
     Raises:
-        AutotuneError: a word is not of that form, or its name is that of no such fact, or of one that is stated twice.
+        AutotuneError: a word is not of that form, its name is that of no such fact or of one that is stated twice, or
+            a fact that is true or false has another value.
     """
     facts: dict[str, Value] = {}
     for word in words:
@@ -50,7 +52,11 @@ def stated_installation(words: Iterable[str]) -> dict[str, Value]:
         if name in facts:
             msg = f"--installation states {name} twice: {facts[name]!r} and {text!r}; state it once"
             raise AutotuneError(msg)
-        facts[name] = {"true": True, "false": False}.get(text.lower(), text)
+        value: Value = {"true": True, "false": False}.get(text.lower(), text)
+        if name in _YES_OR_NO and not isinstance(value, bool):
+            msg = f"--installation {name}={text}: it is true or false; write {name}=true or {name}=false"
+            raise AutotuneError(msg)
+        facts[name] = value
     return facts
 
 

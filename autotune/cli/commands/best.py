@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from autotune.cli.choices import SCRIPT_FORM
-from autotune.cli.common import output, print_json, write_script
+from autotune.cli.common import check_one_form, output, print_json, write_script
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
 from autotune.cli.where import SiteOption
 from autotune.errors import NothingWorkedError
@@ -38,6 +38,7 @@ def best(
 
     The speed-up is that over the default configuration. --script makes a job script of the winner.
     """
+    check_one_form(script, as_json=as_json)
     from autotune.results.summary import summarise
     from autotune.storage.stored_study import stored_study
 

@@ -103,9 +103,8 @@ def doctor(
     if launcher not in {None, LOCAL} or site is not None:
         from autotune.cli.site_doctor import ask_site
 
-        ask_site(
-            launcher, site, {"queue": queue, "account": account}, duration_s(wait), write, yes=yes, as_json=as_json
-        )
+        wait_s = duration_s(wait, "--wait")
+        ask_site(launcher, site, {"queue": queue, "account": account}, wait_s, write, yes=yes, as_json=as_json)
         return
     for option, value in (("--queue", queue), ("--account", account), ("--write", write)):
         if value is not None:

@@ -73,7 +73,7 @@ def pilot(
             python=sys.executable,
             study=words,
             nodes=nodes,
-            walltime_s=duration_s(walltime),
+            walltime_s=duration_s(walltime, "--walltime"),
             cores_per_node=cores_per_node or there.cores_per_node,
             directives=(*there.directives, *(directives or ())),
             setup=(*there.setup, *(setup or ())),

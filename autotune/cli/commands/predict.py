@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from autotune.cli.choices import SCRIPT_FORM
-from autotune.cli.common import errors, known_storages, output, print_json, write_script
+from autotune.cli.common import check_one_form, errors, known_storages, output, print_json, write_script
 from autotune.cli.options import (
     DEFAULT_STORAGE,
     AlsoOption,
@@ -65,6 +65,7 @@ def predict(
 
     The model learns from measurements on other machines. Nothing runs on the machine itself.
     """
+    check_one_form(script, as_json=as_json)
     _check_script(script, target, needs_input=facts_file is not None and input_file is None)
     from autotune.performance.measurements.dataset import measurements
     from autotune.performance.measurements.shipped import shipped

@@ -190,8 +190,10 @@ def test_further_storages_are_learnt_from(folder):
             AutotuneError,
             "states blas twice: 'a' and 'b'",
         ),
+        ((*GADI, "--installation", "openmp=maybe"), AutotuneError, "openmp=maybe: it is true or false"),
         ((*GADI, "--storage", "none.db"), StorageError, "no storage at none.db"),
         ((*GADI, "--also", "none.db"), StorageError, "no storage at none.db"),
+        (("predict", "./none.toml", "--also", "none.db"), StorageError, "no storage at none.db"),  # before the study
         (("model", "--storage", "none.db"), StorageError, "no storage at none.db"),
         (("model", "data-scence"), CannotRunHereError, "did you mean 'data-science'"),
         (("model", "zzzz"), CannotRunHereError, "there is: data-science, .*ucx"),
@@ -222,6 +224,14 @@ def test_a_mistake_ends_with_a_code_and_no_traceback(folder):
         assert ended.stderr.startswith("autotune: ")
         assert "Traceback" not in ended.stderr
         assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("command", [GADI, ("best", "solver")])
+def test_a_script_and_json_are_not_printed_at_once(known, command):
+    del known
+    told = run(*command, "--script", "slurm", "--json")
+    assert told.exit_code == ExitCode.USAGE
+    assert "--script: prints a job script and --json a JSON document" in told.output
 
 
 def test_what_was_measured_without_a_storage(folder):

@@ -95,7 +95,8 @@ def test_a_script_and_a_picture_of_the_chosen_size(solver):
     ("words", "message"),
     [
         ((), "say what a run may take: --deadline 2h"),
-        (("--deadline", "soon"), "'soon' is not a duration"),
+        (("--deadline", "soon"), "Invalid value for --deadline: 'soon' is not a duration"),
+        (("--deadline", "1h", "--script", "slurm", "--json"), "--script: prints a job script and --json"),
         (("--max-core-hours", "-1"), "-1 is not a number of core-hours above 0"),
         (("--max-energy", "2 miles"), "'2 miles' is not an energy above 0"),
     ],

@@ -12,6 +12,7 @@ from autotune.cli.at_end import at_end
 from autotune.cli.choices import SCRIPT_FORM
 from autotune.cli.commands.compare import settings_of, when_stopped
 from autotune.cli.common import (
+    check_one_form,
     displayed,
     drawable,
     duration_s,
@@ -108,6 +109,7 @@ def rightsize(
     few runs are made where they tell most for what they cost; with --probes 0 or a --machine it only predicts. The same
     command again resumes.
     """
+    check_one_form(None if target is not None else script, as_json=as_json)
     limits = _limits(deadline, max_core_hours, max_energy)
     study = choose(name, changes, input_file)
     held = if_held(wait, take_over)
@@ -154,7 +156,7 @@ def _limits(deadline: str | None, core_hours: float | None, energy: str | None) 
             raise typer.BadParameter(msg, param_hint="--max-energy")
         joules = float(match[1]) * ENERGY_UNITS[match[2]]
     return Limits(
-        inf if deadline is None else duration_s(deadline),
+        inf if deadline is None else duration_s(deadline, "--deadline"),
         inf if core_hours is None else core_hours * HOUR_S,
         joules,
     )
