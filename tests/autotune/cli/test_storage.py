@@ -144,7 +144,7 @@ def test_without_room_for_the_copy_nothing_is_changed(sqlite, tmp_path, monkeypa
             upgrade(sqlite)
     assert storages.rows(sqlite) == before
     assert list(tmp_path.glob("*.bak*")) == []
-    assert upgrade(sqlite).before == OLDER
+    assert upgrade(sqlite).revisions == (OLDER, NOW)
 
 
 # What a full disk does in the middle of the copy: no file may become longer than a part of it.
@@ -168,7 +168,7 @@ def test_a_copy_that_breaks_off_leaves_nothing_behind(sqlite, tmp_path):
     assert "copied before they are brought up to date; that failed" in ended.stdout, ended.stderr
     assert storages.rows(sqlite) == before
     assert list(tmp_path.glob("*.bak*")) == []
-    assert upgrade(sqlite).before == OLDER
+    assert upgrade(sqlite).revisions == (OLDER, NOW)
 
 
 def test_a_copy_never_takes_the_place_of_another(sqlite, tmp_path):
@@ -192,4 +192,4 @@ def test_a_file_that_is_worked_on_is_left_alone(sqlite, tmp_path):
         assert storages.rows(sqlite) == before
         assert storages.copies(tmp_path) == []
         holder.stdin.close()
-    assert upgrade(sqlite).before == OLDER
+    assert upgrade(sqlite).revisions == (OLDER, NOW)
