@@ -15,6 +15,7 @@ from objectives.base import (
     Answer,
     ApplicationError,
     Context,
+    InfrastructureError,
     InvalidResult,
     Measurement,
     Metric,
@@ -39,6 +40,7 @@ from objectives.mentions.count import counted, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in, names_in
 from objectives.mentions.words import as_text, environment_text, filled_words, program_of
+from objectives.patterns.search import Found, SearchError, distinct, first, in_lines, quiet
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
 from spaces import Configuration
@@ -105,11 +107,11 @@ class CommandObjective:
 
         def read(line: str) -> Progress | None:
             pattern = self.options.progress_pattern
-            match = re.search(pattern, line) if pattern else None
-            step = number_of(match.group(1)) if match else None
+            match = in_lines(pattern, [line])[0] if pattern else None
+            step = number_of(match.groups[0]) if match else None
             return Progress(int(step)) if step is not None and abs(step) < 2**53 else None
 
-        return read
+        return quiet(read)
 
     def measure(self, output: Output) -> Measurement:
         """Check the run, then read its figures."""
@@ -120,6 +122,8 @@ class CommandObjective:
             # Many a program does not notice that what it prints is not written.
             check_disk(output)
             raise
+        except SearchError as error:
+            raise InfrastructureError(str(error), code=error.code) from error
 
     def _read(self, output: Output) -> Measurement:
         prepared_s = self._check(output)
@@ -132,7 +136,7 @@ class CommandObjective:
         )
 
     def _unused(self, text: str) -> tuple[str, ...]:
-        said = [match for pattern in self.options.unused for match in re.findall(pattern, text, re.MULTILINE)]
+        said = {name for pattern in self.options.unused for name in distinct(pattern, text)}
         # A program calls a variable by its own name; the parameters behind it are those of its template.
         behind = {name: names_in(template) for name, template in self.options.environment.items()}
         return tuple(sorted({parameter for name in said for parameter in behind.get(name, {name})}))
@@ -164,7 +168,7 @@ class CommandObjective:
         written = (text_of(output.folder / name) or "" for name in self.options.outputs)
         text = "\n".join([*written, output.stdout, output.stderr])
         for pattern in self.options.failure:
-            if match := re.search(pattern, text, re.MULTILINE):
+            if match := first(pattern, text):
                 raise ApplicationError(_line_of(match, text), code="failure-pattern")
         status = output.status
         if status.reason is EndReason.EXITED and status.exit_code != 0:
@@ -172,7 +176,7 @@ class CommandObjective:
             msg = f"ended with exit code {status.exit_code}: {lines[-1].strip() if lines else 'no output'}"
             raise ApplicationError(msg, code="exit-code")
         for pattern in self.options.success:
-            if not re.search(pattern, text, re.MULTILINE):
+            if first(pattern, text) is None:
                 msg = f"the output has no match of {pattern!r}, which a successful run prints"
                 raise InvalidResult(msg, code="no-success-pattern")
         return prepared_s
@@ -244,7 +248,7 @@ def _look(options: CommandOptions, output: Output) -> Readings:
 def _reading(figure: Figure, unit: str, output: Output) -> Reading:
     try:
         return Reading(figure.name, unit, figure.value(output))
-    except RunFailure as error:
+    except (RunFailure, SearchError) as error:
         return Reading(figure.name, unit, None, str(error))
 
 
@@ -302,9 +306,9 @@ def _digest(program: str) -> str:
     return f"{Path(program).name} sha256:{file_digest(Path(program))}"
 
 
-def _line_of(match: re.Match[str], text: str) -> str:
-    start = text.rfind("\n", 0, match.start()) + 1
-    end = text.find("\n", match.end())
+def _line_of(match: Found, text: str) -> str:
+    start = text.rfind("\n", 0, match.start) + 1
+    end = text.find("\n", match.end)
     return text[start : end if end >= 0 else None].strip()[:_MESSAGE_CHARACTERS]
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from objectives.base import PlanError
 from objectives.figure import number_of
+from objectives.patterns.search import SearchError, first
 from spaces.parameters.problem import Problem
 
 _TIMEOUT_S = 60
@@ -24,18 +26,32 @@ class FactOptions(BaseModel):
     pattern: str
 
     def value(self, text: str) -> bool | float:
-        """Return the fact that a text tells; a number that is not there is 0."""
-        match = re.search(self.pattern, text, re.MULTILINE)
+        """Return the fact that a text tells; a number that is not there is 0.
+
+        Raises:
+            SlowPatternError: the search for it took too long.
+        """
+        match = first(self.pattern, text)
         if not re.compile(self.pattern).groups:
             return match is not None
-        return (number_of(match.group(1)) if match else None) or 0.0
+        return (number_of(match.groups[0]) if match else None) or 0.0
 
 
 def facts_of(options: Mapping[str, FactOptions], *, ask: bool) -> dict[str, bool | float]:
-    """Return the facts; each program is asked once. What cannot be asked, or is not to be, has said nothing."""
+    """Return the facts; each program is asked once. What cannot be asked, or is not to be, has said nothing.
+
+    Raises:
+        PlanError: the search for one of them took too long.
+    """
     commands = dict.fromkeys(tuple(option.command) for option in options.values())
     texts = {command: _printed(command) if ask else "" for command in commands}
-    return {name: option.value(texts[tuple(option.command)]) for name, option in options.items()}
+    facts: dict[str, bool | float] = {}
+    for name, option in options.items():
+        try:
+            facts[name] = option.value(texts[tuple(option.command)])
+        except SearchError as error:
+            raise PlanError([Problem(str(error), f"options.facts.{name}.pattern")]) from error
+    return facts
 
 
 def fact_errors(options: Mapping[str, FactOptions]) -> Iterator[Problem]:

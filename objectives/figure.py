@@ -4,12 +4,12 @@ import errno
 import json
 import os
 import re
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from objectives.base import InvalidResult, Output
+from objectives.patterns.search import Found, last
 
 # Of what a run printed no more is read either.
 _MOST_BYTES = 64 * 2**20
@@ -44,22 +44,26 @@ class Figure:
         Raises:
             InvalidResult: it is not there, or no finite number.
             OSError: it stands in a file that the machine cannot read.
+            SlowPatternError: the search for it took too long.
         """
         text = output.stdout if self.file is None else text_of(output.folder / self.file)
         if text is None:
             raise self._missing("the run left no such file")
         if self.pattern is None:
             return self._at_path(text)
-        found = _last_match(self.pattern, text)
+        found = last(self.pattern, text)
         if found is None and self.file is None:
-            found = _last_match(self.pattern, output.stderr)
-        return self._matched(found)
+            text = output.stderr
+            found = last(self.pattern, text)
+        return self._matched(found, text)
 
-    def _matched(self, found: re.Match[str] | None) -> float:
-        value = number_of(found.group(1)) if found else None
+    def _matched(self, found: Found | None, text: str) -> float:
+        value = number_of(found.groups[0]) if found else None
         if value is None:
-            wrong = f"what matches {self.pattern!r} is no number: {found[0][:_SHOWN_CHARACTERS]!r}" if found else ""
-            raise self._missing(wrong or f"nothing matches {self.pattern!r}")
+            if found is None:
+                raise self._missing(f"nothing matches {self.pattern!r}")
+            shown = text[found.start : min(found.end, found.start + _SHOWN_CHARACTERS)]
+            raise self._missing(f"what matches {self.pattern!r} is no number: {shown!r}")
         return value
 
     def _at_path(self, text: str) -> float:
@@ -111,12 +115,6 @@ def number_of(found: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return value if abs(value) < float("inf") else None
-
-
-def _last_match(pattern: str, text: str) -> re.Match[str] | None:
-    # One match is kept, not all: there may be millions.
-    last = deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)
-    return last[0] if last else None
 
 
 def _document(text: str) -> tuple[Any] | None:

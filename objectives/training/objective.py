@@ -11,6 +11,7 @@ from objectives.base import (
     SEED_VARIABLE,
     STEPS_VARIABLE,
     Context,
+    InfrastructureError,
     InvalidResult,
     Measurement,
     Metric,
@@ -24,8 +25,9 @@ from objectives.mentions.count import Count, counted
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in
 from objectives.mentions.words import Word, filled_words
+from objectives.patterns.search import SearchError, quiet
 from objectives.training.ending import check, last_line
-from objectives.training.pattern import pattern_reader
+from objectives.training.pattern import pattern_reader, progress_in
 from objectives.training.progress import ReaderKind, counted_from, reader
 from spaces import Configuration, Value
 
@@ -99,7 +101,7 @@ class TrainingObjective:
         if isinstance(self.progress, str):
             read = reader(self.progress)
         else:
-            read = pattern_reader(self.progress, [metric.name for metric in (self.metric, *self.more)])
+            read = quiet(pattern_reader(self.progress, self._names))
         return counted_from(self.first_step, read)
 
     def measure(self, output: Output) -> Measurement:
@@ -108,7 +110,10 @@ class TrainingObjective:
         Raises:
             RunFailure: it did not, or told no value of the metric.
         """
-        steps, seen = self._seen(output)
+        try:
+            steps, seen = self._seen(output)
+        except SearchError as error:
+            raise InfrastructureError(str(error), code=error.code) from error
         if not (seen and self._used_its_budget(output)):
             check(output)
         points = [(progress.step, progress.metrics[self.metric.name]) for progress in seen]
@@ -126,10 +131,19 @@ class TrainingObjective:
 
     def _seen(self, output: Output) -> tuple[int, list[Progress]]:
         """Return the last step, and the last word on each step that tells the metric, in the order of the steps."""
+        lines = output.stdout.splitlines()
         read = self.progress_reader()
-        told = [progress for line in output.stdout.splitlines() if (progress := read(line)) is not None]
+        if not isinstance(self.progress, str):
+            # One search in all lines costs a fraction of one in each, and one that takes too long must be heard of.
+            said = progress_in(self.progress, self._names, lines)
+            read = counted_from(self.first_step, lambda _line: next(said))
+        told = [progress for line in lines if (progress := read(line)) is not None]
         found = {progress.step: progress for progress in told if self.metric.name in progress.metrics}
         return max((progress.step for progress in told), default=0), [found[step] for step in sorted(found)]
+
+    @property
+    def _names(self) -> list[str]:
+        return [metric.name for metric in (self.metric, *self.more)]
 
     def _nothing(self, steps: int, output: Output) -> str:
         if not steps:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from objectives.base import Progress, ProgressReader
+from objectives.patterns.search import Found, in_lines
 from objectives.training.progress import LINE_CHARACTERS, MOST_STEPS, finite, leading_number, states
 
 STEP = "step"
@@ -50,27 +51,47 @@ def pattern_errors(patterns: Sequence[str], metrics: Sequence[str], kinds: Seque
 def pattern_reader(patterns: Sequence[str], metrics: Sequence[str]) -> ProgressReader:
     """Return a reader for the live output of one run, which looks for each pattern in each line.
 
-    What a line without a step says belongs to the last step that was told; what is told of a step adds up.
+    What a line without a step says belongs to the last step that was told; what is told of a step adds up. The reader
+    raises `SlowPatternError` when a search takes too long.
     """
-    return _Patterns(patterns, metrics).read
+    known = _Known(metrics)
+    return lambda line: known.after(next(_matches(patterns, [line])))
 
 
-class _Patterns:
-    def __init__(self, patterns: Sequence[str], metrics: Sequence[str]) -> None:
-        self._patterns = [re.compile(pattern) for pattern in patterns]
+def progress_in(patterns: Sequence[str], metrics: Sequence[str], lines: Sequence[str]) -> Iterator[Progress | None]:
+    """Yield what the reader of these patterns would say of each line, all of which are searched at once.
+
+    Raises:
+        SlowPatternError: a search took too long.
+    """
+    known = _Known(metrics)
+    return (known.after(matches) for matches in _matches(patterns, lines))
+
+
+def _matches(patterns: Sequence[str], lines: Sequence[str]) -> Iterator[list[Found]]:
+    """Yield the matches in each line: those of all patterns in its first state, then those in the next."""
+    shown = [states(line) if len(line) <= LINE_CHARACTERS else [] for line in lines]
+    every = [state for line in shown for state in line]
+    by_state = zip(*(in_lines(pattern, every) for pattern in patterns), strict=True)
+    return ([match for _ in line for match in next(by_state) if match is not None] for line in shown)
+
+
+class _Known:
+    """What the lines so far say of their step."""
+
+    def __init__(self, metrics: Sequence[str]) -> None:
         self._order = (STEP, *metrics)
         self._step: int | None = None
         self._known: dict[str, float] = {}
 
-    def read(self, line: str) -> Progress | None:
-        if len(line) > LINE_CHARACTERS:
-            return None
-        found = [self._take(match) for state in states(line) for p in self._patterns if (match := p.search(state))]
+    def after(self, matches: Sequence[Found]) -> Progress | None:
+        """Return what is known after a line with these matches; None if it says nothing."""
+        found = [self._take(match) for match in matches]
         return Progress(self._step, dict(self._known)) if any(found) and self._step is not None else None
 
-    def _take(self, match: re.Match[str]) -> bool:
+    def _take(self, match: Found) -> bool:
         """Take note of what a match says; False if that is nothing."""
-        texts = match.groupdict() or dict(zip(self._order, match.groups(), strict=False))
+        texts = match.names or dict(zip(self._order, match.groups, strict=False))
         numbers = finite(
             {name: value for name, text in texts.items() if (value := leading_number(text or "")) is not None}
         )

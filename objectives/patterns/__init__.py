@@ -1,0 +1,1 @@
+"""Users' regular expressions over output, each in bounded time."""

@@ -1,0 +1,78 @@
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from launchers import EndReason, JobState, JobStatus, Usage
+from objectives.base import InfrastructureError, Metric, Output, PlanError
+from objectives.command import plan
+from objectives.patterns import search
+from objectives.training.objective import TrainingObjective
+
+SLOW = r"(a+)+$"
+SLOW_NUMBER = r"((?:a+)+)$"
+ENDLESS = "a" * 60 + "!"
+
+
+@pytest.fixture(autouse=True)
+def little_time(monkeypatch):
+    monkeypatch.setattr(search, "LIMIT_S", 0.05)
+
+
+def command(**options):
+    asked = {"argv": [sys.executable, "--version"], **options}
+    return plan(asked, machine={}, run_job=lambda job: None, folder=Path("/nowhere"))
+
+
+def output(text):
+    return Output(text, "", JobStatus(JobState.ENDED, EndReason.EXITED, 0, Usage(2.5)), Path("/nowhere"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metrics": [{"name": "speed", "pattern": SLOW_NUMBER}]},
+        {"answer": {"pattern": SLOW_NUMBER, "tolerance": 1e-6}},
+        {"success": [SLOW]},
+        {"failure": [SLOW]},
+        {"unused": [SLOW]},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_a_pattern_that_takes_too_long_is_a_failure_that_names_it_and_not_the_configurations_fault(options):
+    with pytest.raises(
+        search.SlowPatternError, match=r"the search for the pattern '.*a\+.* write one repeat"
+    ) as failure:
+        command(**options).objective.measure(output(ENDLESS))
+    assert failure.value.code == "slow-pattern"
+
+
+def test_a_slow_pattern_of_a_fact_is_an_error_of_the_study_file():
+    fact = {"command": [sys.executable, "-c", f"print({ENDLESS!r})"], "pattern": SLOW}
+    with pytest.raises(PlanError) as error:
+        command(facts={"fast": fact})
+    assert [problem.path for problem in error.value.problems] == ["options.facts.fast.pattern"]
+
+
+def test_a_run_goes_on_without_progress_when_its_pattern_takes_too_long():
+    read = command(progress=SLOW_NUMBER).objective.progress_reader()
+    assert read(ENDLESS) is None
+    assert read("aaa") is None
+
+
+def test_a_training_is_read_without_end_neither_while_it_runs_nor_afterwards():
+    training = TrainingObjective(("train",), Metric("loss", "", "minimize"), progress=(rf"step (\d+) {SLOW_NUMBER}",))
+    line = f"step 1 {ENDLESS}"
+    assert training.progress_reader()(line) is None
+    with pytest.raises(InfrastructureError):
+        training.measure(output(line))
+
+
+def test_searches_go_on_after_one_that_took_too_long_and_after_the_child_was_killed():
+    with pytest.raises(search.SlowPatternError):
+        search.first(SLOW, ENDLESS)
+    assert search.last(r"^t=(\d)$", "t=1\nt=2\nt=x").groups == ("2",)
+    os.kill(search._SEARCHER._child.pid, signal.SIGKILL)
+    assert search.distinct(r"^t=(\S)$", "t=1\nt=2\nt=1\n\udcff\u2028") == {"1", "2"}
