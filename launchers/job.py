@@ -114,9 +114,23 @@ class Usage:
 
 
 @dataclass(frozen=True)
+class Affinity:
+    """Which CPUs of its node a job's program could use when it began, as Linux lists them (`0-3,8`).
+
+    The node has `node_cpus` of them. `began_at` are seconds since 1970, by the node's clock.
+    """
+
+    node: str
+    cpus: str
+    node_cpus: int
+    began_at: float
+
+
+@dataclass(frozen=True)
 class JobStatus:
     """What is known of a job. `exit_code` is negative for a signal, as in `subprocess`; None while it runs.
 
+    `affinity` is None where its supervisor did not get so far, or is not known to have.
     A `hopeless` one is queued, and its batch system says that it will never start.
     """
 
@@ -126,3 +140,4 @@ class JobStatus:
     usage: Usage = Usage()
     message: str = ""
     hopeless: bool = False
+    affinity: Affinity | None = None

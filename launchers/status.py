@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from launchers.job import EndReason, JobState, JobStatus, Usage
+from launchers.job import Affinity, EndReason, JobState, JobStatus, Usage
 from launchers.supervisor import STATUS_FILE
 
 
@@ -15,12 +15,14 @@ def read_status(folder: Path) -> JobStatus | None:
         stored = json.loads((folder / STATUS_FILE).read_bytes())
     except (OSError, ValueError):
         return None
+    affinity = stored.get("affinity")
     return JobStatus(
         state=JobState(stored["state"]),
         reason=EndReason(stored["reason"]),
         exit_code=stored["exit_code"],
         usage=Usage(stored["elapsed_s"], stored["cpu_s"], stored["peak_memory_bytes"]),
         message=stored["message"],
+        affinity=Affinity(**affinity) if affinity else None,
     )
 
 

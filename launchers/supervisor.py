@@ -66,6 +66,7 @@ class Supervisor:
         self._reason, self._message = "exited", ""
         self._exit_code: int | None = None
         self._started = self._elapsed_s = 0.0
+        self._affinity: dict[str, Any] | None = None
         self._peak_bytes = self._folder_mode = 0
         self._stop_at = _FOREVER
         self._oom_kills = _oom_kills()
@@ -100,6 +101,7 @@ class Supervisor:
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         self._outputs = [os.open(self._spec[name], flags, 0o644) for name in ("stdout", "stderr")]
+        self._affinity = _affinity()
         self._started = time.monotonic()
         self._program = _spawn(self._spec, self._outputs)
 
@@ -248,6 +250,7 @@ class Supervisor:
             # A run may be shorter than the first sample: its largest process is known nevertheless.
             "peak_memory_bytes": max(self._peak_bytes, used.ru_maxrss * 1024 if used.ru_maxrss > shell_kib else 0),
             "message": self._message[:_MESSAGE_CHARACTERS],
+            "affinity": self._affinity,
         }
         content = json.dumps(status).encode()
         with contextlib.suppress(OSError):  # nothing more can be done: the reader finds no status and says so
@@ -296,6 +299,18 @@ def _become(spec: dict[str, Any], outputs: list[int], supervisor: int) -> None:
     for fd, output in enumerate(outputs, start=1):
         os.dup2(output, fd)
     os.execve(spec["executable"], spec["argv"], spec["environment"])  # noqa: S606  that is what this is for
+
+
+def _affinity() -> dict[str, Any]:
+    """Return what the program starts with: the CPUs that it may use, as Linux lists them, its node, and the time."""
+    ranges: list[list[int]] = []
+    for cpu in sorted(os.sched_getaffinity(0)):
+        if ranges and ranges[-1][-1] == cpu - 1:
+            ranges[-1][1:] = [cpu]
+        else:
+            ranges.append([cpu])
+    cpus = ",".join("-".join(map(str, each)) for each in ranges)
+    return {"node": os.uname().nodename, "cpus": cpus, "node_cpus": os.cpu_count() or 0, "began_at": time.time()}
 
 
 def _signal_all(pids: list[int], number: int) -> None:

@@ -81,7 +81,7 @@ class Watched:
         return replace(
             outcome,
             timeline=self._watch.timeline if self._from_start else (),
-            conditions=self._conditions,
+            conditions={**self._conditions, **(asdict(status.affinity) if status.affinity else {})},
             usage=status.usage,
             attempts=self.task.attempt,
         )

@@ -17,7 +17,7 @@ class Outcome(Stored):
     that. It is no value. `attempts` counts the launches that were needed: more than one only after infrastructure
     errors. `usage` is that of the last launch's whole job, start-up of the ranks included. `unused` are parameters
     that the program said to have had no effect; `timeline` are (step, elapsed_s) of its progress; `conditions` are
-    what the host was like at the start.
+    what the host was like at the start, and which of its CPUs the job could use (`launchers.job.Affinity`).
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Outcome(Stored):
     details: Mapping[str, Any] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
     timeline: tuple[tuple[int, float], ...] = ()
-    conditions: Mapping[str, float] = field(default_factory=dict)
+    conditions: Mapping[str, float | str] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     attempts: int = 1
 

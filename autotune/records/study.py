@@ -172,7 +172,9 @@ class Run(Purpose):
     @property
     def host(self) -> str:
         """The host that it was started on; empty if that is not known."""
-        hosts = self.job.get("resources", {}).get("hosts") or [self.session.get("host", "")]
+        # A batch job runs on a node that its tuner did not choose, and says which one that was.
+        elsewhere = self.outcome.conditions.get("node", "") or self.session.get("host", "")
+        hosts = self.job.get("resources", {}).get("hosts") or [elsewhere]
         return str(hosts[0])
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from launchers import STDOUT, EndReason, Job, JobState, LaunchError, Resources
+from launchers.cpus import parse_cpu_list
 from launchers.run import run
 from tests.launchers.jobs import (
     STUBBORN,
@@ -63,6 +64,14 @@ def test_a_job_keeps_to_its_cores(kind, launcher, folder, cpu):
     code += "sys.stdout.flush(); subprocess.run(['grep', 'Cpus_allowed_list', '/proc/self/status'], check=True)"
     run(launcher, Job(python(code), folder, resources=Resources(cpus=(cpu,))))
     assert (folder / STDOUT).read_text() == f"{{{cpu}}}\nCpus_allowed_list:\t{cpu}\n"
+
+
+def test_a_job_tells_on_which_cores_of_which_node_it_was(launcher, folder):
+    code = "import os; print(os.uname().nodename, os.cpu_count(), sorted(os.sched_getaffinity(0)))"
+    affinity = run(launcher, Job(python(code), folder)).affinity
+    assert affinity is not None
+    found = f"{affinity.node} {affinity.node_cpus} {sorted(parse_cpu_list(affinity.cpus))}\n"
+    assert (folder / STDOUT).read_text() == found
 
 
 def test_cpu_time_is_that_of_the_whole_tree(launcher, folder):

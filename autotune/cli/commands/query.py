@@ -82,12 +82,19 @@ def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = 
 
     With --json, each run has its whole command and environment.
     """
+    from autotune.results.shared_cores import sharing_cores
+
     store = _store(name, storage)
     target = store.definition.target
     found = store.runs()
+    sharing = sharing_cores(dict(enumerate(found)))
     if as_json:
         print_json(
-            [run.to_dict() | {"trial": run.trial, "series": str(run.series), "round": run.round} for run in found]
+            [
+                run.to_dict()
+                | {"trial": run.trial, "series": str(run.series), "round": run.round, "shared_cores": number in sharing}
+                for number, run in enumerate(found)
+            ]
         )
         return
     columns = (
@@ -100,13 +107,20 @@ def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = 
         Column("started", 6),
         Column("host", 4),
         Column("load", 2),
+        Column("cpus", 2),
         Column("configuration"),
     )
     console = output()
-    console.print(fitted(columns, [_run_row(run, target) for run in found], console))
+    rows = [_run_row(run, target, shared=number in sharing) for number, run in enumerate(found)]
+    console.print(fitted(columns, rows, console))
+    if sharing:
+        console.print(
+            f"{len(sharing)} runs shared cores with another run of this study at the same time, and measured each "
+            "other: ask for whole nodes (exclusive = true in the site file), or run one at a time (--workers 1)"
+        )
 
 
-def _run_row(run: "Run", target: "Metric") -> list[str]:
+def _run_row(run: "Run", target: "Metric", *, shared: bool) -> list[str]:
     outcome = run.outcome
     value = f"{outcome.metrics[target.name]:g}" if outcome.complete else (outcome.failure or "capped")
     load = outcome.conditions.get("load_1m")
@@ -119,7 +133,8 @@ def _run_row(run: "Run", target: "Metric") -> list[str]:
         f"{run.core_s:.1f}",
         run.started[:19],
         run.host,
-        "" if load is None else f"{load:.2f}",
+        f"{load:.2f}" if isinstance(load, float) else "",
+        f"{outcome.conditions.get('cpus', '')}{' (shared)' if shared else ''}",
         shown(run.configuration),
     ]
 
