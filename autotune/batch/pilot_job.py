@@ -38,6 +38,7 @@ class PilotJob:
     `script` is its own full path, `folder` where the study is kept, `study` the words after `autotune study`. Site
     settings are `directives` for the batch system without their `#SBATCH` or `#PBS`, and `setup`, lines for the shell
     on every host (`module load qe`). `cores_per_node` is the number requested from PBS, unless a directive requests it.
+    One of several that are submitted in advance (`chained`) does not submit itself again.
     """
 
     name: str
@@ -51,6 +52,7 @@ class PilotJob:
     directives: Sequence[str] = ()
     setup: Sequence[str] = ()
     tls: bool = False
+    chained: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what would not stay in its line.
@@ -109,12 +111,13 @@ def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variab
     several = job.nodes > 1
     if several:
         command += f' --ray-address "$(cat "$meeting/address")" --ray-nodes {job.nodes}'
+    goes_on = "the next job of the chain goes on" if job.chained else "it submits itself again"
     lines = [
         # Only a login shell is sure to know of modules.
         "#!/bin/bash -l",
         *head,
         f"# Written by `autotune pilot`. Submit it with: {form.submit} {shlex.quote(job.script)}",
-        f"# If the study is not done when its time is over (exit code {ExitCode.UNFINISHED}), it submits itself again.",
+        f"# If the study is not done when its time is over (exit code {ExitCode.UNFINISHED}), {goes_on}.",
         f"script={shlex.quote(job.script)}",
         f"cd {shlex.quote(job.folder)} || exit {ExitCode.STORAGE}",
         *map(_or_end, job.setup),
@@ -127,12 +130,14 @@ def _assemble(job: PilotJob, form: PilotForm, head: Sequence[str], number_variab
         'wait "$study"; code=$?',
         # A signal ends the wait, not the study.
         'while kill -0 "$study" 2>/dev/null; do wait "$study"; code=$?; done',
-        f'if [ "$code" = {ExitCode.UNFINISHED} ]; then',
-        f'    {form.submit} "$script" && code=0',
-        "fi",
+        *([] if job.chained else _again(form)),
         'exit "$code"',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _again(form: PilotForm) -> list[str]:
+    return [f'if [ "$code" = {ExitCode.UNFINISHED} ]; then', f'    {form.submit} "$script" && code=0', "fi"]
 
 
 def _or_end(line: str) -> str:

@@ -384,5 +384,6 @@ PBS = BatchSystem(
             f'        ssh -o BatchMode=yes "$host" "$(printf \'%q \' {_NODE})" </dev/null &',
             "    fi",
         ],
+        after=lambda number: ["-W", f"depend=afterany:{number}"],
     ),
 )

@@ -297,6 +297,7 @@ SLURM = BatchSystem(
         "sbatch",
         others='scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"',
         start=[f'    {_STEP} --nodelist="$host" \\', '        bash -l "$script" ray-node "$meeting" &'],
+        after=lambda number: [f"--dependency=afterany:{number}"],
         # Ranks are started beside the steps that the nodes of the cluster are.
         exports=["export SLURM_OVERLAP=1"],
     ),

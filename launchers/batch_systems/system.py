@@ -105,7 +105,8 @@ class PilotForm:
     `head` gives the lines at the top of the script and raises ValueError where something is missing. `directives` are
     those of a site, for so many nodes. `submit` is the command that takes the script's path. `others` is a command of
     shell that prints the hosts but the one of the script; `start` are lines that run
-    `bash -l "$script" ray-node "$meeting"` on `$host`, in the background. `exports` come before all that.
+    `bash -l "$script" ray-node "$meeting"` on `$host`, in the background. `exports` come before all that. `after` gives
+    the options with which a job is submitted that starts when the job of a number has ended, however it did.
     """
 
     head: Callable[[PilotRequest], list[str]]
@@ -113,6 +114,7 @@ class PilotForm:
     submit: str
     others: str
     start: Sequence[str]
+    after: Callable[[str], list[str]]
     exports: Sequence[str] = ()
 
 

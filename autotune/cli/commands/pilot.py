@@ -50,13 +50,19 @@ def pilot(
     tls: Annotated[
         bool, typer.Option("--ray-tls", help="Encrypt what the job's nodes say to each other; needs openssl there.")
     ] = False,
+    chain: Annotated[
+        int | None,
+        typer.Option("--chain", min=1, help="Submit so many jobs now, each after the one before; none submits itself."),
+    ] = None,
     target: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("autotune-job.sh"),
 ) -> None:
     """Write a job script that tunes inside one job.
 
     If time runs out, the script submits itself again, and the next job resumes. `pilot` takes the options of `study`.
+    Where compute nodes may not submit jobs, --chain submits several in advance.
     """
     from autotune import studyfile
+    from autotune.batch.pilot_chain import submit_chain
 
     if tls and nodes == 1:
         raise StudyFileError("--ray-tls is for jobs of several nodes (--nodes): on one, nothing goes over a network")
@@ -78,11 +84,18 @@ def pilot(
             directives=(*there.directives, *(directives or ())),
             setup=(*there.setup, *(setup or ())),
             tls=tls,
+            chained=chain is not None,
         )
         text = pilot_script(there.system, job)
     except ValueError as error:
         raise StudyFileError(str(error)) from None
+    if chain is not None and there.lacks_account:
+        raise StudyFileError(f"put the project to charge in place of {PROJECT} into the site file first")
     write_script(text, target, mode=0o700)
+    if chain is not None:
+        numbers = submit_chain(there.system, target.resolve(), chain)
+        output().print(f"submitted {', '.join(numbers)}: each starts when the one before has ended", markup=False)
+        return
     if there.lacks_account:
         output().print(f"put the project to charge in place of {PROJECT} first, there or in the site file")
     output().print(f"submit it with: {pilot_form(there.system).submit} {shlex.quote(os.fspath(target))}", markup=False)

@@ -108,6 +108,7 @@ def _job(options: dict[str, str], resources: dict[str, str], script: str, state:
         "cores": cores,
         "walltime_s": walltime_s,
         "output": options.get("o", f"{name}.o"),
+        "after": options.get("W", "").removeprefix("depend=afterany:"),
         "environment": {
             "HOME": user.pw_dir,
             "USER": user.pw_name,

@@ -33,6 +33,7 @@ _VALUES = {
     "chdir": "D",
     "comment": "",
     "gres": "",
+    "dependency": "d",
 }
 _FLAGS = {"parsable": "", "exclusive": "", "no-requeue": "", "requeue": "", "hold": "H"}
 _REFUSALS = {
@@ -115,6 +116,7 @@ def _job(options: dict[str, str], script: str, state: State) -> Record:
         "walltime_s": walltime_s,
         "output": output,
         "environment": everything | home | own,
+        "after": options.get("dependency", "").removeprefix("afterany:"),
     }
 
 

@@ -97,7 +97,8 @@ class State:
         with self.locked():
             jobs = self.active()
             free = int(self.switch("slots") or 1) - sum(job["cores"] for job in jobs if job["state"] == "running")
-            for job in (job for job in jobs if job["state"] == "queued"):
+            living = {job["id"] for job in jobs}
+            for job in (job for job in jobs if job["state"] == "queued" and job.get("after") not in living):
                 if job["cores"] > free or self.switch("held") is not None:
                     break
                 free -= job["cores"]
