@@ -6,7 +6,7 @@ storage where it was made may still need them.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from autotune.coordination.alone import check_alone
 from autotune.coordination.session_settings import default_runs
 from autotune.errors import BusyError, StorageError
-from autotune.execution.run_folder import is_of
+from autotune.execution.run_folder import discard, is_of
 from autotune.records.study import Run
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.storage.address import lock_path, place, shown, sqlite_path
@@ -30,7 +30,7 @@ class Removable:
     folders: tuple[Path, ...] = ()
     size_bytes: int = 0
     kept: int = 0
-    """How many more there are, of runs that failed."""
+    """How many more there are, which stay."""
     elsewhere: str = ""
     """The place of the storage that they belong to, if it is another one."""
 
@@ -81,13 +81,13 @@ def _locked(path: Path, name: str) -> Iterator[None]:
         lock.release()
 
 
-def removable(store: StudyStore, *, failed: bool) -> Removable:
-    """Return the folders of runs that are stored; those of `failed` runs, which may be read again, only if wanted."""
+def removable(store: StudyStore, stays: Callable[[Path, Run], bool] = lambda _folder, _run: False) -> Removable:
+    """Return the folders of runs that are stored, but of those that `stays` names."""
     if not _is_at_home(store):
         return Removable(elsewhere=store.home)
     folders, kept, size = [], 0, 0
     for folder, run in _owned(store.runs()):
-        if run.outcome.failure is not None and not failed:
+        if stays(folder, run):
             kept += 1
             continue
         folders.append(folder)
@@ -96,9 +96,10 @@ def removable(store: StudyStore, *, failed: bool) -> Removable:
 
 
 def remove(found: Removable) -> None:
-    """Remove folders of runs."""
+    """Remove folders of runs, each as a whole: one of which a part is left is not read as if it were the run's."""
     for folder in found.folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            discard(folder)
 
 
 def delete(store: StudyStore, found: Removable) -> None:
@@ -162,7 +163,8 @@ def _is_at_home(store: StudyStore) -> bool:
 def _owned(runs: Iterable[Run]) -> Iterator[tuple[Path, Run]]:
     for run in runs:
         folder = Path(run.job.get("folder") or "")
-        if folder.is_absolute() and is_of(folder, run.outcome.usage):
+        # The link of somebody who keeps the folder elsewhere is not ours to remove.
+        if folder.is_absolute() and not folder.is_symlink() and is_of(folder, run.outcome.usage):
             yield folder, run
 
 

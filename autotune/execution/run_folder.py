@@ -28,15 +28,24 @@ def fresh_folder(folder: Path) -> Path:
     """
     try:
         if folder.exists():
-            # A host that was cut off may still write there: it goes on in a folder of another name.
-            aside = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
-            folder.rename(aside)
-            shutil.rmtree(aside, ignore_errors=True)
+            discard(folder)
         folder.mkdir(parents=True)
     except OSError as error:
         msg = f"cannot make the run folder {folder}: {error.strerror}; use --runs to keep runs elsewhere"
         raise StorageError(msg) from error
     return folder.resolve()
+
+
+def discard(folder: Path) -> None:
+    """Remove a run's folder: in one moment nothing is there any more under its name.
+
+    Raises:
+        OSError: it stays as it is.
+    """
+    # A host that was cut off may still write there: it goes on in a folder of another name.
+    aside = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
+    folder.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def output_in(folder: Path, status: JobStatus) -> Output:

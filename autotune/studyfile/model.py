@@ -248,6 +248,15 @@ class LauncherSection(_Section):
         return self
 
 
+class RunsSection(_Section):
+    """For how long the folders of runs are kept; `autotune runs STUDY --prune` removes those that are older.
+
+    Without `keep_days` they are kept for ever. What was measured stays in storage.
+    """
+
+    keep_days: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
 def _named(name: str) -> str:
     if not re.fullmatch(NAME, name):
         msg = (
@@ -302,6 +311,7 @@ class StudyFile(_Section):
     scaling: ScalingSection | None = None
     tradeoff: TradeoffSection | None = None
     launcher: LauncherSection = LauncherSection()
+    runs: RunsSection = RunsSection()
 
     @property
     def whole_steps(self) -> int | None:

@@ -43,8 +43,9 @@ class Rereading:
     """What came of reading runs once more: `changed` is what is read otherwise, by name.
 
     `read` runs were read, and `other` of them are not what they were: `valid` are valid now and were not, `invalid` the
-    other way round. `kept` keep what was read before, and `aside` are to be made again. The `warm_ups` and the runs on
-    other `workloads` are left as they are: the first count for nothing, the others are made again when next asked for.
+    other way round. `kept` keep what was read before, and `aside` are to be made again; of these two, `removed` have no
+    folder any more. The `warm_ups` and the runs on other `workloads` are left as they are: the first count for nothing,
+    the others are made again when next asked for.
     """
 
     changed: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ class Rereading:
     aside: int = 0
     warm_ups: int = 0
     workloads: int = 0
+    removed: int = 0
 
     def sentence(self) -> str:
         """Say it in a line."""
@@ -71,6 +73,10 @@ class Rereading:
             parts.append(f"{_runs(self.kept)} as before, since the output is gone or the run was stopped early")
         if self.aside:
             parts.append(f"{_runs(self.aside)} to be made again, since an output is gone or a run was stopped early")
+        if self.removed:
+            parts.append(
+                f"{_runs(self.removed)} of these without a folder here (`runs --prune` and `clean` remove them)"
+            )
         left = [
             *([f"{self.warm_ups} of warming up"] if self.warm_ups else []),
             *([f"{self.workloads} on other workloads (a comparison makes its own)"] if self.workloads else []),
@@ -129,6 +135,7 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
         len(aside),
         kinds[SeriesKind.WARM_UP],
         kinds[SeriesKind.WORKLOAD],
+        sum(_is_removed(run) for key, run in runs.items() if key not in read),
     )
     if not (changed or other):
         return found
@@ -265,6 +272,11 @@ def _text(outcome: Outcome) -> str:
     """Return an outcome as storage has it, where a tuple is a list and a whole number may be a float."""
     stored = Outcome.from_dict(json.loads(json.dumps(outcome.to_dict())))
     return json.dumps(stored.to_dict(), sort_keys=True)
+
+
+def _is_removed(run: Run) -> bool:
+    folder = run.job.get("folder") or ""
+    return folder != "" and not Path(folder).exists()
 
 
 def _runs(count: int) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.commands.keeping import YesOption
 from autotune.cli.common import duration_s, output, print_json
 from autotune.cli.options import AsJson
+from autotune.cli.removal import YesOption
 from autotune.cli.where import LOCAL, LauncherOption, SiteOption
 from autotune.errors import ExitCode
 from autotune.lockfile import TEMPORARY, abandoned_folders

@@ -1,8 +1,6 @@
 """`autotune reread`, `rename`, `reset`, `delete` and `clean`: what is kept of studies that were made."""
 
-import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,14 +8,13 @@ import typer
 from autotune.cli.common import displayed, errors, output, print_json
 from autotune.cli.completion import study_names
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, SetOption, Storage, StudyName
+from autotune.cli.removal import YesOption, ask, count_text, folders_text
 from autotune.cli.where import cluster_of, machine_and_launcher
 from autotune.storage.address import storage_url
 
 if TYPE_CHECKING:
     from autotune.coordination.upkeep import Removable
     from autotune.storage.study_store import StudyStore
-
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Needed where nobody can be asked.")]
 
 
 def reread(
@@ -98,7 +95,7 @@ def delete(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption =
         found = _asked("delete", store, yes=yes)
         check_unused(store, "deleted")
         deleted(store, found)
-    output().print(f"study {name!r} is deleted, with {_folders(found)}", markup=False)
+    output().print(f"study {name!r} is deleted, with {folders_text(found)}", markup=False)
 
 
 def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = False) -> None:
@@ -110,7 +107,7 @@ def reset(name: StudyName, storage: Storage = DEFAULT_STORAGE, yes: YesOption = 
         found = _asked("reset", store, yes=yes)
         check_unused(store, "reset")
         emptied(store, found)
-    output().print(f"study {name!r} has no trials any more; {_folders(found)} went with them", markup=False)
+    output().print(f"study {name!r} has no trials any more; {folders_text(found)} went with them", markup=False)
 
 
 def clean(
@@ -138,7 +135,7 @@ def clean(
     for one in [name] if name is not None else [stored.name for stored in stored_studies(url)]:
         try:
             with unused(url, one, "cleaned") as store:
-                done[one] = removable(store, failed=failed)
+                done[one] = removable(store, lambda _, run: not failed and run.outcome.failure is not None)
                 if not dry_run:
                     remove(done[one])
         except BusyError as error:
@@ -153,40 +150,18 @@ def clean(
         print_json({"dry_run": dry_run, "studies": studies})
         return
     for one, found in done.items():
-        failures = f"; kept: {_count(found.kept)} of failed runs (--failed removes those, too)" if found.kept else ""
+        failures = (
+            f"; kept: {count_text(found.kept)} of failed runs (--failed removes those, too)" if found.kept else ""
+        )
         would = "would be " if dry_run else ""
-        output().print(f"study {one!r}: {_folders(found)} {would}removed{failures}", markup=False)
+        output().print(f"study {one!r}: {folders_text(found)} {would}removed{failures}", markup=False)
 
 
 def _asked(what: str, store: "StudyStore", *, yes: bool) -> "Removable":
     """Return the folders that go with a study, when the user has agreed to that."""
     from autotune.coordination.upkeep import removable
 
-    found = removable(store, failed=True)
-    if yes:
-        return found
-    if not sys.stdin.isatty():
-        msg = f"nobody can be asked here: `autotune {what} {store.name} --yes` does it without"
-        raise typer.BadParameter(msg, param_hint="--yes")
-    about = f"{len(store.trials())} trials with {len(store.runs())} runs, and {_folders(found)}"
-    if not typer.confirm(f"{what} study {store.name!r}: {about}?", err=True):
-        errors().print("nothing was changed")
-        raise typer.Exit(1)
+    found = removable(store)
+    about = f"{len(store.trials())} trials with {len(store.runs())} runs, and {folders_text(found)}"
+    ask(f"{what} study {store.name!r}: {about}?", f"{what} {store.name}", yes=yes)
     return found
-
-
-def _folders(found: "Removable") -> str:
-    if found.elsewhere:
-        return f"0 folders of runs (they belong to {found.elsewhere})"
-    around = {folder.parent for folder in found.folders}
-    where = f" in {_near(next(iter(around)))}" if len(around) == 1 else ""
-    return f"{_count(len(found.folders))} of runs{where} ({found.size_bytes / 1e6:.1f} MB)"
-
-
-def _near(folder: Path) -> Path:
-    here = Path.cwd()
-    return folder.relative_to(here) if folder.is_relative_to(here) else folder
-
-
-def _count(number: int) -> str:
-    return "1 folder" if number == 1 else f"{number} folders"

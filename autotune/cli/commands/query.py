@@ -1,4 +1,4 @@
-"""Commands that read a storage: list, show, trials, runs."""
+"""Commands that read a storage: list, show, trials, runs. `runs --prune` removes old folders, too."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,6 +6,8 @@ import typer
 
 from autotune.cli.common import output, print_json
 from autotune.cli.options import DEFAULT_STORAGE, AsJson, Storage, StudyName
+from autotune.cli.pruning import Pruning, pruned
+from autotune.cli.removal import YesOption
 from autotune.cli.tables import Column, fitted
 from autotune.formatting import output_folder, quantity, shown
 from autotune.storage.address import storage_url
@@ -77,13 +79,40 @@ def trials(
         _print_trials(summary)
 
 
-def runs(name: StudyName, storage: Storage = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
+def runs(
+    name: StudyName,
+    storage: Storage = DEFAULT_STORAGE,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune", help="Remove the folders of runs that are older than [runs] keep_days in the study file."
+        ),
+    ] = False,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="With --prune: those that ended longer ago than this (30d)."),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--all", help="With --prune: also those of the winner and of the default.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --prune: only say what would be removed.")] = False,
+    yes: YesOption = False,
+    as_json: AsJson = False,
+) -> None:
     """Print every run of a study: where, when and how.
 
-    With --json, each run has its whole command and environment.
+    With --json, each run has its whole command and environment. With --prune, old folders of runs are removed; what
+    was measured stays in storage.
     """
     from autotune.results.shared_cores import sharing_cores
 
+    if prune:
+        pruned(name, storage, Pruning(older_than, whole=whole, dry_run=dry_run, yes=yes), as_json=as_json)
+        return
+    given = {"--older-than": older_than, "--all": whole, "--dry-run": dry_run, "--yes": yes}
+    for option in (option for option, value in given.items() if value):
+        msg = "says which folders of runs are removed, and goes with --prune"
+        raise typer.BadParameter(msg, param_hint=option)
     store = _store(name, storage)
     target = store.definition.target
     found = store.runs()

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from autotune.cli import removal
 from autotune.cli.app import app
-from autotune.cli.commands import keeping
 from autotune.coordination.upkeep import unused
 from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
@@ -211,8 +211,8 @@ def test_whoever_starts_on_a_server_while_the_user_thinks_keeps_the_study(tmp_pa
         study.store.leases("elsewhere:12:abc").take("tuner:elsewhere:12:abc", {})
         return True
 
-    monkeypatch.setattr(keeping, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
-    monkeypatch.setattr(keeping.typer, "confirm", answer)
+    monkeypatch.setattr(removal, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr(removal.typer, "confirm", answer)
     refused = CliRunner().invoke(app, [command, "mine", "--storage", postgresql]).exception
     assert "process 12 on elsewhere" in str(refused)
     assert len(stored_study(postgresql, "mine").runs()) == 1

@@ -1,0 +1,95 @@
+"""Retention: which folders of runs are older than a study keeps them, and which stay however old they are."""
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.coordination.upkeep import Removable, removable
+from autotune.records.study import Definition, Run, State, TrialRecord
+from autotune.results.summary import Summary, summarise
+from autotune.scheduling.checkpoints import Checkpoints
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile.model import RunsSection
+from launchers.supervisor import STATUS_FILE
+from spaces import Configuration, Value
+
+_DAY_S = 86400.0
+
+
+def kept_s(definition: Definition) -> float | None:
+    """Return for how long a study keeps the folders of its runs, as its study file says; None: for ever."""
+    days = RunsSection(**definition.study.get("runs", {})).keep_days
+    return None if days is None else days * _DAY_S
+
+
+def outdated(store: StudyStore, older_than_s: float, *, whole: bool = False) -> Removable:
+    """Return the folders of runs that ended longer ago than that.
+
+    Those of the winner and of the default are among them only if it is about the `whole` study. A
+    run in flight and a trial that goes on from its checkpoint keep theirs.
+    """
+    rule = _Rule(
+        time.time() - older_than_s,
+        () if whole else tuple(map(dict, _of_note(summarise(store)))),
+        _in_flight(store),
+        _going_on(store.trials(), store.mark),
+    )
+    return removable(store, rule.stays)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What stays: what ended since then, is of one of those configurations or trials, or is one of those folders."""
+
+    since: float
+    configurations: tuple[dict[str, Value], ...]
+    folders: frozenset[Path]
+    trials: frozenset[int]
+
+    def stays(self, folder: Path, run: Run) -> bool:
+        """Whether the folder of a run stays."""
+        return (
+            folder in self.folders
+            or run.trial in self.trials
+            or dict(run.configuration) in self.configurations
+            or _ended(folder) >= self.since
+        )
+
+
+def _ended(folder: Path) -> float:
+    """Return when a run ended: a job may wait for days between its start, as storage has it, and its end."""
+    with suppress(OSError):
+        return (folder / STATUS_FILE).stat().st_mtime
+    return time.time()
+
+
+def _of_note(summary: Summary) -> Iterable[Configuration]:
+    """Return the configurations that a result is about: winner, front, and what they are compared with."""
+    standings = summary.standings
+    trials = [summary.best, standings.incumbent, standings.default, standings.baseline]
+    numbers = [] if summary.verdict is None else [summary.verdict.winner]
+    numbers += [point.trial for point in summary.front or ()]
+    trials += [standings.trials.get(number) for number in numbers]
+    yield from (trial.configuration for trial in trials if trial is not None)
+    if summary.configuration is not None:
+        yield summary.configuration
+
+
+def _in_flight(store: StudyStore) -> frozenset[Path]:
+    """Return the folders of runs that are leased: what a coordinator left, another one collects."""
+    jobs = (lease.record.get("job") or {} for lease in store.leases("").all())
+    return frozenset(Path(job["folder"]) for job in jobs if job.get("folder"))
+
+
+def _going_on(trials: Iterable[TrialRecord], mark: str) -> frozenset[int]:
+    """Return the trials that were left before their last step and have a checkpoint still."""
+    return frozenset(trial.number for trial in trials if trial.state is State.PAUSED and any(_checkpoints(trial, mark)))
+
+
+def _checkpoints(trial: TrialRecord, mark: str) -> Iterable[bool]:
+    """Tell beside each of a trial's runs whether its checkpoint is there: coordinators have folders of their own."""
+    for run in (*trial.earlier, *trial.runs):
+        folder = Path(run.job.get("folder") or "")
+        yield Checkpoints(folder.parent, mark).folder(trial.number).is_dir()
