@@ -53,7 +53,10 @@ _STATES: Mapping[str, Seen] = {
 _LATER = re.compile(
     r"MaxSubmitJob|GrpSubmitJob|job limit reached|MaxJobCount|"
     r"Slurm temporarily unable to accept job|Unable to contact slurm controller|Socket timed out|"
-    r"Connection refused|Zero Bytes were transmitted|Resource temporarily unavailable",
+    r"Connection refused|Zero Bytes were transmitted|Resource temporarily unavailable|"
+    # Maintenance, and a limit on how often one may ask.
+    r"Required partition not available|System submissions disabled|Partition in DOWN state|Rate limit exceeded|"
+    r"in standby mode|Process is shutting down",
     re.IGNORECASE,
 )
 _OF_A_JOB = re.compile(r"Invalid job id", re.IGNORECASE)
@@ -63,12 +66,15 @@ _NOTHING_TO_END = re.compile(r"Invalid job id|already completing or completed", 
 _REFUSALS = {
     Refusal.TOO_LARGE: re.compile(
         r"More processors requested than permitted|Requested node configuration is not available|"
-        r"Node count specification invalid|Requested time limit is invalid",
+        r"Node count specification invalid|CPU count specification invalid|Task count specification invalid|"
+        r"Memory required by task is not available|Requested time limit is invalid",
         re.IGNORECASE,
     ),
     Refusal.ALL_JOBS: re.compile(
         r"Invalid partition name specified|Invalid account or account/partition|Invalid qos specification|"
-        r"User's group not permitted to use this partition|Requested reservation is invalid",
+        r"User's group not permitted to use this partition|Requested reservation is invalid|"
+        r"No partition specified or system default partition|Access denied to requested reservation|"
+        r"Invalid (?:license|feature|wckey) specification|Invalid generic resource",
         re.IGNORECASE,
     ),
 }

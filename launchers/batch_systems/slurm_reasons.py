@@ -1,4 +1,4 @@
-"""Why a job of Slurm's waits, in words (squeue(1), "JOB REASON CODES")."""
+"""Why a job of Slurm's waits, in words (squeue(1), "JOB REASON CODES"; src/common/job_state_reason.c of Slurm)."""
 
 _IN_WORDS = {
     "Priority": "jobs of a higher priority are before it",
@@ -20,6 +20,18 @@ _IN_WORDS = {
     "BadConstraints": "no nodes are as it asks for",
     "InvalidAccount": "its account is not valid",
     "InvalidQOS": "its quality of service is not valid",
+    "AccountNotAllowed": "its partition does not take its account",
+    "QOSNotAllowed": "its partition does not take its quality of service",
+    "AccountingPolicy": "a limit of its account is reached",
+    "PartitionConfig": "it asks for more than its partition may give",
+    "ReservationDeleted": "its reservation is gone",
+    "ReservationInvalid": "its reservation is not valid",
+    "Constraints": "no nodes that are up are as it asks for",
+    "SchedDefer": "it has to wait for the scheduler's next turn",
+    "DeadLine": "it cannot end before its deadline any more",
+    "BurstBufferResources": "not enough of the burst buffer is free",
+    "BurstBufferStageIn": "its files are brought into the burst buffer",
+    "FedJobLock": "another cluster of the federation decides on it",
     "Prolog": "its nodes are made ready",
     "Cleaning": "an earlier start of it is cleaned up",
 }

@@ -134,7 +134,8 @@ Job Id: 7.pbshost
             "QOSMaxJobsPerUserLimit",
             "a limit of its account, or of its quality of service, is reached (QOSMaxJobsPerUserLimit)",
         ),
-        ("FedJobLock", "FedJobLock"),
+        ("QOSNotAllowed", "its partition does not take its quality of service (QOSNotAllowed)"),
+        ("SomethingNew", "SomethingNew"),
     ],
 )
 def test_why_slurm_lets_a_job_wait_is_said_in_words(reason, words):
@@ -371,6 +372,10 @@ def test_a_server_without_history_is_told_by_its_complaint():
         ("slurm", "sbatch: error: AssocMaxSubmitJobLimit"),
         ("slurm", "sbatch: error: QOSMaxSubmitJobPerUserLimit"),
         ("slurm", "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"),
+        ("slurm", "sbatch: error: Batch job submission failed: System submissions disabled"),
+        ("slurm", "sbatch: error: Batch job submission failed: Required partition not available (inactive or drain)"),
+        ("slurm", "sbatch: error: Batch job submission failed: Rate limit exceeded, please retry momentarily"),
+        ("slurm", "sbatch: error: Batch job submission failed: Slurm backup controller in standby mode"),
         ("slurm", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"),
         ("pbs", "qsub: would exceed queue generic's per-user limit of jobs in 'Q' state"),
         ("pbs", "qsub: Maximum number of jobs in 'Q' state for user u already in queue workq"),
@@ -421,6 +426,8 @@ def test_what_never_will_be_taken(name, complaint):
         ("pbs", "qsub: Unknown queue", Refusal.ALL_JOBS),
         ("pbs", "qsub: hook error", None),
         ("slurm", "sbatch: error: Batch job submission failed: Invalid partition name specified", Refusal.ALL_JOBS),
+        ("slurm", "sbatch: error: Batch job submission failed: Invalid license specification", Refusal.ALL_JOBS),
+        ("slurm", "sbatch: error: Memory required by task is not available", Refusal.TOO_LARGE),
         (
             "slurm",
             "sbatch: error: Batch job submission failed: Requested node configuration is not available",
