@@ -25,6 +25,7 @@ from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import Features, FloatArray
 from autotune.performance.regression.linear import LogLinear
 from autotune.performance.regression.table import Table
+from autotune.performance.run_times.estimate import Estimate
 from autotune.performance.run_times.model import RunTimes
 from autotune.performance.run_times.novelty import installation
 from autotune.records.measurement import Measured, Setting
@@ -44,11 +45,22 @@ _LEAST_LEFT = 5
 
 @dataclass(frozen=True)
 class Said:
-    """What a model said of rows that were held out: logarithms, (n,), and half widths, (n,)."""
+    """What a model said of rows that were held out: logarithms, half widths, and the shares that it promised, (n,)."""
 
     rows: list[Measured]
     mean: FloatArray
     half: FloatArray
+    share: FloatArray
+
+    @classmethod
+    def of(cls, answers: Sequence[tuple[list[Measured], Estimate]]) -> "Said":
+        """Join the answers of several questions."""
+        return cls(
+            [row for rows, _ in answers for row in rows],
+            np.concatenate([found.mean for _, found in answers]),
+            np.concatenate([found.half for _, found in answers]),
+            np.concatenate([np.full(len(rows), found.share) for rows, found in answers]),
+        )
 
     @property
     def y(self) -> FloatArray:
@@ -81,6 +93,7 @@ class Score:
     error: float
     correlation: float
     covered: float
+    promised: float
     width: float
     loss: float
     random: float
@@ -93,6 +106,7 @@ class Score:
             float(np.median(said.percent)),
             float(spearmanr(said.mean, said.y)[0]) if varies else float("nan"),
             100.0 * float(np.mean(np.abs(said.mean - said.y) <= said.half)) if said.half.any() else float("nan"),
+            100.0 * float(said.share.mean()),
             float(np.exp(np.median(said.half))),
             100.0 * float(np.mean([loss for loss, _ in losses])) if losses else float("nan"),
             100.0 * float(np.mean([loss for _, loss in losses])) if losses else float("nan"),
@@ -104,9 +118,10 @@ def line(name: str, scores: Sequence[Score]) -> str:
     columns = {field: np.array([getattr(score, field) for score in scores]) for field in Score.__dataclass_fields__}
     text = f"{name:18s} error {np.nanmedian(columns['error']):6.1f}%  rho {np.nanmedian(columns['correlation']):5.2f}"
     if not np.isnan(columns["covered"]).all():
-        text += f"  in intervals {np.nanmean(columns['covered']):4.0f}% (x{np.nanmedian(columns['width']):.2f})"
+        held, promised = np.nanmean(columns["covered"]), np.mean(columns["promised"])
+        text += f"  in intervals {held:4.0f}% of {promised:2.0f}% (x{np.nanmedian(columns['width']):.2f})"
     else:
-        text += " " * 27
+        text += " " * 34
     if not np.isnan(columns["loss"]).all():
         text += (
             f"  first proposal loses {np.nanmean(columns['loss']):5.1f}% (random {np.nanmean(columns['random']):.0f}%)"
@@ -114,17 +129,16 @@ def line(name: str, scores: Sequence[Score]) -> str:
     return text
 
 
-Model = Callable[[list[Measured], list[Measured], Setting], tuple[FloatArray, FloatArray]]
+Model = Callable[[list[Measured], list[Measured], Setting], Estimate]
 
 
-def _ours(train: list[Measured], asked: list[Measured], setting: Setting) -> tuple[FloatArray, FloatArray]:
+def _ours(train: list[Measured], asked: list[Measured], setting: Setting) -> Estimate:
     model = RunTimes.fitted(train, (), setting)
     assert model is not None
-    found = model.estimate(DesignMatrix.measured(asked))
-    return found.mean, found.half
+    return model.estimate(DesignMatrix.measured(asked))
 
 
-def _manual(_: list[Measured], asked: list[Measured], setting: Setting) -> tuple[FloatArray, FloatArray]:
+def _manual(_: list[Measured], asked: list[Measured], setting: Setting) -> Estimate:
     """The cost model without any measurement: what it knows in advance."""
     return _ours([], asked, setting)
 
@@ -140,7 +154,7 @@ def _plain(rows: list[Measured]) -> Table:
     )
 
 
-def _amdahl(train: list[Measured], asked: list[Measured], setting: Setting) -> tuple[FloatArray, FloatArray]:
+def _amdahl(train: list[Measured], asked: list[Measured], setting: Setting) -> Estimate:
     """t = work (a + b / ranks + c log2(ranks)), fitted to the build's own runs if there are three, else to all."""
     own = [row for row in train if SPLITS["build"](row.setting) == SPLITS["build"](setting)]
     rows = own if len(own) >= 3 else train
@@ -155,25 +169,25 @@ def _amdahl(train: list[Measured], asked: list[Measured], setting: Setting) -> t
 
     times = np.exp(_logs(rows))
     weights, _ = nnls(design(rows) / times[:, None], np.ones(len(rows)))
-    return np.log(np.maximum(design(asked) @ weights, 1e-9)), np.zeros(len(asked))
+    return Estimate(np.log(np.maximum(design(asked) @ weights, 1e-9)), np.zeros(len(asked)))
 
 
-def _seeds(train: list[Measured], asked: list[Measured], _: Setting) -> tuple[FloatArray, FloatArray]:
+def _seeds(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
     model = LogLinear.fitted(_plain(train), _logs(train), np.ones(len(train)), products=False)
-    return model.predict(_plain(asked)), np.zeros(len(asked))
+    return Estimate(model.predict(_plain(asked)), np.zeros(len(asked)))
 
 
-def _forest(train: list[Measured], asked: list[Measured], _: Setting) -> tuple[FloatArray, FloatArray]:
+def _forest(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
     features = Features.learnt(_plain(train).columns)
     x, z = (np.nan_to_num(features.raw(_plain(rows).columns), nan=-1.0) for rows in (train, asked))
     model = RandomForestRegressor(300, random_state=0, n_jobs=1).fit(x, _logs(train))
-    return model.predict(z), np.zeros(len(asked))
+    return Estimate(model.predict(z), np.zeros(len(asked)))
 
 
-def _boosted(train: list[Measured], asked: list[Measured], _: Setting) -> tuple[FloatArray, FloatArray]:
+def _boosted(train: list[Measured], asked: list[Measured], _: Setting) -> Estimate:
     y = _logs(train)
     trees = Trees.fitted(_plain(train).columns, y - y.mean())
-    return y.mean() + trees.predict(_plain(asked).columns, ROUNDS[-1]), np.zeros(len(asked))
+    return Estimate(y.mean() + trees.predict(_plain(asked).columns, ROUNDS[-1]), np.zeros(len(asked)))
 
 
 MODELS: Mapping[str, Model] = {
@@ -210,12 +224,7 @@ def _said(model: Model, train: list[Measured], asked: list[Measured]) -> Said:
         build = SPLITS["build"](row.setting)
         counts = Counter(other.setting.workload for other in asked if SPLITS["build"](other.setting) == build)
         groups[build, row.setting.workload == counts.most_common(1)[0][0]].append(row)
-    answers = [(own, *model(train, own, own[0].setting)) for own in groups.values()]
-    return Said(
-        [row for own, _, _ in answers for row in own],
-        np.concatenate([mean for _, mean, _ in answers]),
-        np.concatenate([half for _, _, half in answers]),
-    )
+    return Said.of([(own, model(train, own, own[0].setting)) for own in groups.values()])
 
 
 def summit(repeats: int) -> str:
@@ -230,8 +239,8 @@ def summit(repeats: int) -> str:
         asked = [new[place] for place in order[len(new) // 2 :]]
         for setting in {row.setting.key: row.setting for row in asked}.values():
             own = [row for row in asked if row.setting.key == setting.key]
-            ours.append(Said(own, *_ours(train, own, setting)))
-        seeds.append(Said(asked, *_seeds(train, asked, asked[0].setting)))
+            ours.append(Said.of([(own, _ours(train, own, setting))]))
+        seeds.append(Said.of([(asked, _seeds(train, asked, asked[0].setting))]))
     return "\n".join(_summit_line(name, said) for name, said in (("autotune", ours), ("seeds' log-linear", seeds)))
 
 

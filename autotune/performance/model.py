@@ -19,7 +19,8 @@ from autotune.performance.recognition import recognised
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.prediction import Interval, Prediction, Proposal
-from autotune.performance.run_times.model import Estimate, RunTimes
+from autotune.performance.run_times.estimate import Estimate
+from autotune.performance.run_times.model import RunTimes
 from autotune.performance.transfer.model import Transfer, transfer
 from autotune.performance.transfer.sources import Source, sources
 from autotune.performance.validity import Validity
@@ -204,7 +205,7 @@ class _View:
         ratio = times.ratio(cases, default_case)
         gains = [
             # A model that sees no difference does not know that there is none.
-            Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide))
+            Interval(exp(-sign * middle), exp(-sign * middle - wide), exp(-sign * middle + wide), ratio.share)
             if wide > 0.0
             else None
             for middle, wide in zip(ratio.mean.tolist(), ratio.half.tolist(), strict=True)
@@ -261,7 +262,7 @@ class _View:
         values = np.log([row.value or np.nan for row in self.here.measured])
         off = float(np.nanmedian(values - times.estimate(cases).mean))
         best = DesignMatrix.candidates(self.space, self.here.rows[self.here.best][None, :], self.setting)
-        return Estimate(estimate.mean + off, times.ratio(self._cases(indices), best).half)
+        return Estimate(estimate.mean + off, times.ratio(self._cases(indices), best).half, times.share)
 
     def differs_in(self, varied: frozenset[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return which rows, (n,), differ from the default only in `varied` parameters."""
@@ -323,7 +324,7 @@ class _View:
             return [None] * len(indices)
         estimate = self._estimate(self.times, indices)
         return [
-            None if isnan(middle) else Interval(exp(middle), exp(middle - wide), exp(middle + wide))
+            None if isnan(middle) else Interval(exp(middle), exp(middle - wide), exp(middle + wide), estimate.share)
             for middle, wide in zip(estimate.mean.tolist(), estimate.half.tolist(), strict=True)
         ]
 

@@ -158,7 +158,7 @@ def calibration(settings_by_title: Mapping[str, Mapping[str, Sequence[Point]]]) 
             held = sum(lower <= value <= upper for value, _, lower, upper in points) / len(points)
             rows.append((title, name, len(points), round(held, 4)))
         log = bool(values)
-        y = Axis("predicted, with its 90 % interval", log=log)
+        y = Axis("predicted, with its interval", log=log)
         panels.append(Panel(Axis("measured", log=log), y, tuple(marks), title))
     text = "Predicted over measured values of what the model was not told, on the dotted line where both are the same."
     table = Table(("left out", "setting", "values", "share in the interval"), tuple(rows))

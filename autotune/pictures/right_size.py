@@ -27,7 +27,7 @@ def right_size_chart(found: RightSize, study: str) -> Chart:
     )
     text = (
         f"The time of a run of {study} over its core-hours: {counted(len(found.front), 'size')}, none of which is "
-        f"slower and costs more than another; 90% intervals. {found.sentence()}"
+        f"slower and costs more than another, with their intervals. {found.sentence()}"
     )
     columns = ("nodes", "cores", "time [s]", "from", "to", "core-hours", "configuration")
     rows = tuple(

@@ -132,7 +132,7 @@ def _report(by: "By", rows: "Sequence[HeldOutSetting]") -> None:
     for title in (by, "settings", "values", "default", "model", *names):
         table.add_column(title, overflow="fold")
     times = Table(title=f"values predicted without the {by}'s own measurements")
-    for title in (by, "error", "rank", "in 90 %", "width", "no answer"):
+    for title in (by, "error", "rank", "in interval", "width", "no answer"):
         times.add_column(title)
     groups: dict[str, list[HeldOutSetting]] = defaultdict(list)
     for held in rows:

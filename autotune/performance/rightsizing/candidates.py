@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autotune.performance.regression.features import FloatArray
-from autotune.performance.run_times.model import Estimate
+from autotune.performance.run_times.estimate import Estimate
 from spaces import Configuration
 
 # Half an interval, as a logarithm, that says nothing that a user did not know: its ends are a factor of 100 apart.
@@ -18,7 +18,7 @@ class Candidates:
     """The n configurations that a run may have: their `nodes` and `cores`, (n,), and `traits`, (n, d).
 
     Traits are near each other where the times should be alike. `expected` are logarithms of times, (n,), with half
-    their intervals of 90 %, by a model; None where none knows the program. `off`, (k, n), is how the model may be off,
+    their intervals, by a model; None where none knows the program. `off`, (k, n), is how the model may be off,
     each row by so many standard deviations for all candidates together; None where it does not say.
     """
 
@@ -56,7 +56,7 @@ class Candidates:
     def at(self, places: Sequence[int]) -> "Candidates":
         """Return the candidates at `places`, (m,)."""
         kept = np.array(places, dtype=np.intp)
-        expected = self.expected and Estimate(self.expected.mean[kept], self.expected.half[kept])
+        expected = self.expected and Estimate(self.expected.mean[kept], self.expected.half[kept], self.expected.share)
         return replace(
             self,
             configurations=tuple(self.configurations[place] for place in places),

@@ -15,7 +15,7 @@ from spaces import Configuration
 
 @dataclass(frozen=True)
 class Size:
-    """A candidate as it is told: its time with an interval of 90 %, and the chance that it keeps the limits."""
+    """A candidate as it is told: its time with its interval, and the chance that it keeps the limits."""
 
     configuration: Configuration
     nodes: int

@@ -74,19 +74,19 @@ class Width:
     factor: float
 
     @classmethod
-    def of(cls, off: FloatArray, apart: FloatArray, labels: Words) -> "Width":
+    def of(cls, off: FloatArray, apart: FloatArray, labels: Words, share: float = CONFIDENCE) -> "Width":
         """Calibrate by the absolute errors, (n,), of hidden rows, the spreads, (n,), there, and their labels, (n,).
 
         Rows of one label are no independent witnesses, and the asked one is a label of its own: the factor suits most
         labels, each of which needs one that holds nine tenths of its rows. One more is as the spreads say, so that few
         labels hardly change what a model says of its uncertainty. (Conformal by group: Dunn, Wasserman & Ramdas, JASA
-        118, 2023.)
+        118, 2023.) Where so few are known that they back a smaller `share`, the factor suits all.
         """
         usual = min(_USUAL, max(_LEAST_OFF, float(np.median(off)))) if len(off) else _USUAL
         scores = off / np.hypot(usual, apart)
         groups = [scores[labels == label] for label in dict.fromkeys(labels.tolist())]
         needed = [_quantile(group, np.ones(len(group))) for group in groups]
-        return cls(usual, float(np.quantile([*needed, _NORMAL], _OF_LABELS)))
+        return cls(usual, float(np.quantile([*needed, _NORMAL], _OF_LABELS if share >= CONFIDENCE else 1.0)))
 
     def half(self, apart: FloatArray) -> FloatArray:
         """Return half widths, (m,), for the spreads, (m,), of the predictions."""
@@ -118,6 +118,14 @@ class Hidden:
         """Return the spread, (n,), of each prediction."""
         apart: FloatArray = np.hypot(self.draws.std(axis=0), blend.spread(self.said))
         return apart
+
+
+def promised(others: int | None) -> float:
+    """Return the share of new cases that intervals hold, backed by so many known `others`, each of which was left out.
+
+    Of m and a new one, each is as likely the one that needs the widest interval.
+    """
+    return CONFIDENCE if others is None or others == 0 else min(CONFIDENCE, others / (others + 1))
 
 
 def filled(said: FloatArray) -> FloatArray:
@@ -262,7 +270,9 @@ class Predicted:
         return Predicted(self.blend, self.said - reference.said, self.draws - reference.draws)
 
 
-def ratio_width(sample: TrainingSample, hidden: LeftOut, blend: Blend, rng: np.random.Generator) -> Width | None:
+def ratio_width(
+    sample: TrainingSample, hidden: LeftOut, blend: Blend, rng: np.random.Generator, share: float = CONFIDENCE
+) -> Width | None:
     """Return the width of intervals of ratios within a setting, by pairs of rows that were hidden together.
 
     None if no two rows of a setting were hidden together.
@@ -278,7 +288,7 @@ def ratio_width(sample: TrainingSample, hidden: LeftOut, blend: Blend, rng: np.r
         return None
     drawn = (seen.draws[:, first] - seen.draws[:, second]).std(axis=0)
     apart = np.hypot(drawn, blend.spread(seen.said[first] - seen.said[second]))
-    return Width.of(np.abs(seen.off[first] - seen.off[second]), apart, seen.labels[first])
+    return Width.of(np.abs(seen.off[first] - seen.off[second]), apart, seen.labels[first], share)
 
 
 def _settings(sample: TrainingSample) -> Words:

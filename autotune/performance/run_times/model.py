@@ -16,6 +16,7 @@ import numpy as np
 from autotune.performance.regression.boosting import ROUNDS
 from autotune.performance.regression.design_matrix import DesignMatrix
 from autotune.performance.regression.features import FloatArray
+from autotune.performance.regression.prediction import CONFIDENCE
 from autotune.performance.regression.table import Places, Reader, Table, repeated, telling
 from autotune.performance.run_times.blend import (
     CALIBRATED,
@@ -26,10 +27,12 @@ from autotune.performance.run_times.blend import (
     blended,
     having_a_say,
     own_width,
+    promised,
     ratio_width,
 )
 from autotune.performance.run_times.context import Context, in_words, word_of
 from autotune.performance.run_times.ensemble_member import EnsembleMember, Kind, kinds
+from autotune.performance.run_times.estimate import Estimate
 from autotune.performance.run_times.extrapolation import doubts, doubts_of, is_like_nothing
 from autotune.performance.run_times.novelty import INSTALLATION, by_setting, installation, novelty
 from autotune.performance.run_times.sample import LeftOut, TrainingSample, left_out
@@ -52,16 +55,7 @@ _UNSEEN = {
     "nodes": "numbers of nodes",
     "setting": "machines or workloads",
 }
-# Nine tenths of a normal distribution lie within this number of standard deviations.
-_DEVIATIONS = 1.6449
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Logarithms of values, (n,), and half the widths, (n,), of intervals that hold them in nine cases of ten."""
-
-    mean: FloatArray
-    half: FloatArray
+_DEVIATIONS = 1.6449  # nine tenths of a normal distribution lie within so many standard deviations
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ class RunTimes:
     """The expected times of a program in one setting.
 
     `doubts` say in which respect the setting lies outside of the measurements, `abstains` that it lies too far outside
-    to predict a time, `grounds` what the model was fitted on.
+    to predict a time, `grounds` what the model was fitted on. Intervals hold a `share` of values.
     """
 
     setting: Setting
@@ -85,6 +79,7 @@ class RunTimes:
     doubts: tuple[str, ...]
     abstains: bool
     grounds: str
+    share: float = CONFIDENCE
 
     @classmethod
     def fitted(
@@ -188,9 +183,7 @@ class RunTimes:
     def _estimates(self, cases: DesignMatrix, of: Callable[[Predicted], Estimate]) -> Estimate:
         table = self._read(cases)
         parts = [of(Predicted.of(self.members, self.blend, table.at(block))) for block in _blocks(len(table))]
-        if not parts:
-            return Estimate(np.zeros(0), np.zeros(0))
-        return Estimate(np.concatenate([part.mean for part in parts]), np.concatenate([part.half for part in parts]))
+        return Estimate.joined(parts, self.share)
 
     def _read(self, cases: DesignMatrix) -> Table:
         count = len(cases)
@@ -253,7 +246,7 @@ class _Fit:
         blend = blended(part, able, hidden)
         hidden = hidden.told_by(blend.picks)
         width = self._width(part, hidden, blend, rng)
-        within = ratio_width(part, hidden, blend, rng)
+        within = ratio_width(part, hidden, blend, rng, self.share)
         chosen = tuple(able[kind] for kind, _ in blend.picks)
         members = self.sample.members(chosen, self.sample.weighted, blend.rounds)
         label = self.sample.novelty.label if _GROUP in self.sample.table.words else ""
@@ -271,6 +264,7 @@ class _Fit:
             doubts=doubts(self.rows, self.setting, self.unseen, self.instead),
             abstains=is_like_nothing(self.rows, self.setting),
             grounds=self._grounds(chosen, blend, hidden),
+            share=self.share,
         )
         return self._with_bounds(model, [row for row in others if row.bound is not None], chosen)
 
@@ -306,7 +300,12 @@ class _Fit:
         if blend.knows_costs and not hidden.as_asked:
             return CALIBRATED
         seen = Hidden.of(part, hidden, blend)
-        return Width.of(np.abs(seen.off), seen.apart(blend), seen.labels)
+        return Width.of(np.abs(seen.off), seen.apart(blend), seen.labels, self.share)
+
+    @property
+    def share(self) -> float:
+        """The share of values that intervals hold: what is known a little is judged by its own values."""
+        return CONFIDENCE if self.sample.is_known_a_little else promised(self.sample.novelty.others)
 
     def _places(self, rng: np.random.Generator) -> Places:
         """Return the rows to hide some of: all, or the setting's own and as many others as are allowed."""
@@ -333,9 +332,12 @@ class _Fit:
         parts = " and ".join(name if len(members) == 1 else f"{name} ({weight:.0%})" for name, weight in members)
         tested = "measurements" if hidden.single else _UNSEEN[self.sample.novelty.by]
         judged = f"tested on {tested} left out of the fit" if hidden.judged.any() else "too little is known to test it"
+        words = _UNSEEN[self.sample.novelty.respect or "setting"]
+        promise = f"; other {words} known: {self.sample.novelty.others}, so an interval is to hold {self.share:.0%}"
         return (
             f"fitted on {len(self.rows)} measurements of {self.setting.program} on {machines} machine"
             f"{'s' * (machines != 1)}, {builds} build{'s' * (builds != 1)}: {parts}, {judged}"
+            f"{promise * (self.share < CONFIDENCE)}"
         )
 
 

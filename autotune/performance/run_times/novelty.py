@@ -44,7 +44,8 @@ class Novelty:
 
     Rows with the same label are hidden together, `by` the same respect, or by a finer one where that has fewer
     than two other labels. `own`, (n,), are the rows with the setting's own `label`; `alike` counts those of the very
-    setting: of the same machine, build, workload and nodes.
+    setting: of the same machine, build, workload and nodes. `others` counts the known machines, builds, ...: of what is
+    new in several respects, the least; None if nothing is new.
     """
 
     respect: str
@@ -52,6 +53,7 @@ class Novelty:
     labels: Words
     label: str
     alike: int
+    others: int | None = None
 
     @property
     def is_hidden_alike(self) -> bool:
@@ -68,7 +70,8 @@ class Novelty:
 def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
     """Return in which respect `setting` is new beside the measured `settings`, (n,)."""
     respects = [*_respects(settings, setting), ("setting", _whole)]
-    new = next((name for name, label in respects if _is_new(label(setting), by_setting(settings, label))), "setting")
+    newly = [name for name, label in respects if _is_new(label(setting), by_setting(settings, label))]
+    new = newly[0] if newly else "setting"
     names = [name for name, _ in respects]
     # One machine alone does not show how machines differ; its builds or settings show more than its runs do.
     finer = [respect for respect in respects if respect[0] in _FINER.get(new, ())]
@@ -82,7 +85,10 @@ def novelty(settings: Sequence[Setting], setting: Setting) -> Novelty:
     )
     labels = np.array([str(value) for value in by_setting(settings, label)], dtype=object)
     alike = by_setting(settings, _whole).count(_whole(setting))
-    return Novelty("" if new == "setting" else new, by, labels, str(label(setting)), alike)
+    counts = [len(set(by_setting(settings, label)) - {label(setting)}) for name, label in respects if name in newly]
+    counts += _others_of_facts(settings, setting) if "workload" in newly else []
+    others = min(counts, default=None) if new != "setting" else None
+    return Novelty("" if new == "setting" else new, by, labels, str(label(setting)), alike, others)
 
 
 def folds(labels: Words, own: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.NDArray[np.intp]:
@@ -156,6 +162,16 @@ def _new_facts(settings: Sequence[Setting], setting: Setting) -> tuple[str, ...]
         if name not in INSTALLATION and len(set(values) - {value}) >= _LEAST_OTHERS and _is_new(value, values):
             names.append(name)
     return tuple(names)
+
+
+def _others_of_facts(settings: Sequence[Setting], setting: Setting) -> list[int]:
+    """Return how many other values are known of each fact whose value is new: one, where it was never varied."""
+    known = [
+        (value, {other.workload_facts.get(name) for other in settings})
+        for name, value in setting.workload_facts.items()
+        if name not in INSTALLATION
+    ]
+    return [len(values) for value, values in known if value not in values]
 
 
 def _is_new(value: Hashable, values: Sequence[Hashable]) -> bool:

@@ -10,7 +10,8 @@ from autotune.performance.installation import stated_installation
 from autotune.performance.measured_here import MeasuredHere
 from autotune.performance.predict import Target, predict, question
 from autotune.performance.recognition import is_same_workload, known_installation, recognised
-from autotune.performance.run_times.model import Estimate, RunTimes
+from autotune.performance.run_times.estimate import Estimate
+from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
 from autotune.studyfile import StudyFile
 from launchers.local import local_launcher

@@ -12,7 +12,7 @@ from autotune.performance.rightsizing.candidates import Candidates
 from autotune.performance.rightsizing.limits import Limits
 from autotune.performance.rightsizing.right_size import Knowledge
 from autotune.performance.rightsizing.sizes import Room, Sizes, room_of
-from autotune.performance.run_times.model import Estimate
+from autotune.performance.run_times.estimate import Estimate
 from autotune.records.measurement import Setting
 from launchers import Resources
 from objectives.base import Metric

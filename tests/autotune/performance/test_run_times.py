@@ -89,6 +89,21 @@ def test_rates_that_should_be_high_work_alike():
     assert found.mean[0] == pytest.approx(-law("b", 800, 4), abs=0.1)
 
 
+@pytest.mark.parametrize(("machines", "share"), [("a", 0.5), ("ab", 2 / 3), ("abcd", 0.8), ("abcdefghij", 0.9)])
+def test_few_machines_promise_little_of_a_new_one(machines, share):
+    here = setting("new")
+    model = fitted(rows(machines, levels=np.linspace(0.0, 1.0, len(machines))), here)
+    assert model.estimate(cases(here, [1, 4])).share == pytest.approx(share)
+    said = f"other machines known: {len(machines)}, so an interval is to hold {share:.0%}"
+    assert (said in model.grounds) is (share < 0.9)
+
+
+def test_what_is_known_a_little_is_promised_nine_tenths():
+    here = setting("new")
+    own = [Measured(here, {"np": count}, float(np.exp(law("b", 100, count)))) for count in range(1, 13)]
+    assert fitted([*rows("a"), *own], here).estimate(cases(here, [20])).share == 0.9
+
+
 def test_intervals_hold_new_machines_nine_times_in_ten():
     inside = []
     for seed in range(25):
@@ -250,7 +265,7 @@ def test_grounds_say_what_it_was_fitted_on():
     grounds = fitted(rows(build="gcc"), setting("z", 100, build="gcc")).grounds
     assert grounds == (
         "fitted on 45 measurements of solver on 3 machines, 1 build: a log-linear model, "
-        "tested on machines left out of the fit"
+        "tested on machines left out of the fit; other machines known: 3, so an interval is to hold 75%"
     )
 
 
