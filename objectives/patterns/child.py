@@ -1,7 +1,8 @@
 """A program that looks for regular expressions, so that whoever asks it can outlive a search that has no end.
 
-It is started by its path, with nothing but the standard library. A line of JSON asks, a line of JSON answers. What
-takes more processor time than it may ends the program, by a signal: `re` looks at no clock, and at no other thread.
+It is started by its path, with nothing but the standard library. A line of JSON asks, and the texts follow it, each
+of the size in bytes that it says; a line of JSON answers. What takes more processor time than it may ends the
+program, by a signal: `re` looks at no clock, and at no other thread.
 """
 
 import json
@@ -11,10 +12,10 @@ import sys
 from typing import Any
 
 
-def answer(question: dict[str, Any]) -> list[Any]:
+def answer(question: dict[str, Any], texts: list[str]) -> list[Any]:
     """Return what was found, for each text in turn."""
     compiled = re.compile(question["pattern"], question["flags"])
-    return [_KINDS[question["kind"]](compiled, text) for text in question["texts"]]
+    return [_KINDS[question["kind"]](compiled, text) for text in texts]
 
 
 def _found(match: re.Match[str] | None) -> dict[str, Any] | None:
@@ -47,10 +48,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
-    for line in sys.stdin.buffer:
+    while line := sys.stdin.buffer.readline():
         question = json.loads(line)
+        texts = [sys.stdin.buffer.read(size).decode("utf-8", "surrogatepass") for size in question["sizes"]]
         signal.setitimer(signal.ITIMER_PROF, question["limit_s"])
-        found = answer(question)
+        found = answer(question, texts)
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdout.buffer.write(json.dumps(found).encode() + b"\n")
         sys.stdout.buffer.flush()

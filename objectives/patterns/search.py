@@ -123,13 +123,15 @@ class _Searcher:
         self._child: subprocess.Popen[bytes] | None = None
         self._parent = 0
 
-    def ask(self, question: dict[str, Any]) -> list[Any] | None:
-        """Return what was found; None if the search took too long.
+    def ask(self, question: dict[str, Any], texts: Sequence[str]) -> list[Any] | None:
+        """Return what was found in each text; None if the search took too long.
 
         Raises:
             SearchError: the child does not answer.
         """
-        asked = json.dumps(question).encode() + b"\n"
+        # As they are, behind the question: a text of 64 MiB as JSON would take several times its memory.
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        asked = [json.dumps({**question, "sizes": [len(text) for text in encoded]}).encode() + b"\n", *encoded]
         with self._lock:
             # What ended a child that was idle, like a person who tidies up, says nothing of this question.
             for _ in range(2):
@@ -142,12 +144,12 @@ class _Searcher:
         msg = f"the process that searches for patterns ended with status {status}: it may lack memory"
         raise SearchError(msg, code="pattern-search")
 
-    def _exchange(self, asked: bytes) -> tuple[bytes, int | None]:
+    def _exchange(self, asked: Sequence[bytes]) -> tuple[bytes, int | None]:
         child = self._running()
         assert child.stdin is not None
         assert child.stdout is not None
         try:
-            child.stdin.write(asked)
+            child.stdin.writelines(asked)
             child.stdin.flush()
             answer = child.stdout.readline()
         except OSError:
@@ -193,9 +195,7 @@ atexit.register(_SEARCHER.close)
 
 
 def _ask(kind: Literal["first", "last", "distinct"], pattern: str, texts: Sequence[str], flags: int) -> list[Any]:
-    found = _SEARCHER.ask(
-        {"kind": kind, "pattern": pattern, "texts": list(texts), "flags": int(flags), "limit_s": LIMIT_S}
-    )
+    found = _SEARCHER.ask({"kind": kind, "pattern": pattern, "flags": int(flags), "limit_s": LIMIT_S}, texts)
     if found is None:
         raise SlowPatternError(pattern)
     return found
