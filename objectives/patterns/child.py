@@ -1,4 +1,4 @@
-"""A program that looks for regular expressions, so that whoever asks it can outlive a search that has no end.
+"""A program that looks for regular expressions: its caller outlives a search that has no end.
 
 It is started by its path, with nothing but the standard library. A line of JSON asks, and the texts follow it, each
 of the size in bytes that it says; a line of JSON answers. What takes more processor time than it may ends the

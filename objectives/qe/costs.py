@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from objectives.costs.costs import Costs
 from objectives.qe.division import Division
-from objectives.qe.known_columns import KnownColumns
 from objectives.qe.placement import placed
+from objectives.shapes.known import Known
 
 _READS = frozenset({"np", "npool", "nbgrp", "ntg", "ndiag", "threads"})
 
@@ -86,22 +86,22 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     """
     if not {"kpoints", "fft_dense_x", "fft_dense_y", "fft_dense_z"} <= set(columns):
         return None
-    known = KnownColumns(columns)
-    ranks, threads = known("np", 1.0), known("threads", 1.0)
-    per_node = known("cores_per_node", ranks * threads)
-    dense = [known(f"fft_dense_{axis}") for axis in "xyz"]
-    smooth = [known(f"fft_smooth_{axis}", size) for axis, size in zip("xyz", dense, strict=True)]
+    known = Known(columns)
+    ranks, threads = known.number("np", 1.0), known.number("threads", 1.0)
+    per_node = known.number("cores_per_node", ranks * threads)
+    dense = [known.number(f"fft_dense_{axis}") for axis in "xyz"]
+    smooth = [known.number(f"fft_smooth_{axis}", size) for axis, size in zip("xyz", dense, strict=True)]
     points, planes, dense_points = np.prod(smooth, axis=0), smooth[2], np.prod(dense, axis=0)
-    bands = known("bands", np.ceil(points / _POINTS_OF_A_BAND))
-    projectors = known("atoms", _ATOMS_OF_A_BAND * bands) * _PROJECTORS_OF_AN_ATOM
-    clock = known("cpu_frequency_hz", _CLOCK_HZ) / _CLOCK_HZ
+    bands = known.number("bands", np.ceil(points / _POINTS_OF_A_BAND))
+    projectors = known.number("atoms", _ATOMS_OF_A_BAND * bands) * _PROJECTORS_OF_AN_ATOM
+    clock = known.number("cpu_frequency_hz", _CLOCK_HZ) / _CLOCK_HZ
     division = Division.of(known, bands, planes)
     pools, groups, tasks = division.pools, division.groups, division.tasks
     in_pool = ranks / pools
     in_group = in_pool / groups
     diagonal = np.clip(division.ndiag, 1.0, in_pool)
-    mine = np.ceil(known("kpoints") / pools)
-    at = placed(ranks, pools, threads, known("nodes"), per_node)
+    mine = np.ceil(known.number("kpoints") / pools)
+    at = placed(ranks, pools, threads, known.number("nodes"), per_node)
     here = np.minimum(at.ranks_of_node, in_group)
     away = np.where(at.span > 1.0, in_group - here, 0.0)
     visits = _ITERATIONS * mine
@@ -114,8 +114,8 @@ def costs(columns: Mapping[str, npt.NDArray[Any]]) -> Costs | None:
     traffic = transforms * points * _COMPLEX_BYTES * 6.0 / in_group * set_bytes / (set_bytes + _CACHE_BYTES)
     products = visits * _APPLICATIONS * 8.0 * points * _WAVES * bands
     problems = visits * _SUBSPACES
-    network = _NETWORK_SHARE * known("network_bandwidth_bytes_per_s", _NETWORK_BYTES_PER_S / _NETWORK_SHARE)
-    bandwidth = known("memory_bandwidth_bytes_per_s", _MEMORY_BYTES_PER_S * per_node)
+    network = _NETWORK_SHARE * known.number("network_bandwidth_bytes_per_s", _NETWORK_BYTES_PER_S / _NETWORK_SHARE)
+    bandwidth = known.number("memory_bandwidth_bytes_per_s", _MEMORY_BYTES_PER_S * per_node)
     many = in_group > 1.0
     seconds = {
         "FFT": transforms * 5.0 * points * np.log2(points) * share / work / (_FFT_FLOPS * clock),

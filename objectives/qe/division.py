@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from objectives.qe.automatic_layout import automatic_ndiag, automatic_pools, automatic_task_groups, chooses_layout
-from objectives.qe.known_columns import Column, KnownColumns
+from objectives.shapes.known import Column, Known
 
 
 @dataclass(frozen=True)
@@ -19,21 +19,21 @@ class Division:
     ndiag: Column
 
     @classmethod
-    def of(cls, known: KnownColumns, bands: Column, planes: Column) -> "Division":
+    def of(cls, known: Known, bands: Column, planes: Column) -> "Division":
         """Return the division of cases with so many `bands` and `planes`, NaN where they are not known."""
-        ranks, kpoints = known("np", 1.0), known("kpoints")
+        ranks, kpoints = known.number("np", 1.0), known.number("kpoints")
         choosing = np.array([chooses_layout(version) for version in known.words("pw_version")], dtype=bool)
-        pools = _chosen(known("npool"), automatic_pools, choosing, ranks, kpoints, planes)
-        groups = known("nbgrp", 1.0)
+        pools = _chosen(known.number("npool"), automatic_pools, choosing, ranks, kpoints, planes)
+        groups = known.number("nbgrp", 1.0)
         of_group = ranks / pools / groups
         # Before it chooses, pw.x takes the largest square.
         square = np.floor(np.sqrt(ranks / pools)) ** 2
-        ndiag = _chosen(known("ndiag"), automatic_ndiag, choosing, of_group, bands, otherwise=square)
-        ndiag = np.where(np.isnan(known("ndiag")) & ~(known("scalapack", 0.0) > 0.0), 1.0, ndiag)
+        ndiag = _chosen(known.number("ndiag"), automatic_ndiag, choosing, of_group, bands, otherwise=square)
+        ndiag = np.where(np.isnan(known.number("ndiag")) & ~(known.number("scalapack", 0.0) > 0.0), 1.0, ndiag)
         return cls(
             pools=pools,
             groups=groups,
-            tasks=_chosen(known("ntg"), automatic_task_groups, choosing, of_group, bands, planes),
+            tasks=_chosen(known.number("ntg"), automatic_task_groups, choosing, of_group, bands, planes),
             ndiag=ndiag,
         )
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from objectives.qe.division import Division
-from objectives.qe.known_columns import Column, KnownColumns
 from objectives.qe.placement import placed
+from objectives.shapes.known import Column, Known
 
 _COMPLEX_BYTES = 16
 # Shares of pairs count by 1 + 10 share: a power law of that goes from "none" to "all" over a decade.
@@ -25,22 +25,22 @@ def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
     `columns` are parameters of `spaces.qe` and facts of the workload (`kpoints`, `bands`, `fft_dense_x`, ...) and of
     the machine (`cores_per_node`, `nodes`, `memory_bandwidth_bytes_per_s`), by name.
     """
-    known = KnownColumns(columns)
-    ranks, threads = known("np"), known("threads", 1.0)
-    kpoints, bands = known("kpoints"), known("bands")
-    planes = known("fft_dense_z")
-    division = Division.of(known, bands, known("fft_smooth_z", planes))
+    known = Known(columns)
+    ranks, threads = known.number("np"), known.number("threads", 1.0)
+    kpoints, bands = known.number("kpoints"), known.number("bands")
+    planes = known.number("fft_dense_z")
+    division = Division.of(known, bands, known.number("fft_smooth_z", planes))
     pools, groups = division.pools, division.groups
-    points = known("fft_dense_x") * known("fft_dense_y") * planes
+    points = known.number("fft_dense_x") * known.number("fft_dense_y") * planes
     in_pool = ranks / pools
     in_group = in_pool / groups
     mine = np.ceil(kpoints / pools)
     my_planes = np.ceil(planes / in_group)
     cores = ranks * threads
-    per_node = known("cores_per_node")
+    per_node = known.number("cores_per_node")
     nodes = np.ceil(cores / per_node)
     work = mine * np.ceil(bands / groups) * my_planes * (points / planes)
-    at = placed(ranks, pools, threads, known("nodes"), per_node)
+    at = placed(ranks, pools, threads, known.number("nodes"), per_node)
     found = {
         "cores used": cores,
         "nodes used": nodes,
@@ -60,6 +60,6 @@ def quantities(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
         "grid points of a rank, all k-points": mine * points / in_group,
         "pools of a node": pools / nodes,
         "bytes of a rank's waves": mine * bands * points / in_group * _COMPLEX_BYTES,
-        "time for a rank's waves": work * _COMPLEX_BYTES * cores / nodes / known("memory_bandwidth_bytes_per_s"),
+        "time for a rank's waves": work * _COMPLEX_BYTES * cores / nodes / known.number("memory_bandwidth_bytes_per_s"),
     }
     return {name: column for name, column in found.items() if not np.isnan(column).all()}

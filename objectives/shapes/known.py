@@ -21,8 +21,8 @@ class Known:
         """How many cases there are."""
         return len(next(iter(self.columns.values()), ()))
 
-    def number(self, name: str, usual: float = np.nan) -> Column:
-        """Return a column of numbers; `usual` where there is none."""
+    def number(self, name: str, usual: float | Column = np.nan) -> Column:
+        """Return a column of numbers; `usual`, a number or (n,), where there is none."""
         column = self.columns.get(name)
         if column is None or column.dtype == object:
             return np.full(self.count, usual)

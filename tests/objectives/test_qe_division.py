@@ -12,9 +12,9 @@ from objectives.qe.automatic_layout import chooses_layout
 from objectives.qe.costs import costs
 from objectives.qe.deck import Deck
 from objectives.qe.division import Division
-from objectives.qe.known_columns import KnownColumns
 from objectives.qe.objective import QeObjective
 from objectives.qe.options import shipped_input
+from objectives.shapes.known import Known
 from spaces import Space
 from spaces.qe import QeFacts, constraints, parameters, rank_counts, rule_facts
 from tests.objectives.fake_pwx import FakePwx
@@ -49,8 +49,8 @@ def columns(configurations):
 def test_labels_layouts_and_the_cost_model_agree_in_a_thousand_configurations(tmp_path):
     sample = [*SPACE.sample(np.random.default_rng(0), 1000), *LEFT_TO_PWX]
     found = columns(sample)
-    known = KnownColumns(found)
-    division = Division.of(known, known("bands"), known("fft_dense_z"))
+    known = Known(found)
+    division = Division.of(known, known.number("bands"), known.number("fft_dense_z"))
     for row, configuration in enumerate(sample):
         layout = run(configuration, tmp_path).details["layout"]
         assert layout["ranks"] == configuration["np"]
