@@ -62,18 +62,20 @@ class CardPool:
         self._locks = None
 
     def _claim(self) -> None:
-        locks, others = [], []
+        locks: dict[Card, LockFile] = {}
+        others = []
         for card in tuple(self._find()) or (_WHATEVER_IS_THERE,):
             path = (self._folder or user_folder()) / f"card-{card.name or 'any'}.lock"
             try:
                 lock = LockFile.open(path)
             except OSError as error:
+                for locked in locks.values():
+                    locked.close()
                 msg = f"cannot lock a GPU by {path}: {error.strerror}"
                 raise CannotRunHereError(msg) from error
             if lock.lock():
                 lock.sign(self._work)
-                locks.append(lock)
-                self._free.append(card)
+                locks[card] = lock
             else:
                 others.append(str(lock.holder() or "another process"))
                 lock.close()
@@ -83,7 +85,7 @@ class CardPool:
                 "study its own with CUDA_VISIBLE_DEVICES (ROCR_VISIBLE_DEVICES)"
             )
             raise BusyError(msg)
-        self._locks, self._size = locks, len(locks)
+        self._locks, self._free, self._size = [*locks.values()], [*locks], len(locks)
 
 
 class MachinePool:
