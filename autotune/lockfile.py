@@ -57,7 +57,7 @@ class LockFile:
     def open(cls, path: Path, mode: int = 0o600, *, create: bool = True) -> Self:
         """Open a lock file without locking it.
 
-        Who holds it overwrites it: where others may write, a link to another file of this user must not be followed.
+        The holder overwrites the file, so no link is followed: where others may write, it may lead to one of ours.
 
         Raises:
             OSError: it cannot be written, is a link, or is not there and is not to be created.

@@ -14,7 +14,7 @@ from launchers.status import read_status
 from objectives.base import Output
 from objectives.figure import text_of
 
-# Who asks what happened needs the inputs and the small outputs of a run. Nobody needs a program's scratch data.
+# A person who asks what happened needs the inputs and the small outputs of a run, not a program's scratch data.
 _KEPT_BYTES = 4 * 2**20
 # Names what was removed of a folder, or shortened.
 _CUT_FILE = ".autotune-cut.json"

@@ -195,7 +195,7 @@ class Patience:
                         self.say(_waits(error, self.most_s))
                 left_s = since + self.most_s - now
                 if left_s <= 0.0:
-                    # Whoever waits around this one has waited enough.
+                    # A caller that waits around this call has waited enough.
                     raise StorageError(str(error)) from error
                 self.sleep(min(pause_s, left_s))
                 pause_s = min(2.0 * pause_s, _LONGEST_PAUSE_S)

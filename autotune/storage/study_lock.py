@@ -104,7 +104,7 @@ def _locked(file: LockFile, path: Path) -> bool:
 
 
 def _holder(file: LockFile) -> Holder | None:
-    """Return who holds the file. A process locks it first and writes its name then, so this waits a moment for it."""
+    """Return the holder of the file. A process locks it first and signs it then: this waits a moment for that."""
     deadline_s = time.monotonic() + _SIGNING_S
     while (holder := file.holder()) is None and time.monotonic() < deadline_s:
         time.sleep(_SIGNING_S / 100)

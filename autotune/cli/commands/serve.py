@@ -49,7 +49,10 @@ def serve(
     ] = None,
     always_token: Annotated[
         bool,
-        typer.Option("--always-token", help="You need a token on this host, too; for a forwarder that hides who asks."),
+        typer.Option(
+            "--always-token",
+            help="You need a token on this host, too. This suits a forwarder that hides callers.",
+        ),
     ] = False,
     storage: Storage = DEFAULT_STORAGE,
     folder: FolderOption = None,
