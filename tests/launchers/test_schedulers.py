@@ -3,10 +3,9 @@
 import pytest
 
 from launchers import EndReason, JobState
-from launchers.batch_systems.base import Refusal, Seen, is_only_of
+from launchers.batch_systems.base import Seen, is_only_of
 from launchers.batch_systems.pbs import PBS_WITHOUT_HISTORY
 from launchers.batch_systems.registry import BATCH_SYSTEMS
-from tests.launchers.fakes.pbs_answers import ANSWERS, REFUSALS
 
 QUEUED, RUNNING, ENDED, LOST = JobState.QUEUED, JobState.RUNNING, JobState.ENDED, JobState.LOST
 SCHEDULERS = {name: system.scheduler for name, system in BATCH_SYSTEMS.items()}
@@ -364,90 +363,6 @@ def test_a_server_without_history_is_told_by_its_complaint():
     # qstat ends well nevertheless.
     assert PBS.states("", "qstat: PBS is not configured to maintain job history 7.host\n", 0) is None
     assert SLURM.simpler("anything") is None
-
-
-@pytest.mark.parametrize(
-    ("name", "complaint"),
-    [
-        ("slurm", "sbatch: error: AssocMaxSubmitJobLimit"),
-        ("slurm", "sbatch: error: QOSMaxSubmitJobPerUserLimit"),
-        ("slurm", "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"),
-        ("slurm", "sbatch: error: Batch job submission failed: System submissions disabled"),
-        ("slurm", "sbatch: error: Batch job submission failed: Required partition not available (inactive or drain)"),
-        ("slurm", "sbatch: error: Batch job submission failed: Rate limit exceeded, please retry momentarily"),
-        ("slurm", "sbatch: error: Batch job submission failed: Slurm backup controller in standby mode"),
-        ("slurm", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"),
-        ("pbs", "qsub: would exceed queue generic's per-user limit of jobs in 'Q' state"),
-        ("pbs", "qsub: Maximum number of jobs in 'Q' state for user u already in queue workq"),
-        ("pbs", "Connection refused\nqsub: cannot connect to server pbshost (errno=15010)"),
-        (
-            "grid-engine",
-            "Unable to run job: job rejected: only 1 jobs are allowed per user (current job count: 1)\nExiting.",
-        ),
-        (
-            "grid-engine",
-            'Unable to run job: unable to send message to qmaster using port 36444 on host "vm": got send error.',
-        ),
-        ("lsf", "Pending job threshold reached. Retrying will not help. Job not submitted."),
-        ("flux", "flux-batch: ERROR: [Errno 22] user has max submitted jobs"),
-    ],
-)
-def test_what_will_be_taken_later(name, complaint):
-    assert SCHEDULERS[name].can_wait(complaint)
-
-
-@pytest.mark.parametrize(
-    ("name", "complaint"),
-    [
-        ("slurm", "sbatch: error: Batch job submission failed: Invalid partition name specified"),
-        ("slurm", "sbatch: error: Batch job submission failed: More processors requested than permitted"),
-        ("slurm", "sbatch: error: QOSMaxCpuPerUserLimit"),
-        ("pbs", "qsub: Unknown resource Resource_List.storage"),
-        ("pbs", "qsub: Job violates queue and/or server resource limits"),
-        ("pbs", "qsub: Unknown queue"),
-        ("grid-engine", 'Unable to run job: job rejected: the requested project "proj" does not exist\nExiting.'),
-        ("grid-engine", "Unable to run job: error: no suitable queues\nExiting."),
-        ("grid-engine", 'Unable to run job: unknown resource "nosuch"\nExiting.'),
-        ("lsf", "99: Bad number of processors. Job not submitted."),
-        ("flux", "flux-batch: ERROR: [Errno 22] no bank/userid combination found"),
-    ],
-)
-def test_what_never_will_be_taken(name, complaint):
-    assert not SCHEDULERS[name].can_wait(complaint)
-
-
-@pytest.mark.parametrize(
-    ("name", "complaint", "kind"),
-    [
-        ("pbs", "qsub: would exceed per-user limit on resource ncpus in queue q7", Refusal.NO_ROOM),
-        ("pbs", "qsub: would exceed complex's per-user limit", None),
-        ("pbs", "qsub: Job violates queue and/or server resource limits", Refusal.TOO_LARGE),
-        ("pbs", "qsub: Unknown resource Resource_List.qos", Refusal.ALL_JOBS),
-        ("pbs", "qsub: Unknown queue", Refusal.ALL_JOBS),
-        ("pbs", "qsub: hook error", None),
-        ("slurm", "sbatch: error: Batch job submission failed: Invalid partition name specified", Refusal.ALL_JOBS),
-        ("slurm", "sbatch: error: Batch job submission failed: Invalid license specification", Refusal.ALL_JOBS),
-        ("slurm", "sbatch: error: Memory required by task is not available", Refusal.TOO_LARGE),
-        (
-            "slurm",
-            "sbatch: error: Batch job submission failed: Requested node configuration is not available",
-            Refusal.TOO_LARGE,
-        ),
-        ("flux", "flux-batch: ERROR: [Errno 22] user has max submitted jobs", None),
-    ],
-)
-def test_refusals_that_stay(name, complaint, kind):
-    assert SCHEDULERS[name].refuses(complaint) is kind
-
-
-@pytest.mark.parametrize("why", sorted(REFUSALS))
-def test_whatever_pbs_refuses_is_waited_for_or_said_to_be_for_good(why):
-    text = ANSWERS[why].text.format(queue="workq")
-    assert PBS.can_wait(text) or PBS.refuses(text) is not None
-    # Before every maintenance queues are disabled.
-    if why in {"disabled", "shutting down", "connections", "no connection", "queue full", "queue limit"}:
-        assert PBS.can_wait(text)
-        assert PBS.refuses(text) is None
 
 
 def test_a_job_that_can_never_run_is_said_to_be_hopeless():
