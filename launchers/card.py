@@ -1,12 +1,20 @@
 """Accelerators that a job has to itself, and the variables by which programs see them and no others."""
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
 """The variable of each vendor that names the cards a program may use: CUDA C++ Programming Guide ("CUDA Environment
 Variables"), ROCm ("GPU isolation techniques"), oneAPI Level Zero ("Environment Variables")."""
+
+# Counts among the cards that ROCR_VISIBLE_DEVICES names.
+_HIP = "HIP_VISIBLE_DEVICES"
+# CUDA's own numbers put the fastest card first. Those of nvidia-smi, of batch systems and of Ray follow the PCI bus.
+_CUDA_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+# A batch system may say in words that there are none.
+_NAME = re.compile(r"\d+(?:\.\d+)?|(?:GPU|MIG)-[\w-]+")
 
 
 @dataclass(frozen=True)
@@ -21,13 +29,19 @@ class Card:
     cpus: tuple[int, ...] = ()
 
 
-def visible(cards: Sequence[Card]) -> dict[str, str]:
-    """Return the variables that let a program see these cards only."""
+def visible(cards: Sequence[Card], wanted: int) -> dict[str, str]:
+    """Return the variables of a job that wants GPUs: they let it see these cards only, by the numbers that others use.
+
+    Without cards of its own it sees what a batch system, or Ray, shows it by number.
+    """
     names: dict[str, list[str]] = {}
     for card in cards:
         if card.vendor in VISIBLE:
             names.setdefault(VISIBLE[card.vendor], []).append(card.name)
-    return {variable: ",".join(found) for variable, found in names.items()}
+    found = {variable: ",".join(its) for variable, its in names.items()}
+    if VISIBLE["amd"] in found:
+        found[_HIP] = ",".join(map(str, range(len(names[VISIBLE["amd"]]))))
+    return found | (_CUDA_ORDER if wanted or cards else {})
 
 
 def may_see(card: Card, number: int) -> bool:
@@ -38,3 +52,19 @@ def may_see(card: Card, number: int) -> bool:
     words = [word.strip() for word in allowed.split(",")]
     # A UUID may be cut short where the rest is not needed to tell it from others.
     return any(word == str(number) or (len(word) > 4 and card.name.startswith(word)) for word in words)
+
+
+def shown_to_hip(cards: Sequence[Card]) -> tuple[Card, ...]:
+    """Return those of AMD's cards that HIP's own variable leaves: it counts among the cards that are visible."""
+    allowed = os.environ.get(_HIP)
+    words = None if allowed is None else [word.strip() for word in allowed.split(",")]
+    return tuple(card for number, card in enumerate(cards) if words is None or str(number) in words)
+
+
+def said_to_be_there() -> tuple[Card, ...]:
+    """Return the cards that a vendor's variable names, for machines on which nothing lists them."""
+    for vendor, variable in VISIBLE.items():
+        words = [word.strip() for word in os.environ.get(variable, "").split(",")]
+        if words != [""] and all(_NAME.fullmatch(word) for word in words):
+            return tuple(Card(word, vendor) for word in dict.fromkeys(words))
+    return ()

@@ -1,33 +1,69 @@
-"""The numbers of hardware threads, as Linux lists them, and which of them share a core."""
+"""The numbers of hardware threads, as Linux lists them, and which of them share a core.
 
+The supervisor of a job needs it, so it imports nothing that takes longer to import than that takes to start (pathlib).
+"""
+
+# ruff: noqa: PTH123
+
+import os
+import time
 from collections.abc import Iterable
-from pathlib import Path
+from typing import Any
 
-CPUS = Path("/sys/devices/system/cpu")
+CPUS = "/sys/devices/system/cpu"
+_MOST = 2**16  # the kernel knows 8192; `0-99999999999` must not fill the memory
 
 
 def parse_cpu_list(text: str) -> set[int]:
-    """Read the kernel's list format: `0-3,8` is {0, 1, 2, 3, 8}."""
+    """Read the kernel's list format: `0-3,8` is {0, 1, 2, 3, 8}.
+
+    Raises:
+        ValueError: it is none, or has numbers that no machine has.
+    """
     cpus: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
+        if int(last or first) > _MOST:
+            msg = f"{text!r} has CPUs beyond {_MOST}"
+            raise ValueError(msg)
         cpus.update(range(int(first), int(last or first) + 1))
     return cpus
+
+
+def cpu_list(cpus: Iterable[int]) -> str:
+    """Return numbers in the kernel's list format."""
+    ranges: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if ranges and ranges[-1][-1] == cpu - 1:
+            ranges[-1][1:] = [cpu]
+        else:
+            ranges.append([cpu])
+    return ",".join("-".join(map(str, each)) for each in ranges)
 
 
 def one_thread_per_core(allowed: Iterable[int]) -> tuple[int, ...]:
     """Return the first allowed hardware thread of each physical core, in order."""
     allowed = set(allowed)
-    chosen = []
-    for cpu in sorted(allowed):
-        siblings = _siblings(cpu)
-        if cpu == min(parse_cpu_list(siblings) & allowed, default=cpu):
-            chosen.append(cpu)
-    return tuple(chosen)
+    return tuple(cpu for cpu in sorted(allowed) if cpu == min(threads_of(cpu) & allowed))
 
 
-def _siblings(cpu: int) -> str:
+def threads_of(cpu: int) -> set[int]:
+    """Return the hardware threads of the core that one is of; that one alone where Linux does not tell."""
     try:
-        return (CPUS / f"cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii")
-    except OSError:
-        return ""
+        with open(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list", encoding="ascii") as file:
+            return {cpu} | parse_cpu_list(file.read())
+    except (OSError, ValueError):
+        return {cpu}
+
+
+def affinity() -> dict[str, Any]:
+    """Return what a program that this process starts now begins with: `launchers.job.Affinity`."""
+    cpus, node_cpus = os.sched_getaffinity(0), os.cpu_count() or 0
+    threads = {thread for cpu in cpus for thread in threads_of(cpu)} if len(cpus) < node_cpus else ()
+    return {
+        "node": os.uname().nodename,
+        "cpus": cpu_list(cpus),
+        "node_cpus": node_cpus,
+        "began_at": time.time(),
+        "threads": cpu_list(threads),
+    }

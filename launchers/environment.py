@@ -3,6 +3,8 @@
 import re
 from collections.abc import Mapping
 
+from launchers.secret import is_secret
+
 # What a program loaded by modules, conda or Spack needs to be found and to run, and nothing that changes its speed.
 _NAMES = frozenset(
     {
@@ -25,12 +27,12 @@ _CARRIED = (
     *("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "MKLROOT"),
     *("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ"),
 )
-# What MPI tells its own ranks: a caller that is a rank itself must not make its jobs believe that they are it.
+# What MPI tells its own ranks: a caller that is a rank itself must not make its jobs believe that they are it. Not
+# so what Slurm tells the mpirun of a job (plm_slurm_args, since 23.11): its daemons get whole nodes by it.
 _RANK = re.compile(
-    r"OMPI_(COMM_WORLD_|UNIVERSE_SIZE|APP_|FIRST_RANKS|NUM_APP|COMMAND|ARGV|FILE_LOCATION|MCA_(orte_|ess|pmix|plm|ras_))"
+    r"OMPI_(COMM_WORLD_|UNIVERSE_SIZE|APP_|FIRST_RANKS|NUM_APP|COMMAND|ARGV|FILE_LOCATION|MCA_(orte_|ess|pmix|plm(?!_slurm_args)|ras_))"
     r"|SLURM_(CPU_BIND|MEM_BIND|PROCID|LOCALID|STEP)"
 )
-_SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|JWT|_KEY$|API_?KEY", re.IGNORECASE)
 
 # Ray and many clusters' profiles set this; a job has one thread a rank unless its configuration says otherwise.
 _DEFAULTS = {"OMP_NUM_THREADS": "1"}
@@ -54,4 +56,4 @@ def carried(caller: Mapping[str, str]) -> dict[str, str]:
 def _is_passed_on(name: str) -> bool:
     if name in _NAMES:
         return True
-    return name.startswith(_PREFIXES) and not _RANK.match(name) and not _SECRET.search(name)
+    return name.startswith(_PREFIXES) and not _RANK.match(name) and not is_secret(name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from launchers.card import Card
 from launchers.mpi.start_command import MpiStart
+from launchers.noise.disturbance import Disturbance
 from launchers.software.software import LoadedSoftware
 
 STDOUT = "stdout"
@@ -41,7 +42,7 @@ class Job:
     `argv` is the program's own command line, without the MPI start command: that is the launcher's business
     (`mpi` is None for a program that is started directly). `environment` is added to the few variables of the
     caller that a job needs; it is not merged with everything that happens to be set. The job runs in `folder`,
-    where its output is kept as `stdout` and `stderr`.
+    where its output is kept as `stdout` and `stderr`. What a parameter fills in of it is `tuned`, and no secret.
 
     `prepare` are commands that run before it, one after the other, once however many ranks there are, in the same
     folder and environment: see `launchers.steps`. `software` is where its programs come from: `argv` is inside of the
@@ -52,6 +53,8 @@ class Job:
 
     A job of `parts` has no command of its own: they run one after the other, each in its own folder, on the job's
     cores (see `launchers.sequence`). A part that has run for `lost_after_s` is stopped, and none runs after it.
+
+    A job that is seen to use more than `memory_limit_bytes`, all its processes on a node together, is stopped.
     """
 
     argv: tuple[str, ...]
@@ -67,6 +70,8 @@ class Job:
     software: LoadedSoftware | None = None
     parts: tuple["Job", ...] = ()
     lost_after_s: float | None = None
+    memory_limit_bytes: int | None = None
+    tuned: frozenset[str] = frozenset()
 
     @property
     def ranks(self) -> int:
@@ -99,6 +104,7 @@ class EndReason(StrEnum):
     EXITED = "exited"
     TIMED_OUT = "timed out"
     OUTPUT_LIMIT = "output limit"
+    MEMORY_LIMIT = "memory limit"
     CANCELLED = "cancelled"
     NOT_STARTED = "not started"
     PREEMPTED = "preempted"
@@ -117,20 +123,23 @@ class Usage:
 class Affinity:
     """Which CPUs of its node a job's program could use when it began, as Linux lists them (`0-3,8`).
 
-    The node has `node_cpus` of them. `began_at` are seconds since 1970, by the node's clock.
+    The node has `node_cpus` of them. `began_at` are seconds since 1970, by the node's clock. `threads` are all hardware
+    threads of the cores of these CPUs; empty for a job that may use the whole node.
     """
 
     node: str
     cpus: str
     node_cpus: int
     began_at: float
+    threads: str = ""
 
 
 @dataclass(frozen=True)
 class JobStatus:
     """What is known of a job. `exit_code` is negative for a signal, as in `subprocess`; None while it runs.
 
-    `affinity` is None where its supervisor did not get so far, or is not known to have.
+    `affinity` is None where its supervisor did not get so far, or is not known to have. `disturbance` has what its
+    supervisor could read.
     A `hopeless` one is queued, and its batch system says that it will never start.
     """
 
@@ -141,3 +150,4 @@ class JobStatus:
     message: str = ""
     hopeless: bool = False
     affinity: Affinity | None = None
+    disturbance: Disturbance = field(default_factory=Disturbance)

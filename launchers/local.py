@@ -28,6 +28,7 @@ from launchers.mpi import CannotStartRanksError, MpiFlavour, mpi_environment, no
 from launchers.mpi_command import mpi_argv
 from launchers.process_tree import start_time
 from launchers.processes import JOB_VARIABLE, SESSION_VARIABLE, kill_marked, mark_of, marked, signal_all
+from launchers.secret import filled
 from launchers.sequence import whole_command
 from launchers.shell_lines import shell_lines
 from launchers.status import read_status
@@ -116,6 +117,7 @@ class LocalLauncher:
             "time_limit_s": job.time_limit_s,
             "grace_s": self.grace_s,
             "output_limit_bytes": self.output_limit_bytes,
+            "memory_limit_bytes": job.memory_limit_bytes,
             "clean_up_s": _CLEAN_UP_S if job.mpi is not None else 0.0,
             "launcher_pid": os.getpid(),
             "launcher_start_time": start_time(os.getpid()),
@@ -187,7 +189,8 @@ class LocalLauncher:
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self._flavour(job), user_id=os.geteuid()) if job.mpi is not None else {}
         changed = {} if job.software is None else job.software.changes.variables
-        return {**changed, **added, **visible(job.resources.cards), **job.environment}
+        cards = visible(job.resources.cards, job.resources.gpus)
+        return {**changed, **added, **cards, **filled(job.environment, os.environ)}
 
     def _flavour(self, job: Job) -> MpiFlavour:
         if job.software is not None and job.software.mpi is not None:
@@ -246,7 +249,7 @@ def online_cpus() -> frozenset[int]:
 
     A job that has all of these has the whole machine, whatever its second threads are.
     """
-    return frozenset(one_thread_per_core(parse_cpu_list((CPUS / "online").read_text(encoding="ascii"))))
+    return frozenset(one_thread_per_core(parse_cpu_list(Path(CPUS, "online").read_text(encoding="ascii"))))
 
 
 def _start(spec: Mapping[str, Any], mark: str) -> str:

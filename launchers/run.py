@@ -1,7 +1,7 @@
 """Running one job to its end while its output is read."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from launchers.base import Launcher, LineReader
 from launchers.job import Job, JobState, JobStatus
@@ -10,14 +10,14 @@ from launchers.job import Job, JobState, JobStatus
 _FIRST_PAUSE_S = 0.02
 _PAUSE_S = 0.1
 
-OnLine = Callable[[str], bool | None]
+OnLines = Callable[[Sequence[str]], bool | None]
 
 
-def run(launcher: Launcher, job: Job, on_line: OnLine | None = None) -> JobStatus:
+def run(launcher: Launcher, job: Job, on_lines: OnLines | None = None) -> JobStatus:
     """Run `job` and return how it ended. Whatever happens here, nothing of it is left running.
 
-    `on_line` gets each line of standard output, or of the job's `progress_file`, as it comes; when it returns True, the
-    job is cancelled, and the lines that follow are not given to it.
+    `on_lines` gets the lines of standard output, or of the job's `progress_file`, as they come, several at once if they
+    came together; when it returns True, the job is cancelled, and the lines that follow are not given to it.
 
     Raises:
         LaunchError: the job could not be started.
@@ -25,19 +25,19 @@ def run(launcher: Launcher, job: Job, on_line: OnLine | None = None) -> JobStatu
     lines = LineReader(job.folder / job.progress_file)
     job_id = launcher.submit(job)
     try:
-        return _follow(launcher, job_id, lines, on_line)
+        return _follow(launcher, job_id, lines, on_lines)
     except BaseException:
         launcher.cancel(job_id)
         raise
 
 
-def _follow(launcher: Launcher, job_id: str, lines: LineReader, on_line: OnLine | None) -> JobStatus:
+def _follow(launcher: Launcher, job_id: str, lines: LineReader, on_lines: OnLines | None) -> JobStatus:
     pause_s = _FIRST_PAUSE_S
     while True:
         status = launcher.poll([job_id])[job_id]
         ended = status.state in {JobState.ENDED, JobState.LOST}
-        if on_line is not None and _wants_stop(lines, on_line, ended=ended):
-            on_line = None
+        if on_lines is not None and _wants_stop(lines, on_lines, ended=ended):
+            on_lines = None
             launcher.cancel(job_id)
             continue
         if ended:
@@ -46,8 +46,8 @@ def _follow(launcher: Launcher, job_id: str, lines: LineReader, on_line: OnLine 
         pause_s = min(1.5 * pause_s, _PAUSE_S)
 
 
-def _wants_stop(lines: LineReader, on_line: OnLine, *, ended: bool) -> bool:
+def _wants_stop(lines: LineReader, on_lines: OnLines, *, ended: bool) -> bool:
     while new := lines.new_lines(ended=ended):
-        if any(on_line(line) for line in new):
+        if on_lines(new):
             return True
     return False

@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from launchers.base import LaunchError
 from launchers.job import STDERR, STDOUT, EndReason, Job, JobStatus
 from launchers.node import supervise
+from launchers.secret import write_private
 from launchers.status import read_status
 from launchers.steps import with_steps
 from launchers.supervisor import STATUS_FILE
@@ -61,7 +62,7 @@ def whole_command(
     try:
         for part in job.parts:
             (part.folder / STATUS_FILE).unlink(missing_ok=True)
-        (job.folder / PARTS_FILE).write_text(json.dumps(parts), encoding="utf-8")
+        write_private(job.folder / PARTS_FILE, json.dumps(parts))
     except OSError as error:
         msg = f"the job's folder {job.folder} cannot be written to: {error.strerror}"
         raise LaunchError(msg) from error
@@ -82,6 +83,7 @@ def _described(part: Job, argv: Sequence[str], environment: Mapping[str, str], l
         "lost_after_s": part.lost_after_s,
         "grace_s": limits[0],
         "output_limit_bytes": limits[1],
+        "memory_limit_bytes": part.memory_limit_bytes,
         "launcher_pid": None,
     }
 

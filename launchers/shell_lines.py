@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from launchers.environment import job_environment
 from launchers.job import Job
+from launchers.secret import masked
 
 
 def shell_lines(
@@ -13,7 +14,8 @@ def shell_lines(
 ) -> list[str]:
     """Return what a job runs, as lines for a shell in its folder; a job of parts goes into the folder of each.
 
-    `command` gives the whole command line of a job without parts, and `added` the environment that is set for it.
+    `command` gives the whole command line of a job without parts, and `added` the environment that is set for it, of
+    which secrets are not shown.
     """
     if job.parts:
         parts = job.placed_parts
@@ -22,5 +24,5 @@ def shell_lines(
             for part in parts
             for line in (f"cd {shlex.quote(os.fspath(part.folder))}", *shell_lines(part, command, added))
         ]
-    words = [f"{name}={value}" for name, value in sorted(job_environment({}, added(job)).items())]
+    words = [f"{name}={value}" for name, value in sorted(masked(job_environment({}, added(job)), job.tuned).items())]
     return [shlex.join(["env", *words, *argv]) for argv in (*job.prepare, command(job))]

@@ -10,7 +10,7 @@ left.
 """
 
 # pathlib takes longer to import than this program to start.
-# ruff: noqa: PTH100, PTH108, PTH120, PTH123
+# ruff: noqa: PTH100, PTH104, PTH108, PTH120, PTH123
 
 import contextlib
 import ctypes
@@ -25,17 +25,24 @@ import time
 from typing import Any
 
 if __name__ != "__main__":
+    from launchers.cpus import affinity
+    from launchers.noise.meter import NoiseMeter
     from launchers.process_tree import descendants, memory_bytes, start_time
     from launchers.shared_memory import SHARED_MEMORY, JobMemory
 else:
     # Started by path, and isolated: what lies beside this file is not found by itself.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from cpus import affinity  # type: ignore[import-not-found, no-redef]
+    from noise.meter import NoiseMeter  # type: ignore[import-not-found, no-redef]
     from process_tree import descendants, memory_bytes, start_time  # type: ignore[import-not-found, no-redef]
     from shared_memory import SHARED_MEMORY, JobMemory  # type: ignore[import-not-found, no-redef]
 
     del sys.path[0]
 
 STATUS_FILE = ".autotune-status.json"
+
+AFFINITY_FILE = ".autotune-affinity.json"
+"""Which CPUs the job has, written before its program starts."""
 
 _RESERVED_FILE = ".autotune-status.new"
 _RESERVED_BYTES = 4096  # taken before the job starts, so that one that fills the disk can still be reported
@@ -51,9 +58,9 @@ _SIGNALLING_S = 0.05  # a scheduler signals all processes of a job, the supervis
 _FIRST_SAMPLE_S = 0.01
 _SAMPLE_S = 0.25
 _SAMPLE_COST = 0.01  # of a core, at most: a job with many threads is looked at less often
+_MEASURE_COST = 0.001
 _KILL_PATIENCE_S = 30.0  # a process that waits for a dead file system cannot be killed
 _FULL_BYTES = 2**20  # a disk with less room is full: nobody stops at the last byte
-
 _FOREVER = float("inf")
 
 
@@ -68,9 +75,9 @@ class Supervisor:
         self._started = self._elapsed_s = 0.0
         self._affinity: dict[str, Any] | None = None
         self._peak_bytes = self._folder_mode = 0
-        self._stop_at = _FOREVER
+        self._stop_at, self._measure_at = _FOREVER, 0.0
         self._oom_kills = _oom_kills()
-        self._memory = JobMemory()
+        self._memory, self._meter = JobMemory(), NoiseMeter()
         # Where programs map files: one without room kills them by SIGBUS.
         self._places = {SHARED_MEMORY, spec["environment"].get("TMPDIR") or "/tmp"}  # noqa: S108
         self._full: set[str] = set()
@@ -101,7 +108,9 @@ class Supervisor:
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         self._outputs = [os.open(self._spec[name], flags, 0o644) for name in ("stdout", "stderr")]
-        self._affinity = _affinity()
+        self._affinity = affinity()
+        self._write_affinity()
+        self._meter.begin(os.sched_getaffinity(0))
         self._started = time.monotonic()
         self._program = _spawn(self._spec, self._outputs)
 
@@ -192,10 +201,9 @@ class Supervisor:
     def _reap(self) -> bool:
         """Collect children that ended; tell whether the program is among them, now or earlier."""
         with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    break
+            while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                self._meter.last_look(ended.si_pid)
+                pid, status = os.waitpid(ended.si_pid, 0)
                 if pid == self._program:
                     self._elapsed_s = time.monotonic() - self._started
                     self._exit_code = os.waitstatus_to_exitcode(status)
@@ -205,7 +213,13 @@ class Supervisor:
         pids = descendants(os.getpid())
         self._peak_bytes = max(self._peak_bytes, memory_bytes(pids))
         self._memory.note(pids)
+        if now >= self._measure_at:
+            since = time.monotonic()
+            self._meter.sample(pids)
+            self._measure_at = now + (time.monotonic() - since) / _MEASURE_COST
         self._full.update(filter(_is_full, self._places))
+        if self._peak_bytes > (self._spec["memory_limit_bytes"] or _FOREVER):
+            self._stop("memory limit", f"used {self._peak_bytes >> 20} MiB of memory, more than its limit", now)
         limit_bytes = self._spec["output_limit_bytes"]
         if sum(os.fstat(fd).st_size for fd in self._outputs) > limit_bytes:
             self._stop("output limit", f"printed more than {limit_bytes / 2**20:g} MiB, which no run may", now)
@@ -239,6 +253,14 @@ class Supervisor:
             os.unlink(STATUS_FILE)
         self._lock_fd = fd
 
+    def _write_affinity(self) -> None:
+        """Tell it while the program runs; without room on the disk nobody hears of it before the end."""
+        with contextlib.suppress(OSError):
+            new = f"{AFFINITY_FILE}.new"
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), "wb") as file:
+                file.write(json.dumps(self._affinity).encode())
+            os.rename(new, AFFINITY_FILE)
+
     def _write_status(self, state: str) -> None:
         used, shell_kib = resource.getrusage(resource.RUSAGE_CHILDREN), self._before.ru_maxrss
         status = {
@@ -251,6 +273,7 @@ class Supervisor:
             "peak_memory_bytes": max(self._peak_bytes, used.ru_maxrss * 1024 if used.ru_maxrss > shell_kib else 0),
             "message": self._message[:_MESSAGE_CHARACTERS],
             "affinity": self._affinity,
+            "disturbance": self._meter.figures(self._elapsed_s, used, self._before),
         }
         content = json.dumps(status).encode()
         with contextlib.suppress(OSError):  # nothing more can be done: the reader finds no status and says so
@@ -299,18 +322,6 @@ def _become(spec: dict[str, Any], outputs: list[int], supervisor: int) -> None:
     for fd, output in enumerate(outputs, start=1):
         os.dup2(output, fd)
     os.execve(spec["executable"], spec["argv"], spec["environment"])  # noqa: S606  that is what this is for
-
-
-def _affinity() -> dict[str, Any]:
-    """Return what the program starts with: the CPUs that it may use, as Linux lists them, its node, and the time."""
-    ranges: list[list[int]] = []
-    for cpu in sorted(os.sched_getaffinity(0)):
-        if ranges and ranges[-1][-1] == cpu - 1:
-            ranges[-1][1:] = [cpu]
-        else:
-            ranges.append([cpu])
-    cpus = ",".join("-".join(map(str, each)) for each in ranges)
-    return {"node": os.uname().nodename, "cpus": cpus, "node_cpus": os.cpu_count() or 0, "began_at": time.time()}
 
 
 def _signal_all(pids: list[int], number: int) -> None:

@@ -8,6 +8,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from autotune.batch.hidden_folders import here_document, in_shell, quoted
 from autotune.batch.script_forms import SHELL
 from autotune.execution.task import job_from_description
 from autotune.formatting import shown
@@ -16,6 +17,7 @@ from launchers.batch_systems.registry import find_batch_system
 from launchers.batch_systems.system import WinnerRequest
 from launchers.mpi import MpiFlavour, mpi_environment
 from launchers.mpi_command import mpi_argv
+from launchers.secret import is_masked, masked
 from launchers.site import Site
 from objectives.base import CHECKPOINT_VARIABLE, SEED_VARIABLE
 from spaces import Configuration
@@ -38,8 +40,8 @@ _OF_TUNING = (CHECKPOINT_VARIABLE, SEED_VARIABLE)
 class JobScript:
     """What a script is made of: a configuration, its job as `describe_job` tells it, and what a run of it needs.
 
-    `remarks` become comments at its top, with where its needs come from if they were `measured`. At a `site` it has the
-    site's lines for its scheduler, modules and setup.
+    `remarks` become comments at its top, with where its needs come from if they were `measured`; `checks` are lines
+    that stop it where something is missing. At a `site` it has the site's lines for its scheduler, modules and setup.
     """
 
     name: str
@@ -50,6 +52,7 @@ class JobScript:
     remarks: Sequence[str] = ()
     site: Site | None = None
     measured: bool = True
+    checks: Sequence[str] = ()
 
     @property
     def walltime_s(self) -> int:
@@ -109,7 +112,8 @@ def _assemble(script: JobScript, head: Sequence[str], start: str) -> str:
         "#!/bin/bash",
         *head,
         *(f"# {line}" for remark in (*script.remarks, shown(script.configuration)) for line in remark.splitlines()),
-        *_setup(script.site, job.get("setup", ())),
+        *script.checks,
+        *_setup(script.site, tuple(map(in_shell, job.get("setup", ())))),
         "set -eu",
         f'run="{start}"/{shlex.quote(script.name)}',
         'mkdir -p "$run"',
@@ -140,17 +144,18 @@ def _part(part: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
 
 def own_environment(job: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables that are set for a job, without those that only tuning needs."""
-    return {name: value for name, value in job["environment"].items() if name not in _OF_TUNING}
+    variables = masked(job["environment"], job.get("tuned", ()))
+    return {name: value for name, value in variables.items() if name not in _OF_TUNING}
 
 
 def _commands(job: Mapping[str, Any], folder: str, mpi: MpiFlavour) -> list[str]:
     environment = own_environment(job) | (mpi_environment(mpi, user_id=_A_USER) if job["mpi"] else {})
     command = mpi_argv(mpi, job_from_description(job))
     return [
-        *(_copy(name, original) for name, original in job.get("copies", ())),
+        *(_copy(name, original, folder) for name, original in job.get("copies", ())),
         *(line for name, value in sorted(environment.items()) for line in _exported(name, value, folder)),
-        *(" ".join(_quoted(word, folder) for word in step) for step in job["prepare"]),
-        " ".join(_quoted(word, folder) for word in command),
+        *(" ".join(quoted(word, folder) for word in step) for step in job["prepare"]),
+        " ".join(quoted(word, folder) for word in command),
     ]
 
 
@@ -170,23 +175,26 @@ def _file(name: str, text: str) -> str:
         end += "_"
     folder = name.rpartition("/")[0]
     made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
-    return f"{made}cat > {shlex.quote(name)} <<'{end}'\n{text.rstrip(chr(10))}\n{end}"
+    document, begin = here_document(text.rstrip("\n"), end)
+    return f"{made}cat > {shlex.quote(name)} <<{begin}\n{document}\n{end}"
 
 
-def _copy(name: str, original: str) -> str:
+def _copy(name: str, original: str, start: str) -> str:
     folder = name.rpartition("/")[0]
     made = f"mkdir -p {shlex.quote(folder)}\n" if folder else ""
-    return f"{made}cp {shlex.quote(original)} {shlex.quote(name)}"
+    return f"{made}cp {quoted(original, start)} {shlex.quote(name)}"
 
 
 def _exported(name: str, value: str, folder: str) -> list[str]:
     """Return the lines that set a variable; folders of autotune's own installation are the reader's to replace."""
+    if is_masked(name, value):
+        return [f': "${{{name}:?set it before: it was measured with a secret, which is not stored}}"', f"export {name}"]
     own = [part for part in value.split(":") if _is_own(part)]
     if not own:
-        return [f"export {name}={_quoted(value, folder)}"]
+        return [f"export {name}={quoted(value, folder)}"]
     said = ", ".join(Path(part).name for part in own)
     others = [part for part in value.split(":") if not _is_own(part)]
-    rest = "".join(f":{_quoted(part, folder)}" for part in others)
+    rest = "".join(f":{quoted(part, folder)}" for part in others)
     return [
         f"# {name}: measured with {said} of autotune's own installation; set MEASURED_{name} to the folder of yours",
         f'export {name}="${{MEASURED_{name}:?the folder of {said}}}"{rest}',
@@ -195,10 +203,3 @@ def _exported(name: str, value: str, folder: str) -> list[str]:
 
 def _is_own(path: str) -> bool:
     return sys.prefix != sys.base_prefix and Path(path).is_relative_to(sys.prefix)
-
-
-def _quoted(word: str, folder: str) -> str:
-    """Quote a word for the shell; the folder of the measured run becomes the folder of the new one."""
-    if folder not in word:
-        return shlex.quote(word)
-    return '"$run"'.join(shlex.quote(text) if text else "" for text in word.split(folder))

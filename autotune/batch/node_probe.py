@@ -24,7 +24,16 @@ TOKEN_FILE = "token"  # noqa: S105  shows that the folder is the same one
 
 # What may start something on another node of a job.
 _STARTERS = {
-    "srun": ("srun", "--overlap", "--nodes=1", "--ntasks=1", "--cpu-bind=none", "--nodelist={host}", "hostname"),
+    "srun": (
+        "srun",
+        "--overlap",
+        "--mem=0",
+        "--nodes=1",
+        "--ntasks=1",
+        "--cpu-bind=none",
+        "--nodelist={host}",
+        "hostname",
+    ),
     "pbs_tmrsh": ("pbs_tmrsh", "{host}", "hostname"),
     "qrsh": ("qrsh", "-inherit", "{host}", "hostname"),
     "ssh": ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "{host}", "hostname"),
@@ -70,7 +79,7 @@ def _begin_together(folder: Path, number: int, together: int) -> None:
 
 def _online() -> list[int]:
     with suppress(OSError, ValueError):
-        return sorted(parse_cpu_list((CPUS / "online").read_text(encoding="ascii")))
+        return sorted(parse_cpu_list(Path(CPUS, "online").read_text(encoding="ascii")))
     return []
 
 

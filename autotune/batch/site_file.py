@@ -256,6 +256,9 @@ def _is_file_of(name_or_path: str) -> bool:
 def _path(name_or_path: str | None, beside: Path | None = None) -> Path:
     """Return the file of a site; with `beside`, a path is relative to the folder of that file."""
     known = site_files()
+    if "\0" in (name_or_path or ""):
+        msg = f"{name_or_path!r} is no name of a file"
+        raise SiteError(msg)
     if name_or_path is None:
         if user_file().is_file():
             return user_file()

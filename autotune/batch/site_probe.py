@@ -12,7 +12,7 @@ from autotune.batch import node_probe
 from autotune.batch.node_probe import TOKEN_FILE
 from launchers import STDOUT, BatchQueue, Job, JobState, JobStatus, LaunchError, Resources
 from launchers.batch.commands import run_command
-from launchers.batch_systems.system import BatchSystem
+from launchers.batch_systems.system import BatchSystem, LimitsQuestion
 
 TOGETHER = 2
 """So many jobs of one core are to run side by side."""
@@ -110,7 +110,7 @@ def probe(
     finally:
         launcher.end(one.id for one in running.values() if one.status.state not in _OVER)
     found = tuple(_finding(one, refused.get(id(one), "")) for one in followed)
-    return SiteFindings(system.label, found, remembers, _limits(system, launcher.site.queue))
+    return SiteFindings(system.label, found, remembers, told(system, system.limits, launcher.site.queue))
 
 
 def _job(folder: Path, number: int, python: str, submit: str) -> Job:
@@ -183,9 +183,10 @@ def _remembers(system: BatchSystem, ended: Sequence[_Followed]) -> bool | None:
     return states is not None and set(numbers) <= states.keys()
 
 
-def _limits(system: BatchSystem, queue: str) -> tuple[str, ...]:
+def told(system: BatchSystem, questions: Sequence[LimitsQuestion], queue: str) -> tuple[str, ...]:
+    """Ask a batch system, and return what its answers say."""
     said: list[str] = []
-    for question in system.limits:
+    for question in questions:
         answer = run_command(question.command(queue), variables=system.scheduler.variables)
         said += question.read(answer.stdout) if answer.code == 0 else ()
     return tuple(said)

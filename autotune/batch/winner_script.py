@@ -1,18 +1,22 @@
 """The job script of a study's winner."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from autotune.batch.hidden_folders import HiddenFolders
 from autotune.batch.job_script import JobScript, job_script, own_environment
 from autotune.batch.script_forms import SHELL
 from autotune.batch.site_file import PROJECT, charged, find_cluster, own_cluster, program_names
-from autotune.errors import CannotRunHereError, NothingWorkedError
+from autotune.errors import AutotuneError, CannotRunHereError, NothingWorkedError
 from autotune.execution.task import job_from_description
 from autotune.records.study import REPLAY_NOTICE
 from autotune.results.summary import Summary, run_to_use
 from autotune.storage.readable import ReadableStudy
 from launchers.mpi import script_flavour
 from launchers.mpi_command import mpi_argv
+from launchers.secret import MASK
 from launchers.site import Site
 
 
@@ -27,6 +31,17 @@ def command_to_use(store: ReadableStudy, summary: Summary) -> list[str] | dict[s
     if parts := run.job.get("parts"):
         return {part["name"]: _command(part) for part in parts}
     return _command(dict(run.job)) if run.job.get("argv") else None
+
+
+def commands_of(job: Mapping[str, Any]) -> list[list[str]]:
+    """Return the command lines of a stored job, as in `command_to_use`; none if nothing was started."""
+    return [_command(dict(part)) for part in job.get("parts") or ([job] if job.get("argv") else [])]
+
+
+def setup_to_use(store: ReadableStudy, summary: Summary) -> list[str]:
+    """Return the lines of shell that make the software of the configuration to use available: modules, paths."""
+    run = run_to_use(store, summary)
+    return [] if run is None else [line.removesuffix(" || exit 1") for line in run.job.get("setup", ())]
 
 
 def site_of(study: Mapping[str, Any], form: str, name: str | None = None, account: str | None = None) -> Site | None:
@@ -48,14 +63,18 @@ def site_of(study: Mapping[str, Any], form: str, name: str | None = None, accoun
 
 
 def _command(job: dict[str, Any]) -> list[str]:
-    # A folder of the measured run is none of the next one's.
-    environment = {name: value for name, value in own_environment(job).items() if job["folder"] not in value}
+    # A folder of the measured run is none of the next one's, and secrets are those of the shell.
+    environment = {
+        name: value for name, value in own_environment(job).items() if job["folder"] not in value and value != MASK
+    }
     variables = ["env", *(f"{name}={value}" for name, value in sorted(environment.items()))] if environment else []
     return [*variables, *mpi_argv(script_flavour(job), job_from_description(job))]
 
 
 def _figures(summary: Summary) -> list[str]:
     """Say what was measured of the configuration in the script: of a simplified one not what its winner gave."""
+    if summary.preference is not None:
+        return [summary.preference.sentence(), *filter(None, [summary.verdict_sentence()])]
     sentence = summary.verdict_sentence()
     if sentence is None:
         return [summary.unconfirmed()]
@@ -65,12 +84,21 @@ def _figures(summary: Summary) -> list[str]:
     return [simplified, f"the winner itself, with them: {sentence}"]
 
 
-def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | None = None) -> str:
+def script_of(
+    store: ReadableStudy,
+    summary: Summary,
+    form: str,
+    site: Site | None = None,
+    hidden: HiddenFolders | None = None,
+) -> str:
     """Return the script, in one of the `script_forms`, that runs the configuration to use as it was measured.
+
+    Of folders that are to be `hidden` it names none: it stops until its reader has set them.
 
     Raises:
         CannotRunHereError: the study is a replay, so nothing ran, or another program makes its runs.
         NothingWorkedError: there is no complete run of the winner.
+        AutotuneError: it is a trade-off, and no point of its front was asked for.
     """
     if summary.definition.replay:
         msg = (
@@ -81,13 +109,36 @@ def script_of(store: ReadableStudy, summary: Summary, form: str, site: Site | No
     if summary.definition.told:
         msg = f"the runs of study {summary.name!r} are made by another program: there is no job to write a script for"
         raise CannotRunHereError(msg)
+    if summary.front is not None and summary.preference is None:
+        msg = (
+            f"study {summary.name!r} looks for a trade-off, and has no single winner; say what matters how much, and "
+            f"the script is for that point of the front: --weights {summary.front.equal_weights}"
+        )
+        raise AutotuneError(msg)
     run = run_to_use(store, summary)
     if run is None:
         msg = f"study {summary.name!r} has no complete run of its winner"
         raise NothingWorkedError(msg)
+    job, remarks = run.job, _remarks(summary, run.job, site)
+    configuration = run.configuration
+    if hidden is not None:
+        job, remarks = hidden.job(job), [hidden.remark(remark) for remark in remarks]
+        configuration = {
+            name: hidden.remark(value) if isinstance(value, str) else value for name, value in configuration.items()
+        }
+    with_ranks = next((part for part in job.get("parts", ()) if part["mpi"]), job)
+    name, flavour = f"autotune-{summary.name}", script_flavour(dict(with_ranks))
+    script = JobScript(name, configuration, job, run.outcome.usage, flavour, remarks, site)
+    text = job_script(form, script)
+    return text if hidden is None else job_script(form, replace(script, checks=hidden.checks(text)))
+
+
+def _remarks(summary: Summary, job: Mapping[str, Any], site: Site | None) -> list[str]:
+    """Say what the script runs, and what is left for its reader to fill in."""
     remarks = [f"autotune study {summary.name}, on {summary.definition.machine['host']}", *_figures(summary)]
     if site is not None and site.account == PROJECT:
         remarks.append(f"{PROJECT} is yours to fill in: the project to charge (autotune best --account NAME)")
-    with_ranks = next((part for part in run.job.get("parts", ()) if part["mpi"]), run.job)
-    name, flavour = f"autotune-{summary.name}", script_flavour(dict(with_ranks))
-    return job_script(form, JobScript(name, run.configuration, run.job, run.outcome.usage, flavour, remarks, site))
+    texts = [part.get(key) for part in (job, *job.get("parts", ())) for key in ("argv", "prepare", "files")]
+    if MASK in json.dumps(texts):
+        remarks.append(f"{MASK} stands for a secret, which is not stored: put it there")
+    return remarks

@@ -1,10 +1,12 @@
 """Running the short commands of a scheduler."""
 
+import errno
 import fcntl
 import os
+import signal
 import subprocess
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +19,10 @@ _PAUSE_S = 0.1
 # After an interrupt a question needs no answer any more.
 _QUESTION_PATIENCE_S = 1.0
 _UNANSWERED = 124
+_MISSING = 127
+# What this process lacks, whatever the scheduler does; a busy host may give it again.
+_LACKING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_LACKING_PATIENCE_S = 900.0
 # Command lines have a limit, and schedulers a patience.
 _AT_ONCE = 500
 # What every command needs of its caller: who it is, and where programs are. Nothing else of it reaches a job but what
@@ -26,11 +32,20 @@ _NAMES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "K
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command printed, and its exit code; 127 for one that is not there, 124 for one that did not answer."""
+    """What a command printed, and its exit code; 127 for one that is not there, 124 for one that did not answer.
+
+    `lacking` says that it could not be started for want of descriptors or memory in this process.
+    """
 
     code: int
     stdout: str = ""
     stderr: str = ""
+    lacking: bool = False
+
+    @property
+    def unheard(self) -> bool:
+        """Whether nobody can tell if it did what it was to do: it did not answer, or somebody ended it."""
+        return self.code in {_UNANSWERED, -signal.SIGKILL, -signal.SIGTERM}
 
     @property
     def complaint(self) -> str:
@@ -86,9 +101,53 @@ def run_command(
             code = _run(argv, folder, own, (stdin, stdout, stderr), patience_s)
             said = Answer(_UNANSWERED if code is None else code, _text(stdout), _text(stderr))
     except OSError as error:
-        return Answer(127, stderr=f"{argv[0]}: {error.strerror or error}")
+        return not_started(argv, error)
     # What a command was to do that was given up may be done nevertheless.
     return said if code is not None else replace(said, stderr=f"{argv[0]} did not answer within {_PATIENCE_S:g} s")
+
+
+def not_started(argv: Sequence[str], error: OSError) -> Answer:
+    """Return the answer of a command that could not be started."""
+    return Answer(_MISSING, stderr=f"{argv[0]}: {error.strerror or error}", lacking=error.errno in _LACKING)
+
+
+class BoundedCommands:
+    """Runs commands, and gives up when for a quarter of an hour none could be started for what this process lacks.
+
+    A scheduler that does not answer is waited for, however long that takes. A process without descriptors or memory
+    would wait for itself.
+    """
+
+    def __init__(self, commands: Commands, clock: Callable[[], float]) -> None:
+        """Run `commands`."""
+        self._commands = commands
+        self._clock = clock
+        self._lacking_since: float | None = None
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        folder: Path | None = None,
+        answer_file: Path | None = None,
+        input_file: Path | None = None,
+    ) -> Answer:
+        """Run a command.
+
+        Raises:
+            OSError: none could be started for too long.
+        """
+        answer = self._commands(argv, folder, answer_file, input_file)
+        if not answer.lacking:
+            self._lacking_since = None
+        elif self._lacking_since is None:
+            self._lacking_since = self._clock()
+        elif self._clock() - self._lacking_since >= _LACKING_PATIENCE_S:
+            msg = (
+                f"no command of the scheduler could be started for {_LACKING_PATIENCE_S / 60:.0f} minutes "
+                f"({answer.complaint}); jobs go on, and the same command follows them"
+            )
+            raise OSError(msg)
+        return answer
 
 
 def late_answer(answer_file: Path) -> str:

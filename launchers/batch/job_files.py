@@ -10,8 +10,9 @@ from launchers.base import LaunchError
 from launchers.batch_systems.base import QUEUE_LOG, SCHEDULER_LOG
 from launchers.job import OUTPUT_LIMIT_BYTES, STDERR, STDOUT, Job
 from launchers.node import CLAIM_FILE, JOB_FILE
+from launchers.secret import write_private
 from launchers.steps import STEPS_FILE
-from launchers.supervisor import STATUS_FILE
+from launchers.supervisor import AFFINITY_FILE, STATUS_FILE
 
 SCRIPT_FILE = ".autotune-job.sh"
 
@@ -20,7 +21,9 @@ SUBMIT_FILE = ".autotune-job.submit"
 
 ANSWER_FILE = ".autotune-submitted"
 
-_OF_A_RUN = frozenset({STATUS_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR})
+_OF_A_RUN = frozenset(
+    {STATUS_FILE, AFFINITY_FILE, STEPS_FILE, ANSWER_FILE, CLAIM_FILE, QUEUE_LOG, SCHEDULER_LOG, STDOUT, STDERR}
+)
 
 
 def write_job(  # noqa: PLR0913, PLR0917  what a job is
@@ -60,18 +63,19 @@ def write_job(  # noqa: PLR0913, PLR0917  what a job is
         "time_limit_s": job.time_limit_s,
         "grace_s": grace_s,
         "output_limit_bytes": OUTPUT_LIMIT_BYTES,
+        "memory_limit_bytes": job.memory_limit_bytes,
     }
     try:
         # In one step, for an earlier job that reads it just now; and before the rest, so that it leaves nothing there.
         new = job.folder / f"{JOB_FILE}.new"
-        new.write_text(json.dumps(spec), encoding="utf-8")
+        write_private(new, json.dumps(spec))
         new.replace(job.folder / JOB_FILE)
         # One look is less for a shared file system than six files that are not there.
         for entry in list(job.folder.iterdir()):
             if entry.name in _OF_A_RUN:
                 entry.unlink()
         for name, text in files.items():
-            (job.folder / name).write_text(text, encoding="utf-8")
+            write_private(job.folder / name, text)
     except OSError as error:
         msg = f"the job's folder {job.folder} cannot be written to: {error.strerror}"
         raise LaunchError(msg) from error

@@ -14,19 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from launchers import node
+from launchers import card, node
 from launchers.base import LaunchError
-from launchers.batch.commands import Answer, Commands, in_parts, late_answer, run_command
+from launchers.batch.commands import Answer, BoundedCommands, Commands, in_parts, late_answer, run_command
 from launchers.batch.ends import WITHOUT_STATUS, after_suspension, forgotten, merged, was_ended, without_status
 from launchers.batch.job_files import ANSWER_FILE, SCRIPT_FILE, SUBMIT_FILE, claimed_by, write_job
 from launchers.batch.known_job import KnownJob, known_job
 from launchers.batch.refusals import QueueFullError, refusal
+from launchers.batch.waiting import with_reasons
 from launchers.batch_systems.base import QUEUE_LOG, Request, Scheduler, Seen, is_only_of, request, script
 from launchers.environment import carried, job_environment
 from launchers.job import OUTPUT_LIMIT_BYTES, STDOUT, EndReason, Job, JobState, JobStatus
 from launchers.mpi import CannotStartRanksError, mpi_environment, notes
 from launchers.mpi_command import mpi_argv
 from launchers.placement import placed, shares_nodes
+from launchers.secret import filled
 from launchers.sequence import whole_command
 from launchers.shell_lines import shell_lines
 from launchers.site import Site
@@ -65,7 +67,7 @@ class BatchLauncher:
         self.site = site
         self.flavour = site.mpi
         self._scheduler = scheduler
-        self._commands = commands or partial(run_command, variables=scheduler.variables)
+        self._commands = BoundedCommands(commands or partial(run_command, variables=scheduler.variables), clock)
         self._clock = clock
         self._patience_s = patience_s
         self._jobs: dict[str, KnownJob] = {}
@@ -114,7 +116,7 @@ class BatchLauncher:
         number = self._scheduler.job_id(answer.stdout) if answer.code in {0, 124} else None
         if number is None:
             msg = f"{argv[0]} does not take the job: {answer.complaint}"
-            error = QueueFullError(msg) if answer.code == 124 else refusal(self._scheduler, msg, answer.complaint)
+            error = QueueFullError(msg) if answer.unheard else refusal(self._scheduler, msg, answer.complaint)
             if isinstance(error, QueueFullError):
                 self._unanswered.add(folder)
             raise error
@@ -264,7 +266,7 @@ class BatchLauncher:
 
     def _added(self, job: Job) -> dict[str, str]:
         added = mpi_environment(self.flavour, user_id=os.geteuid()) if job.mpi is not None else {}
-        return added | dict(job.environment)
+        return added | card.visible(job.resources.cards, job.resources.gpus) | filled(job.environment, os.environ)
 
     def _input(self, folder: Path) -> Path | None:
         return folder / SCRIPT_FILE if self._scheduler.reads_input else None
@@ -322,7 +324,7 @@ class BatchLauncher:
         if simpler is not None:
             self._scheduler = simpler
             return self._told(numbers)
-        return states, answer.complaint
+        return with_reasons(self._scheduler, self._commands, states, list(numbers)), answer.complaint
 
     def _heard(self, job_id: str, seen: Seen | None, now: float) -> None:
         known = self._known(job_id)

@@ -97,6 +97,14 @@ def is_only_of(pattern: re.Pattern[str], complaint: str) -> bool:
 
 
 @dataclass(frozen=True)
+class ReasonsQuestion:
+    """How a scheduler is asked why jobs wait, by their numbers, and what its answer says of each, by the number."""
+
+    command: Callable[[Sequence[str]], list[str]]
+    read: Callable[[str], Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class Scheduler:
     """A scheduler as text functions.
 
@@ -112,7 +120,8 @@ class Scheduler:
     environment the `variables`.
 
     With `reads_input` the submitting command reads the script from its standard input. `simpler` gives the scheduler to
-    go on with when this one complains so of `status`: some servers cannot be asked for all that others can.
+    go on with when this one complains so of `status`: some servers cannot be asked for all that others can. `reasons`
+    asks why jobs wait, where `states` does not tell.
 
     Some schedulers take no script with directives in it but a file that describes the job and names its script, as
     HTCondor does. `submit_file` is the text of that file, made from the same two values as `head` and from the script's
@@ -133,6 +142,7 @@ class Scheduler:
     reads_input: bool = False
     simpler: Callable[[str], "Scheduler | None"] = _none
     refuses: Callable[[str], Refusal | None] = _none
+    reasons: ReasonsQuestion | None = None
     submit_file: Callable[[Request, Site, Path], str] | None = None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
+from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen
 from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
 from launchers.job import EndReason, JobState
 from launchers.site import Site
@@ -22,11 +22,11 @@ _SIGNALS = 128
 _ENDS: Mapping[str, Seen] = {
     "CANCELED": Seen(JobState.ENDED, EndReason.CANCELLED, message="was cancelled with flux cancel, not by autotune"),
     "TIMEOUT": Seen(JobState.ENDED, EndReason.TIMED_OUT, message="the time limit of its job was over"),
-    "preempt": Seen(JobState.LOST, EndReason.PREEMPTED, message="was preempted by another job"),
     "node-failure": Seen(JobState.LOST, message="a node of its job failed"),
     "lost-shell": Seen(JobState.LOST, message="a node of its job failed"),
 }
-_OF_A_JOB = re.compile(r"(unknown|invalid|no such) job", re.IGNORECASE)
+# flux jobs ends well, too, when the state of a job could not be asked for; it says so then, and leaves the job out.
+_NO_ANSWER = re.compile(r"^(rpc: |flux-jobs: ERROR)", re.MULTILINE)
 _NOTHING_TO_END = re.compile(r"(unknown|invalid|no such) job|inactive", re.IGNORECASE)
 _LATER = re.compile(r"Unable to connect to Flux|Connection refused|temporarily|max(imum)? .*jobs", re.IGNORECASE)
 
@@ -82,13 +82,13 @@ def job_id(answer: str) -> str | None:
 
 
 def status(ids: Sequence[str]) -> list[str]:
-    """Return the command that asks for jobs, those included that have ended."""
-    return ["flux", "jobs", "-a", "--no-header", f"--format={_FIELDS}", *ids]
+    """Return the command that asks for jobs; where they are named, it shows those that have ended as well."""
+    return ["flux", "jobs", "--no-header", f"--format={_FIELDS}", *ids]
 
 
 def states(answer: str, complaint: str, code: int) -> Mapping[str, Seen] | None:
     """Read what flux jobs printed."""
-    if code != 0 and not is_only_of(_OF_A_JOB, complaint):
+    if code != 0 or _NO_ANSWER.search(complaint):
         return None
     by_number = {}
     for line in answer.splitlines():

@@ -10,7 +10,8 @@ from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems import limits, reserved
-from launchers.batch_systems.base import Request, Scheduler, Seen
+from launchers.batch_systems.base import ReasonsQuestion, Request, Scheduler, Seen
+from launchers.batch_systems.numbers import count_of
 from launchers.batch_systems.system import (
     Allocation,
     BatchSystem,
@@ -24,7 +25,14 @@ from launchers.site import Site
 
 _PARALLEL_ENVIRONMENT = re.compile(r"-pe\s+(\S+)")
 _JOB = re.compile(r"<job_list\b.*?<JB_job_number>(\d+)</JB_job_number>.*?<state>(\w+)</state>", re.DOTALL)
-_FAULTY = Seen(JobState.QUEUED, message="could not be started (Eqw): `qstat -j NUMBER` says why, `qmod -cj` clears it")
+_FAULTY = Seen(JobState.QUEUED, message="could not be started (Eqw; `qmod -cj NUMBER` clears it)")
+# What `qstat -j` says of a job, and of the next one: a name and a value; more of the value stands below it.
+_DETAIL = re.compile(r"^(\w[^:\n]*?)(?: +\d+)?: *(.*(?:\n {4,}\S.*)*)", re.MULTILINE)
+# Of each place in a queue there is such a line; others say what that comes to.
+_PLACE = re.compile(r'queue instance "')
+_HELD = "Job is in hold state"
+_WHEN = re.compile(r"\d+/\d+/\d+ [\d:]+ \[\d+:\d+\]: ")
+_REASON_CHARACTERS = 200
 
 # Submissions that will be taken later: limits on the number of jobs, and a master that is away or overloaded.
 _LATER = re.compile(
@@ -112,6 +120,30 @@ def states(answer: str, _complaint: str, code: int) -> Mapping[str, Seen] | None
     return {number: _seen(letters) for number, letters in _JOB.findall(answer)} if code == 0 else None
 
 
+def why_waiting(ids: Sequence[str]) -> list[str]:
+    """Return the command that asks why jobs wait."""
+    return ["qstat", "-j", ",".join(ids)]
+
+
+def reasons(answer: str) -> Mapping[str, str]:
+    """Read what `qstat -j` says: what kept a job from its start, else what the scheduler said last of it.
+
+    Of a job that is held nothing else matters; and a site may have all this turned off (`schedd_job_info`).
+    """
+    said: dict[str, str] = {}
+    number = ""
+    for match in _DETAIL.finditer(answer):
+        name, lines = match[1], [line.strip() for line in match[2].splitlines() if line.strip()]
+        if name == "job_number":
+            number = lines[0] if lines else ""
+        elif name == "error reason":
+            said[number] = _WHEN.sub("", " ".join(lines))[:_REASON_CHARACTERS]
+        elif name == "scheduling info" and lines and not lines[0].startswith("(") and _HELD not in lines:
+            in_all = [line for line in lines if not _PLACE.match(line)]
+            said.setdefault(number, "; ".join(in_all or lines)[:_REASON_CHARACTERS])
+    return said
+
+
 def _seen(letters: str) -> Seen:
     """Read the letters of a state: qstat(1), "Full Format"."""
     if "E" in letters:
@@ -139,7 +171,7 @@ def allocation(environment: Mapping[str, str], read_text: ReadText) -> Allocatio
         lines = [line.split() for line in read_text(environment["PE_HOSTFILE"]).splitlines()]
     except (KeyError, OSError):
         lines = []
-    slots = [(words[0], int(words[1])) for words in lines if len(words) > 1 and words[1].isdigit()]
+    slots = [(words[0], count) for words in lines if len(words) > 1 and (count := count_of(words[1])) is not None]
     return Allocation(
         "Grid Engine",
         environment["JOB_ID"],
@@ -180,6 +212,7 @@ GRID_ENGINE = BatchSystem(
         *("grid-engine", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
         number_variable="JOB_ID",
         variables=("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME"),
+        reasons=ReasonsQuestion(why_waiting, reasons),
     ),
     signs=("qconf",),
     session_variable="SGE_TASK_ID",

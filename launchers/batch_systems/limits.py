@@ -21,14 +21,18 @@ def of_slurm(answer: str) -> tuple[str, ...]:
 
 
 def kinds_of_slurm(answer: str) -> tuple[str, ...]:
-    """Read `sinfo --format=%R|%D|%c|%m|%G` (partition, nodes, cores, memory, GRES): partitions of unlike nodes."""
+    """Read `sinfo --exact --format=%P|%D|%c|%m|%G` (partition, nodes, cores, memory, GRES): partitions of unlike nodes.
+
+    Of several partitions the one that jobs get by default, if there is one.
+    """
     kinds: dict[str, list[str]] = {}
     for line in answer.splitlines():
         partition, nodes, cores, memory_mib, gres = (line.split("|") + [""] * 5)[:5]
         gpus = f" and {gres}" if gres not in _NO_GRES else ""
         kinds.setdefault(partition, []).append(f"{nodes} of {cores} cores, {memory_mib} MiB{gpus}")
+    default = {name: each for name, each in kinds.items() if name.endswith("*")}
     advice = 'runs on them do not compare; choose one kind with directives = ["--constraint=..."]'
-    unlike = {name: "; ".join(each) for name, each in kinds.items() if len(each) > 1}
+    unlike = {name.rstrip("*"): "; ".join(each) for name, each in (default or kinds).items() if len(each) > 1}
     return tuple(f"partition {name} has unlike nodes: {each}: {advice}" for name, each in unlike.items())
 
 

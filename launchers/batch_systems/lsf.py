@@ -9,6 +9,7 @@ from math import ceil
 from pathlib import Path
 
 from launchers.batch_systems.base import SCHEDULER_LOG, Request, Scheduler, Seen, is_only_of
+from launchers.batch_systems.numbers import count_of
 from launchers.batch_systems.system import Allocation, BatchSystem, ReadText, WinnerForm, WinnerRequest
 from launchers.job import EndReason, JobState
 from launchers.site import Site
@@ -138,7 +139,7 @@ def _seen(state: str, exit_code: str, reason: str, waits_for: str) -> Seen:
     if state != "EXIT":
         return Seen(JobState.RUNNING, suspended=state in _SUSPENDED)
     known = _ENDS.get(reason.partition(":")[0])
-    return known or Seen(JobState.ENDED, EndReason.EXITED, int(exit_code) if exit_code.isdigit() else None)
+    return known or Seen(JobState.ENDED, EndReason.EXITED, count_of(exit_code))
 
 
 def cancel(ids: Sequence[str]) -> list[str]:
@@ -156,7 +157,8 @@ def allocation(environment: Mapping[str, str], _read_text: ReadText) -> Allocati
     if not environment.get("LSB_JOBID"):
         return None
     words = environment.get("LSB_MCPU_HOSTS", "").split()
-    pairs = [(host, int(count)) for host, count in zip(words[::2], words[1::2], strict=False) if count.isdigit()]
+    counts = map(count_of, words[1::2])
+    pairs = [(host, count) for host, count in zip(words[::2], counts, strict=False) if count is not None]
     return Allocation(
         "LSF", environment["LSB_JOBID"], tuple(host for host, _ in pairs), tuple(count for _, count in pairs)
     )

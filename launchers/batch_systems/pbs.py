@@ -56,6 +56,8 @@ _NO_HISTORY = "not configured to maintain job history"
 _LATER = re.compile(
     r"would exceed|Maximum number of jobs|"
     r"Queue is not enabled|Server shutting down|"
+    # Of a host with many connections at a time, and of a server that gives one up.
+    r"Invalid credential|Premature end of message|"
     r"cannot connect to server|Connection refused|connection table full|No free connections|Too many open connections|"
     r"Communication failure|Resource temporarily unavailable|timed out|try again|(?<!not )busy",
     re.IGNORECASE,
@@ -233,7 +235,7 @@ def _ended(attributes: Mapping[str, str], comment: str) -> Seen:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"-?\d+", text) else None
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else None
 
 
 def cancel(ids: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Slurm: sbatch, squeue and scancel, and what a job finds in its environment (manual pages of Slurm 22.05)."""
+"""Slurm, 20.11 to 25.05: sbatch, squeue and scancel, and what a job finds in its environment."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from pathlib import Path
 from launchers.batch_systems import limits, reserved
 from launchers.batch_systems.base import Refusal, Request, Scheduler, Seen, is_only_of, refusal_of
 from launchers.batch_systems.numbers import trailing_number
+from launchers.batch_systems.slurm_clusters import CLUSTERS, FEDERATION, KINDS, cautions, obstacle
 from launchers.batch_systems.slurm_hosts import expand_counts, expand_hosts
 from launchers.batch_systems.slurm_reasons import in_words
 from launchers.batch_systems.system import (
@@ -30,13 +31,17 @@ _FIELDS = _SEPARATOR.join(("%i", "%T", "%r"))
 
 _RUNNING = Seen(JobState.RUNNING)
 _SUSPENDED = Seen(JobState.RUNNING, suspended=True)
-# squeue(1), "JOB STATE CODES"; a state that is not known here is one that a job passes through.
+# squeue(1), "JOB STATE CODES"; a state that is not known here is one that a job passes through. Before 22.05 squeue
+# does not mention jobs in some of them.
 _STATES: Mapping[str, Seen] = {
     "PENDING": Seen(JobState.QUEUED),
     "SUSPENDED": _SUSPENDED,
     "STOPPED": _SUSPENDED,
     "REQUEUED": Seen(JobState.QUEUED),
+    "REQUEUE_FED": Seen(JobState.QUEUED, message="is put back into the queue for another cluster of the federation"),
     "REQUEUE_HOLD": Seen(JobState.QUEUED, message="is held by the scheduler"),
+    "SPECIAL_EXIT": Seen(JobState.QUEUED, message="is held by the scheduler"),
+    "RESV_DEL_HOLD": Seen(JobState.QUEUED, message="is held: its reservation is gone"),
     "COMPLETED": Seen(JobState.ENDED, EndReason.EXITED, 0),
     "FAILED": Seen(JobState.ENDED, EndReason.EXITED),
     "CANCELLED": Seen(JobState.ENDED, EndReason.CANCELLED, message="was cancelled with scancel, not by autotune"),
@@ -52,7 +57,8 @@ _STATES: Mapping[str, Seen] = {
 # Submissions that will be taken later: limits on the number of jobs, and a controller that is away or overloaded.
 _LATER = re.compile(
     r"MaxSubmitJob|GrpSubmitJob|job limit reached|MaxJobCount|"
-    r"Slurm temporarily unable to accept job|Unable to contact slurm controller|Socket timed out|"
+    r"Slurm temporarily unable to accept job|Unable to create job record, try again|Requested nodes are busy|"
+    r"Unable to contact slurm controller|Socket timed out|"
     r"Connection refused|Zero Bytes were transmitted|Resource temporarily unavailable|"
     # Maintenance, and a limit on how often one may ask.
     r"Required partition not available|System submissions disabled|Partition in DOWN state|Rate limit exceeded|"
@@ -114,8 +120,8 @@ def head(request: Request, site: Site) -> list[str]:
         "--output=/dev/null",
         # A run is made again by autotune, in an empty folder, not by Slurm in the one it was interrupted in.
         "--no-requeue",
-        # What was set in the shell that tunes must not change what is measured. (To Slurm before 23 it is the name of a
-        # variable, which there is not, and so means the same.)
+        # What was set in the shell that tunes must not change what is measured. Slurm asks the login shell on the node
+        # for the rest; since 25.05 a job whose shell does not answer is put back into the queue and held.
         "--export=NONE",
         *of_site(site),
     ]
@@ -266,14 +272,15 @@ def pilot_head(request: PilotRequest) -> list[str]:
     return [f"#SBATCH {option}" for option in options]
 
 
-_STEP = "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --no-kill"
+# Before 22.05 steps that overlap share cores only: the first to have the job's memory would keep all others waiting.
+_STEP = "srun --overlap --mem=0 --nodes=1 --ntasks=1 --cpu-bind=none --no-kill"
 
 SLURM = BatchSystem(
     "Slurm",
     Scheduler(
         *("slurm", head, submit, job_id, status, states, cancel, can_wait, _NOTHING_TO_END),
         number_variable="SLURM_JOB_ID",
-        variables=("SLURM_CONF", "SLURM_CLUSTERS"),
+        variables=("SLURM_CONF", CLUSTERS),
         refuses=partial(refusal_of, _REFUSALS),
     ),
     signs=("sinfo",),
@@ -284,17 +291,11 @@ SLURM = BatchSystem(
         LimitsQuestion(
             lambda queue: ["scontrol", "--oneliner", "show", "partition", *([queue] if queue else [])], limits.of_slurm
         ),
-        LimitsQuestion(
-            lambda queue: [
-                "sinfo",
-                "--noheader",
-                "--format=%R|%D|%c|%m|%G",
-                *([f"--partition={queue}"] if queue else []),
-            ],
-            limits.kinds_of_slurm,
-        ),
-        LimitsQuestion(lambda _queue: ["scontrol", "show", "federation"], limits.federation_of_slurm),
+        KINDS,
+        FEDERATION,
     ],
+    cautions=cautions,
+    obstacle=obstacle,
     reserved=reserved_in,
     winner=WinnerForm(winner_head, "${SLURM_SUBMIT_DIR:-$PWD}", "sbatch"),
     pilot=PilotForm(

@@ -2,13 +2,16 @@
 
 import re
 from itertools import product
+from math import prod
+
+_MOST = 100_000  # hosts of an allocation; a list of a few characters can stand for more than any memory holds
 
 
 def expand_hosts(text: str) -> list[str]:
     """Return the hosts of a Slurm host list: `gadi-cpu-[0001-0003,0007],x1` are five.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or of more hosts than any cluster has.
     """
     hosts: list[str] = []
     for part in _split(text):
@@ -17,6 +20,7 @@ def expand_hosts(text: str) -> list[str]:
         if any("[" in choice or "]" in choice for alternatives in choices for choice in alternatives):
             msg = f"{text!r} is not a list of hosts: its brackets do not match"
             raise ValueError(msg)
+        _check(len(hosts) + prod(len(alternatives) for alternatives in choices), text)
         hosts += ["".join(chosen) for chosen in product(*choices)]
     return hosts
 
@@ -25,7 +29,7 @@ def expand_counts(text: str) -> list[int]:
     """Return what `48(x3),24` stands for: 48, 48, 48, 24.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or of more hosts than any cluster has.
     """
     counts: list[int] = []
     for part in filter(None, text.split(",")):
@@ -33,7 +37,9 @@ def expand_counts(text: str) -> list[int]:
         if match is None:
             msg = f"{text!r} is not a list of counts such as 48(x3),24"
             raise ValueError(msg)
-        counts += [int(match[1])] * int(match[2] or 1)
+        times = int(match[2] or 1)
+        _check(len(counts) + times, text)
+        counts += [int(match[1])] * times
     return counts
 
 
@@ -50,5 +56,12 @@ def _expand_range(text: str) -> list[str]:
             msg = f"[{text}] is not a range of numbers such as [0001-0003,0007]"
             raise ValueError(msg)
         first, last = match[1], match[2] or match[1]
+        _check(len(numbers) + int(last) - int(first) + 1, text)
         numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
     return numbers
+
+
+def _check(hosts: int, text: str) -> None:
+    if hosts > _MOST:
+        msg = f"{text!r} stands for more than {_MOST} hosts"
+        raise ValueError(msg)

@@ -35,12 +35,23 @@ _IN_WORDS = {
     "Prolog": "its nodes are made ready",
     "Cleaning": "an earlier start of it is cleaned up",
 }
+# Of jobs that Slurm, or an administrator, put back into the queue (src/slurmctld/job_mgr.c); some write `_` for blanks.
+_PUT_BACK = {
+    "launch failed requeued held": "is held: its node could not start it",
+    "launch failure limit exceeded requeued held": "is held: nodes could not start it too often",
+    "user env retrieval failed requeued held": "is held: its login shell on the node failed or took too long",
+    "job requeued in held state": "is held: it was put back into the queue",
+    "job requeued in special exit state": "is held: it was put back into the queue",
+}
+_LET_GO = "scontrol release lets it go"
 _LIMITS = ("Assoc", "QOS", "Max")
 _NO_REASON = frozenset({"", "None", "(null)"})
 
 
 def in_words(reason: str) -> str:
     """Return a reason in words, with Slurm's own word for it; empty if there is none, as it is if it is not known."""
+    if (why := _PUT_BACK.get(reason.replace("_", " "))) is not None:
+        return f"{why}; {_LET_GO} ({reason})"
     name, _, more = reason.partition(",")
     if name in _NO_REASON:
         return ""

@@ -125,6 +125,14 @@ def _no_allocation(_environment: Mapping[str, str], _read_text: ReadText) -> All
     return None
 
 
+def _no_cautions(_site: Site) -> Sequence[LimitsQuestion]:
+    return ()
+
+
+def _no_obstacle(_environment: Mapping[str, str], _ask: Callable[[list[str]], str]) -> str:
+    return ""
+
+
 def _nothing_reserved(_directive: str) -> Mapping[str, str]:
     return {}
 
@@ -136,7 +144,9 @@ class BatchSystem:
     `label` is its name for a person. `signs` are commands of which one is there where jobs can be submitted, and which
     no other batch system has; `session_variable` is set in every process of a job.
     `allocation` reads from the environment of a job what the job has, and returns None outside of one; `end` asks when
-    it ends, and `limits` what a queue gives to jobs. `reserved` returns the options in a line for the scheduler that a
+    it ends, and `limits` what a queue gives to jobs. `cautions` of a site are what its user should hear before a study
+    (asked as limits are), and `obstacle` says by the environment, and by what a command answers, why no study can run;
+    empty if it can. `reserved` returns the options in a line for the scheduler that a
     site may not have, each with the reason; `foreign` are the settings of a site that it does not know, each with what
     to write instead. Without `winner` there are no job scripts for the winner, without `pilot` no pilot jobs. What
     nobody has run on the real thing is `experimental`.
@@ -149,6 +159,8 @@ class BatchSystem:
     allocation: Callable[[Mapping[str, str], ReadText], Allocation | None] = _no_allocation
     end: EndQuestion | None = None
     limits: Sequence[LimitsQuestion] = ()
+    cautions: Callable[[Site], Sequence[LimitsQuestion]] = _no_cautions
+    obstacle: Callable[[Mapping[str, str], Callable[[list[str]], str]], str] = _no_obstacle
     reserved: Callable[[str], Mapping[str, str]] = _nothing_reserved
     foreign: Mapping[str, str] = field(default_factory=lambda: _OF_PBS)
     winner: WinnerForm | None = None

@@ -5,6 +5,8 @@ import re
 from launchers.mpi.start_command import MpiFlavour, MpiStartCommand, RankStart
 
 _BINDINGS = {"core": "cores", "hwthread": "threads", "socket": "sockets", "numa": "ldoms"}
+# Beside other steps of the job; before 22.05 those share cores only, and each would wait for the memory of the others.
+_BESIDE_OTHERS = ("--overlap", "--mem=0")
 
 
 def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
@@ -12,7 +14,7 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
     options = [f"--nodes={start.nodes}", f"--ntasks={mpi.ranks}", "--export=ALL", "--kill-on-bad-exit=1"]
     if start.hosts:
         # Another step holds the hosts: the one that the coordinator's cluster runs in.
-        options += [f"--nodelist={','.join(start.hosts)}", f"--ntasks-per-node={start.slots}", "--overlap"]
+        options += [f"--nodelist={','.join(start.hosts)}", f"--ntasks-per-node={start.slots}", *_BESIDE_OTHERS]
     if start.is_oversubscribed:
         return [*options, "--overcommit", "--cpu-bind=none"]
     options.append(f"--cpus-per-task={start.threads}")
@@ -20,7 +22,7 @@ def _options(_flavour: MpiFlavour, start: RankStart) -> list[str]:
         options.append(f"--distribution={mpi.map_by}")
     if start.cores:
         # The cores are ours to share out: steps run side by side in one allocation.
-        options.append("--overlap")
+        options += _BESIDE_OTHERS
         if mpi.bind_to != "none":
             return [*options, f"--cpu-bind=mask_cpu:{start.masks()}"]
     return [*options, f"--cpu-bind={_BINDINGS.get(mpi.bind_to, mpi.bind_to)}"] if mpi.bind_to else options

@@ -53,7 +53,7 @@ def statements(text: str) -> Changes | None:
         warnings.simplefilter("ignore")  # a value with a backslash is written as it is
         try:
             body = ast.parse(text).body
-        except SyntaxError:
+        except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last three: nested too deeply
             return None
     variables: dict[str, str] = {}
     unset: set[str] = set()

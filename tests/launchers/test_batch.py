@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from launchers import EndReason, Job, JobState, LaunchError
+from launchers import EndReason, Job, JobState, LaunchError, Resources
 from launchers.batch import BatchLauncher, QueueFullError
 from launchers.batch.commands import Answer, run_command
 from launchers.batch.job_files import ANSWER_FILE
 from launchers.batch_systems.pbs import PBS
 from launchers.batch_systems.slurm import SLURM
+from launchers.local import LocalLauncher
+from launchers.node import CLAIM_FILE
 from launchers.site import Site
 from tests.launchers.answers import AWAY, PATIENCE_S, POLL_S, end, start
 
@@ -39,6 +41,12 @@ def test_an_end_is_read_from_the_jobs_own_file_at_once(launcher, queue, submit):
     assert (status.state, status.reason, status.exit_code) == (JobState.ENDED, EndReason.EXITED, 3)
     assert status.usage.elapsed_s == 2.0
     assert len(queue.commands("squeue")) == 1
+
+
+def test_the_numbers_of_gpus_that_a_batch_system_gives_are_those_of_the_bus(launcher, tmp_path):
+    jobs = [Job(("train",), tmp_path, resources=Resources(gpus=gpus)) for gpus in (1, 0)]
+    for shown in (launcher.shown, LocalLauncher().shown):
+        assert ["CUDA_DEVICE_ORDER=PCI_BUS_ID" in shown(job) for job in jobs] == [True, False]
 
 
 def test_why_a_job_waits_is_told(launcher, queue, submit):
@@ -248,6 +256,15 @@ def test_an_earlier_submission_is_not_taken_for_a_later_one(launcher, queue, tmp
 
 def test_a_submission_that_was_given_up_after_it_was_made_is_one(clock, tmp_path):
     launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), lambda *_: Answer(124, "17\n"), clock)
+    assert launcher.submit(Job(("true",), tmp_path)).split(":")[1] == "17"
+
+
+def test_a_submission_whose_command_was_killed_is_looked_for_before_it_is_made_again(clock, tmp_path):
+    """It is no try of its run: nobody refused the job, which may run by then."""
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), lambda *_: Answer(-9, stderr="Killed"), clock)
+    with pytest.raises(QueueFullError):
+        launcher.submit(Job(("true",), tmp_path))
+    (tmp_path / CLAIM_FILE).write_text("17")
     assert launcher.submit(Job(("true",), tmp_path)).split(":")[1] == "17"
 
 

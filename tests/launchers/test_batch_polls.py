@@ -1,12 +1,14 @@
 """How often a scheduler is asked, and what is made of a job that ends just then."""
 
+import errno
 import json
+import os
 
 import pytest
 
 from launchers import EndReason, Job, JobState
 from launchers.batch import BatchLauncher
-from launchers.batch.commands import Answer
+from launchers.batch.commands import Answer, not_started
 from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from launchers.supervisor import STATUS_FILE
@@ -38,7 +40,10 @@ class Desk:
                 return Answer(0, f"{self.jobs}\n")
             case ["squeue", *_, jobs]:
                 self.asked += 1
-                self.when_asked()
+                try:
+                    self.when_asked()
+                except OSError as error:
+                    return not_started(argv, error)
                 numbers = jobs.removeprefix("--jobs=").split(",")
                 return Answer(0, "".join(f"{number}|{self.state}|None\n" for number in numbers))
             case ["scancel", *_]:
@@ -99,3 +104,20 @@ def test_what_was_forgotten_is_read_again(launcher, desk, job_id, tmp_path):
     assert launcher.poll([job_id]) == first
     assert first[job_id].reason is EndReason.EXITED
     assert desk.asked == 0
+
+
+def test_a_scheduler_is_waited_for_and_what_this_process_lacks_is_not(launcher, desk, clock, job_id):
+    def polled(error):
+        desk.when_asked = lambda: (_ for _ in ()).throw(OSError(error, os.strerror(error)))
+        for _ in range(20):
+            clock.now += 300.0
+            assert launcher.poll([job_id])[job_id].state is JobState.QUEUED
+
+    polled(errno.ENOENT)
+    desk.when_asked = lambda: None
+    clock.now += 600.0
+    launcher.poll([job_id])
+    assert launcher.trouble == ""
+    with pytest.raises(OSError, match=r"for 15 minutes.*squeue: Too many open files.*jobs go on") as caught:
+        polled(errno.EMFILE)
+    assert "\n" not in str(caught.value)

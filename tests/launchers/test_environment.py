@@ -19,6 +19,7 @@ from launchers.environment import inherited, job_environment
         ),
         *("OMPI_MCA_pml", "OPAL_PREFIX", "UCX_TLS", "I_MPI_ROOT", "FI_PROVIDER", "SLURM_JOB_ID", "PBS_NODEFILE"),
         *("CONDA_PREFIX", "CUDA_VISIBLE_DEVICES", "OMPI_MCA_btl_vader_single_copy_mechanism"),
+        "OMPI_MCA_plm_slurm_args",
     ],
 )
 def test_what_programs_of_a_cluster_need_is_kept(name):
@@ -30,7 +31,15 @@ def test_what_programs_of_a_cluster_need_is_kept(name):
     [
         *("OMP_NUM_THREADS", "OMP_PROC_BIND", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LD_PRELOAD", "RAY_ADDRESS"),
         *("AWS_SECRET_ACCESS_KEY", "SLURM_JWT", "APPTAINER_DOCKER_PASSWORD", "CONDA_TOKEN", "FLUX_API_KEY"),
-        *("OMPI_COMM_WORLD_RANK", "OMPI_MCA_orte_hnp_uri", "PMIX_RANK", "PMI_FD", "SLURM_CPU_BIND", "SLURM_PROCID"),
+        *(
+            "OMPI_COMM_WORLD_RANK",
+            "OMPI_MCA_orte_hnp_uri",
+            "OMPI_MCA_plm",
+            "PMIX_RANK",
+            "PMI_FD",
+            "SLURM_CPU_BIND",
+            "SLURM_PROCID",
+        ),
         *("AUTOTUNE_SESSION", "AUTOTUNE_JOB_ID", "PWD", "_", "PS1"),
     ],
 )

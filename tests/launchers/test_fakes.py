@@ -5,7 +5,9 @@ The stand-ins themselves: what they do not know, they refuse.
 
 import os
 import shlex
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from launchers import STDERR, EndReason, Job, JobState, LaunchError, MpiStart, R
 from launchers.batch import BatchLauncher, QueueFullError
 from launchers.batch_systems.base import QUEUE_LOG
 from launchers.batch_systems.registry import BATCH_SYSTEMS
+from launchers.batch_systems.slurm import SLURM
 from launchers.site import Site
 from tests.launchers.fakes.cluster import FAKED, FakeCluster
 from tests.launchers.jobs import STUBBORN, left_in, python, wait_for, wait_for_end, wait_for_output
@@ -94,8 +97,8 @@ def test_the_wall_time_ends_a_job(launcher, cluster, folder):
 
 
 def test_a_preempted_job_is_no_failure(launcher, cluster, folder):
-    if cluster.kind in SILENT:
-        pytest.skip("its queue says nothing of jobs that have ended")
+    if cluster.kind in SILENT | {"flux"}:
+        pytest.skip("its queue says nothing of jobs that have ended, or it preempts none")
     job_id = running(launcher, folder)
     cluster.preempt(number_of(job_id))
     status = wait_for_end(launcher, job_id)
@@ -132,6 +135,39 @@ def test_a_job_that_is_forgotten_before_it_started_is_lost(launcher, cluster, fo
     job_id = launcher.submit(Job(("true",), folder))
     cluster.state.forget(number_of(job_id))
     assert wait_for_end(launcher, job_id).state is JobState.LOST
+
+
+def test_a_job_whose_folder_was_removed_while_it_was_queued_ends(launcher, cluster, folder):
+    cluster.switch("held")
+    (folder / "run").mkdir()
+    launcher.submit(Job(("true",), folder / "run"))
+    shutil.rmtree(folder / "run")
+    cluster.switch("held", None)
+    wait_for(lambda: not cluster.state.active())
+
+
+def test_a_job_that_an_old_squeue_hides_is_deleted_before_it_is_given_up(folder, monkeypatch):
+    with FakeCluster("slurm") as cluster:
+        monkeypatch.setenv("PATH", cluster.path)
+        cluster.switch("version", "21.08")
+        cluster.switch("held")
+        cluster.switch("waits", "reservation deleted")
+        launcher = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, Site("slurm", poll_s=0.05), patience_s=0.3)
+        job_id = launcher.submit(Job(("true",), folder))
+        assert wait_for_end(launcher, job_id).state is JobState.LOST
+        assert [job["state"] for job in cluster.state.jobs()] == ["ended"]
+
+
+@pytest.mark.parametrize(("version", "tells"), [("22.05", False), ("23.02", True)])
+def test_a_job_of_slurm_knows_its_end_by_itself_since_23_02(version, tells, folder, monkeypatch):
+    with FakeCluster("slurm") as cluster:
+        monkeypatch.setenv("PATH", cluster.path)
+        cluster.switch("version", version)
+        launcher = BatchLauncher(BATCH_SYSTEMS["slurm"].scheduler, Site("slurm", poll_s=0.05, walltime_s=600))
+        assert wait_for_end(launcher, launcher.submit(Job(("env",), folder))).exit_code == 0
+    lines = (folder / "stdout").read_text().splitlines()
+    allocation = SLURM.allocation(dict(line.partition("=")[::2] for line in lines), Path.read_text)
+    assert (allocation.ends_at is not None) is tells
 
 
 def test_a_scheduler_that_remembers_nothing(launcher, cluster, folder):
@@ -239,6 +275,7 @@ def test_ranks_that_share_a_node_are_bound_only_where_the_batch_system_keeps_the
         ("slurm", ("sbatch", "--nosuch", "script"), 255, "sbatch: unrecognized option '--nosuch'"),
         ("slurm", ("sbatch", "missing"), 1, "Unable to open file missing"),
         ("slurm", ("sbatch", "-t", "abc", "script"), 255, "Invalid --time specification"),
+        ("slurm", ("sbatch", "-n", "0", "script"), 1, 'Invalid numeric value "0" for --ntasks.'),
         ("slurm", ("sbatch", "-n", "99", "script"), 1, "More processors requested than permitted"),
         ("slurm", ("squeue", "--noheader", "--states=all", "--format=%i", "--jobs=9"), 1, "Invalid job id specified"),
         ("slurm", ("squeue", "--frob"), 1, "unrecognized option"),
@@ -252,11 +289,12 @@ def test_ranks_that_share_a_node_are_bound_only_where_the_batch_system_keeps_the
         ("pbs", ("qsub", "-N", "1 a", "script"), 2, "illegal -N value"),
         ("pbs", ("qstat", "-f", "9.pbshost"), 153, "Unknown Job Id 9.pbshost"),
         ("pbs", ("qdel", "9.pbshost"), 153, "Unknown Job Id 9.pbshost"),
+        ("grid-engine", ("qsub", "missing"), 14, "error opening missing: No such file or directory"),
         ("grid-engine", ("qsub", "-zz", "script"), 2, 'invalid option argument "-zz"'),
         ("grid-engine", ("qsub", "-cwd", "-N", "1x", "script"), 1, "cannot start with a digit"),
         ("grid-engine", ("qsub", "-cwd", "-l", "nosuch=1", "script"), 1, 'unknown resource "nosuch"'),
         ("grid-engine", ("qsub", "-cwd", "-pe", "nosuch", "2", "script"), 1, '"nosuch" does not exist'),
-        ("lsf", ("bsub", "-frob"), 255, "Illegal option"),
+        ("lsf", ("bsub", "-frob"), 255, "this stand-in does not know -frob"),
         ("lsf", ("bkill", "9"), 255, "No matching job found"),
         ("flux", ("flux", "frob"), 1, "is not a flux command"),
         ("flux", ("flux", "batch", "--frob", "script"), 2, "unrecognized arguments"),

@@ -183,7 +183,7 @@ def test_a_job_that_cannot_write_its_output_is_reported(folder):
 def test_lines_are_read_from_the_file_of_the_run_that_says_how_far_it_is(tmp_path):
     lines = []
     job = Job(("sh", "-c", "echo step 1; echo step 2 >md.log; echo step 3 >&2"), tmp_path, progress_file="md.log")
-    run(LocalLauncher(), job, lambda line: bool(lines.append(line)))
+    run(LocalLauncher(), job, lambda new: bool(lines.extend(new)))
     assert lines == ["step 2"]
 
 

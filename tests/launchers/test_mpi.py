@@ -106,7 +106,7 @@ GOLDEN = [
         SRUN,
         job(2, cpus=(2, 3)),
         ONLINE,
-        SRUN_HEAD.format(2) + " --cpus-per-task=1 --overlap --cpu-bind=mask_cpu:0x4,0x8",
+        SRUN_HEAD.format(2) + " --cpus-per-task=1 --overlap --mem=0 --cpu-bind=mask_cpu:0x4,0x8",
     ),
     # more ranks than cores
     (
@@ -145,7 +145,7 @@ ON_HOSTS = [
         8,
         {},
         SRUN_HEAD.replace("nodes=1", "nodes=2").format(8)
-        + " --nodelist=a,b --ntasks-per-node=4 --overlap --cpus-per-task=2",
+        + " --nodelist=a,b --ntasks-per-node=4 --overlap --mem=0 --cpus-per-task=2",
     ),
 ]
 

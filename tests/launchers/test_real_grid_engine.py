@@ -66,6 +66,8 @@ def test_why_a_job_waits_is_said(launcher, grid_engine, folder):
     launcher.submit(first)
     wait_for_output(first)
     job_id = launcher.submit(Job(("true",), folder))
+    full = "All queues dropped because of overload or full"
+    wait_for(lambda: launcher.poll([job_id])[job_id].message == full)
     grid_engine.call("qhold", job_id.split(":")[1])
     wait_for(lambda: launcher.poll([job_id])[job_id].message == "is held (qrls lets it go)")
 

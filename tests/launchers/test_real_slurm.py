@@ -10,6 +10,7 @@ import pytest
 from launchers import EndReason, Job, JobState, Resources
 from launchers.batch import BatchLauncher
 from launchers.batch_systems.slurm import SLURM
+from launchers.batch_systems.slurm_clusters import KINDS
 from launchers.mpi import MpiFlavour
 from launchers.mpi.srun import SRUN
 from launchers.process_tree import descendants
@@ -95,6 +96,11 @@ def test_why_a_job_waits_is_said(slurm, folder):
     wait_for(lambda: "Resources" in launcher.poll([job_id])[job_id].message)
     slurm.call("scontrol", "hold", job_id.split(":")[1])
     wait_for(lambda: "is held" in launcher.poll([job_id])[job_id].message)
+
+
+def test_unlike_nodes_of_a_partition_are_told_by_slurm(slurm):
+    for queue, unlike in (("pair", 1), ("debug", 0), ("", 0)):
+        assert len(KINDS.read(slurm.call(*KINDS.command(queue)).stdout)) == unlike
 
 
 def test_a_command_of_more_ranks_than_a_node_has_cores_runs_on_two_nodes(slurm, folder):

@@ -4,10 +4,11 @@ import pytest
 
 from launchers.batch_systems.base import Refusal
 from launchers.batch_systems.registry import BATCH_SYSTEMS
-from tests.launchers.fakes.pbs_answers import ANSWERS, REFUSALS
+from tests.launchers.fakes import pbs_answers, slurm_answers
+from tests.launchers.fakes.pbs_answers import REFUSALS
 
 SCHEDULERS = {name: system.scheduler for name, system in BATCH_SYSTEMS.items()}
-PBS = SCHEDULERS["pbs"]
+PBS, SLURM = SCHEDULERS["pbs"], SCHEDULERS["slurm"]
 
 
 @pytest.mark.parametrize(
@@ -32,8 +33,9 @@ PBS = SCHEDULERS["pbs"]
             "grid-engine",
             'Unable to run job: unable to send message to qmaster using port 36444 on host "vm": got send error.',
         ),
-        ("lsf", "Pending job threshold reached. Retrying will not help. Job not submitted."),
-        ("flux", "flux-batch: ERROR: [Errno 22] user has max submitted jobs"),
+        ("lsf", "User <user>: Pending job threshold reached. Retrying in 60 seconds..."),
+        ("lsf", "Cannot connect to LSF. Please wait ..."),
+        ("flux", "flux-batch: ERROR: [Errno 22] user has max active jobs"),
     ],
 )
 def test_what_will_be_taken_later(name, complaint):
@@ -53,7 +55,7 @@ def test_what_will_be_taken_later(name, complaint):
         ("grid-engine", "Unable to run job: error: no suitable queues\nExiting."),
         ("grid-engine", 'Unable to run job: unknown resource "nosuch"\nExiting.'),
         ("lsf", "99: Bad number of processors. Job not submitted."),
-        ("flux", "flux-batch: ERROR: [Errno 22] no bank/userid combination found"),
+        ("flux", "flux-batch: ERROR: [Errno 22] cannot find user/bank or user/default bank entry for uid: 1000"),
     ],
 )
 def test_what_never_will_be_taken(name, complaint):
@@ -77,7 +79,7 @@ def test_what_never_will_be_taken(name, complaint):
             "sbatch: error: Batch job submission failed: Requested node configuration is not available",
             Refusal.TOO_LARGE,
         ),
-        ("flux", "flux-batch: ERROR: [Errno 22] user has max submitted jobs", None),
+        ("flux", "flux-batch: ERROR: [Errno 22] user has max active jobs", None),
     ],
 )
 def test_refusals_that_stay(name, complaint, kind):
@@ -86,9 +88,29 @@ def test_refusals_that_stay(name, complaint, kind):
 
 @pytest.mark.parametrize("why", sorted(REFUSALS))
 def test_whatever_pbs_refuses_is_waited_for_or_said_to_be_for_good(why):
-    text = ANSWERS[why].text.format(queue="workq")
+    text = pbs_answers.ANSWERS.text(why, None, queue="workq")
     assert PBS.can_wait(text) or PBS.refuses(text) is not None
     # Before every maintenance queues are disabled.
-    if why in {"disabled", "shutting down", "connections", "no connection", "queue full", "queue limit"}:
+    if why in {
+        "disabled",
+        "shutting down",
+        "connections",
+        "no connection",
+        "queue full",
+        "queue limit",
+        "credential",
+        "message",
+    }:
         assert PBS.can_wait(text)
         assert PBS.refuses(text) is None
+
+
+@pytest.mark.parametrize("version", slurm_answers.VERSIONS)
+def test_whatever_slurm_refuses_is_waited_for_or_said_to_be_for_good(version):
+    answers = slurm_answers.ANSWERS.of(version)
+    for why in slurm_answers.PASSING & set(answers):
+        assert SLURM.can_wait(answers[why].text), why
+        assert SLURM.refuses(answers[why].text) is None, why
+    for why in slurm_answers.FINAL & set(answers):
+        assert not SLURM.can_wait(answers[why].text), why
+        assert SLURM.refuses(answers[why].text) is not None, why

@@ -92,7 +92,7 @@ def test_what_bjobs_prints_of_a_job_that_is_suspended(state, suspended):
         (GRID_ENGINE, "error: commlib error: got select error (Connection refused)\n", False),
         (LSF, "Job <7>: Job has already finished\nJob <8>: No matching job found\n", True),
         (LSF, "Failed in an LSF library call: Master LIM is down. Please wait ...\n", False),
-        (FLUX, "flux-cancel: ERROR: f7: job is inactive or unknown job\n", True),
+        (FLUX, "flux-cancel: ERROR: f7: job is inactive\n", True),
         (FLUX, "flux-cancel: ERROR: Unable to connect to Flux: [Errno 2] No such file or directory\n", False),
         (SLURM, "", False),
     ],
@@ -330,13 +330,13 @@ UNKNOWN = {
     "slurm": (1, "slurm_load_jobs error: Invalid job id specified"),
     "pbs": (153, "qstat: Unknown Job Id 8.host\nqstat: Unknown Job Id 9.host"),
     "lsf": (255, "Job <8> is not found\nJob <9> is not found"),
-    "flux": (1, "flux-jobs: ERROR: JobID f8 unknown job"),
+    "flux": (0, "JobID f8 unknown\nJobID f9 unknown"),
 }
 AWAY = {
     "slurm": (1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"),
     "pbs": (255, "Connection refused\nqstat: cannot connect to server pbshost (errno=15010)"),
     "lsf": (255, "Failed in an LSF library call: Master LIM is down. Please wait ..."),
-    "flux": (1, "flux-jobs: ERROR: Unable to connect to Flux: [Errno 2] No such file or directory"),
+    "flux": (1, "flux-jobs: ERROR: Unable to connect to Flux: broker socket /run/flux/local was not found"),
 }
 
 
@@ -347,7 +347,7 @@ def test_unknown_jobs_are_no_trouble_and_any_other_complaint_is(name):
     assert scheduler.states("", complaint, code) == {}
     assert scheduler.states("", AWAY[name][1], AWAY[name][0]) is None
     assert scheduler.states("", f"{complaint}\n{AWAY[name][1]}", code) is None
-    assert scheduler.states("", "", code) is None
+    assert scheduler.states("", "", code or 1) is None
     assert scheduler.states("", "Segmentation fault", 139) is None
 
 
@@ -374,3 +374,33 @@ def test_a_job_that_can_never_run_is_said_to_be_hopeless():
 def test_names_are_those_of_site_files():
     assert list(BATCH_SYSTEMS) == ["slurm", "pbs", "grid-engine", "lsf", "flux"]
     assert all(system.name == name for name, system in BATCH_SYSTEMS.items())
+
+
+QSTAT_J = """\
+==============================================================
+job_number:                 4
+job_name:                   sleep
+scheduling info:            queue instance "all.q@vm" dropped because it is full
+                            All queues dropped because of overload or full
+                            Job is in hold state
+==============================================================
+job_number:                 6
+parallel environment:  smp range: 9
+scheduling info:            queue instance "all.q@vm" dropped because it is full
+                            cannot run in PE "smp" because it only offers 0 slots
+==============================================================
+job_number:                 8
+cwd:                        /nope
+error reason          1:      11/23/2026 07:57:49 [0:5918]: error: can't chdir to /nope: No such file or directory
+scheduling info:            Job is in error state
+==============================================================
+job_number:                 9
+scheduling info:            (Collecting of scheduler job information is turned off)
+"""
+
+
+def test_why_jobs_of_grid_engine_wait():
+    assert GRID_ENGINE.reasons.read(QSTAT_J) == {
+        "6": 'cannot run in PE "smp" because it only offers 0 slots',
+        "8": "error: can't chdir to /nope: No such file or directory",
+    }

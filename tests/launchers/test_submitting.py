@@ -72,6 +72,12 @@ def test_an_earlier_submission_ends_at_once_and_leaves_no_trace(launcher, job, l
     assert launcher.poll([job_id])[job_id].exit_code == 3
 
 
+def test_only_this_user_may_read_what_a_job_gets(launcher, job):
+    launcher.submit(job)
+    modes = {name: (job.folder / name).stat().st_mode & 0o777 for name in (JOB_FILE, SCRIPT_FILE)}
+    assert modes == {JOB_FILE: 0o600, SCRIPT_FILE: 0o600}
+
+
 def test_an_earlier_submission_may_start_when_the_run_is_over(launcher, job, lose, ran, tmp_path):
     earlier = lose()
     launcher.submit(job)

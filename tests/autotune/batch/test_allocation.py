@@ -56,6 +56,15 @@ def test_what_is_no_host_list_is_refused(text):
         expand_hosts(text)
 
 
+@pytest.mark.parametrize(
+    ("expand", "text"),
+    [(expand_hosts, "a[0-999999]"), (expand_hosts, "a[0-999][0-999]"), (expand_counts, "1(x999999)")],
+)
+def test_a_list_of_more_hosts_than_any_cluster_has_is_refused_before_it_fills_the_memory(expand, text):
+    with pytest.raises(ValueError, match="stands for more than"):
+        expand(text)
+
+
 @given(st.lists(st.tuples(st.integers(1, 256), st.integers(1, 50)), max_size=5))
 def test_counts(pairs):
     text = ",".join(f"{count}(x{times})" if times > 1 else f"{count}" for count, times in pairs)

@@ -239,3 +239,19 @@ def test_a_training_goes_on_from_where_it_was_taken_away_and_no_step_is_made_twi
     assert [step for step, _ in curve_of(trials[0].runs[-1].outcome)] == list(range(1, 10))
     assert len(trials) == training.trials
     assert left <= {job["id"] for job in cluster.state.jobs() if job["how"] == "exited"}
+
+
+def test_runs_that_the_site_binds_to_one_core_are_made_again(cluster, study):
+    cluster.switch("one core")
+    study.hold(OTHERS)
+    session = study.start()
+    wait_for(lambda: len(study.launches(folder="0000")) == 4)
+    cluster.switch("one core", None)
+    study.hold(None)
+    assert session.wait(120) == 0, study.said
+    assert study.said.count("this one does not count; tried again") == 3
+    counted = {run.trial for run in study.store.runs() if run.series.is_tuning and run.outcome.complete}
+    assert counted == set(range(5))
+    shown = study.asked("runs", "mine").stdout
+    assert shown.count("(shared)") == shown.count("aside ") == 3
+    assert "none of them counts" in " ".join(shown.split())

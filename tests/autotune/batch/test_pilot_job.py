@@ -71,7 +71,7 @@ unset RAY_AUTH_TOKEN; export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$meeting/t
 export SLURM_OVERLAP=1
 /venv/bin/python -m autotune.execution.ray_node "$meeting" --head &
 for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST" | grep -vxF -- "$SLURMD_NODENAME"); do
-    srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --no-kill --nodelist="$host" \\
+    srun --overlap --mem=0 --nodes=1 --ntasks=1 --cpu-bind=none --no-kill --nodelist="$host" \\
         bash -l "$script" ray-node "$meeting" &
 done
 for _ in $(seq 600); do [ -s "$meeting/address" ] && break; sleep 0.2; done

@@ -74,6 +74,13 @@ def test_a_command_is_that_of_the_configuration_to_use_if_autotune_has_started_i
     assert winner_script.command_to_use(store, told) is None
 
 
+def test_the_command_to_use_comes_after_what_makes_its_own_build_available():
+    lines = ["module load qe/own || exit 1", "export PATH=/home/me/qe/bin${PATH:+:$PATH}"]
+    build = replace(TRIALS[1].runs[0], job=JOB | {"setup": lines})
+    assert winner_script.setup_to_use(Stored(build), summary()) == ["module load qe/own", lines[1]]
+    assert winner_script.setup_to_use(Stored(TRIALS[1].runs[0]), summary()) == []
+
+
 def test_json_has_the_figure_of_the_simplified_configuration_too():
     described = summary(ablation=ABLATION).to_dict()
     assert (described["speed_up"]["ratio"], described["simplified_speed_up"]["ratio"]) == (pytest.approx(1.8), 1.7)

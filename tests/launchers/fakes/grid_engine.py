@@ -6,48 +6,48 @@ import re
 import shlex
 from pathlib import Path
 
+from tests.launchers.fakes.grid_engine_answers import ANSWERS
 from tests.launchers.fakes.options import RefusedError, directives, seconds
 from tests.launchers.fakes.state import Record, State
 
-_AWAY = (
-    "error: commlib error: got select error (Connection refused)\n"
-    '{}unable to send message to qmaster using port 6444 on host "master": got send error'
-)
-_REFUSED = "Unable to run job: {}\nExiting."
 # Options of qsub(1) with a value, those with two, and those without.
 _VALUES = frozenset({"-N", "-wd", "-P", "-q", "-l", "-j", "-o", "-S", "-r", "-A", "-M", "-m", "-p"})
 _FLAGS = frozenset({"-terse", "-cwd", "-notify", "-h"})
 _RESOURCES = frozenset({"h_rt", "s_rt", "h_vmem", "mem_free", "gpu", "exclusive", "slots"})
-_REFUSALS = {
-    "queue limit": "job rejected: only 1 jobs are allowed per user (current job count: 1)",
-    "account": 'job rejected: the requested project "proj" does not exist',
-}
+_REFUSALS = frozenset({"queue limit", "cluster limit", "account", "queue"})
 _STATES = {"queued": "qw", "running": "r"}
+
+
+def _refusal(answer: str, /, **values: object) -> RefusedError:
+    return ANSWERS.refusal(answer, None, **values)
 
 
 def qsub(words: list[str], state: State) -> int:
     """Submit a script."""
-    given, others = _options(words)
+    given, others = _options(words, "option")
     if len(others) != 1:
         raise RefusedError(1, "this stand-in wants the name of a script")
     try:
         script = Path(others[0]).read_text()
     except OSError:
-        raise RefusedError(1, _REFUSED.format(f"Error opening {others[0]}: No such file or directory")) from None
-    written, more = _options([word for line in directives(script, "#$ ") for word in shlex.split(line)])
+        raise _refusal("no file", path=others[0]) from None
+    written, more = _options([word for line in directives(script, "#$ ") for word in shlex.split(line)], "directive")
     if more:
-        raise RefusedError(1, f'qsub: Invalid option "{more[0]}"')
+        raise _refusal("directive", word=more[0])
     if state.switch("away") is not None:
-        raise RefusedError(1, _AWAY.format("Unable to run job: ") + "\nExiting.")
+        raise _refusal("away")
     job = _job([*written, *given], script, state)
     if (why := state.switch("refuse")) is not None:
-        raise RefusedError(1, _REFUSED.format(_REFUSALS[why]))
+        if why not in _REFUSALS:
+            raise KeyError(why)
+        raise _refusal(why)
     number = state.submit(job, variable="JOB_ID")
-    print(number if ("-terse", "") in given else f'Your job {number} ("{job["name"]}") has been submitted')
+    terse = ("-terse", "") in given
+    print(number if terse else ANSWERS.text("submitted", None, job=number, name=job["name"]))
     return 0
 
 
-def _options(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
+def _options(words: list[str], unknown: str) -> tuple[list[tuple[str, str]], list[str]]:
     found: list[tuple[str, str]] = []
     rest = list(words)
     while rest and rest[0].startswith("-"):
@@ -59,7 +59,7 @@ def _options(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
         elif name == "-pe" and len(rest) > 1:
             found.append((name, f"{rest.pop(0)} {rest.pop(0)}"))
         else:
-            raise RefusedError(2, f'qsub: invalid option argument "{name}"')
+            raise _refusal(unknown, word=name)
     return found, rest
 
 
@@ -67,16 +67,14 @@ def _job(given: list[tuple[str, str]], script: str, state: State) -> Record:
     options = dict(given)
     name = options.get("-N", "job.sh")
     if name[:1].isdigit():
-        message = f'denied: "{name}" is not a valid object name (cannot start with a digit)'
-        raise RefusedError(1, _REFUSED.format(message))
+        raise _refusal("name", name=name)
     resources = dict(part.partition("=")[::2] for flag, value in given if flag == "-l" for part in value.split(","))
     for resource in resources:
         if resource not in _RESOURCES:
-            raise RefusedError(1, _REFUSED.format(f'unknown resource "{resource}"'))
+            raise _refusal("resource", name=resource)
     environment_name, _, slots = options.get("-pe", " 1").partition(" ")
     if environment_name not in {"", "smp", "mpi"}:
-        message = f'job rejected: the requested parallel environment "{environment_name}" does not exist'
-        raise RefusedError(1, _REFUSED.format(message))
+        raise _refusal("environment", name=environment_name)
     if re.search(r"[\s:$]", options.get("-o", "") + options.get("-wd", "")):
         raise RefusedError(1, "this stand-in wants a -wd and an -o without blanks, colons and dollar signs")
     hosts = state.folder / "hosts"
@@ -99,30 +97,28 @@ def _job(given: list[tuple[str, str]], script: str, state: State) -> Record:
 
 
 def qstat(words: list[str], state: State) -> int:
-    """Show all jobs that have not ended."""
-    if words != ["-xml"]:
-        raise RefusedError(1, "this stand-in wants -xml")
+    """Show all jobs that have not ended, or say why some wait."""
+    if words != ["-xml"] and (len(words) != 2 or words[0] != "-j"):
+        raise RefusedError(1, "this stand-in wants -xml, or -j NUMBER,...")
     if state.switch("away") is not None:
-        raise RefusedError(1, _AWAY.format("error: "))
+        raise _refusal("qstat away")
     jobs = state.active()
-    print("<?xml version='1.0'?>\n<job_info>\n  <queue_info>")
+    if words[0] == "-j":
+        wanted = [job for job in jobs if job["id"] in words[1].split(",")]
+        print("".join(ANSWERS.text("details", None, job=job["id"], name=job["name"]) for job in wanted), end="")
+        return 0 if wanted else 1
+    print(ANSWERS.text("list", None))
     print("\n".join(_listed(job) for job in jobs if job["state"] == "running"))
-    print("  </queue_info>\n  <job_info>")
+    print(ANSWERS.text("list of waiting", None))
     print("\n".join(_listed(job) for job in jobs if job["state"] == "queued"))
-    print("  </job_info>\n</job_info>")
+    print(ANSWERS.text("end of list", None))
     return 0
 
 
 def _listed(job: Record) -> str:
     letters = ("d" if job["asked"] else "") + _STATES[job["state"]]
-    return f"""\
-    <job_list state="{"pending" if job["state"] == "queued" else "running"}">
-      <JB_job_number>{job["id"]}</JB_job_number>
-      <JAT_prio>0.50000</JAT_prio>
-      <JB_name>{job["name"]}</JB_name>
-      <state>{letters}</state>
-      <slots>{job["cores"]}</slots>
-    </job_list>"""
+    kind = "pending" if job["state"] == "queued" else "running"
+    return ANSWERS.text("listed", None, job=job["id"], name=job["name"], kind=kind, letters=letters, slots=job["cores"])
 
 
 def qdel(words: list[str], state: State) -> int:
@@ -130,19 +126,19 @@ def qdel(words: list[str], state: State) -> int:
     if not words or not all(word.isdigit() for word in words):
         raise RefusedError(1, "this stand-in wants the numbers of jobs")
     if state.switch("away") is not None:
-        raise RefusedError(1, _AWAY.format("error: "))
+        print(ANSWERS.text("qdel away", None))
+        raise _refusal("connection")
     code = 0
     for number in words:
         job = state.read(number)
         if job is None or job["state"] == "ended":
-            print(f'denied: job "{number}" does not exist')
+            print(ANSWERS.text("unknown job", None, job=number))
             code = 1
         elif job["asked"]:
-            print(f"job {number} is already in deletion")
+            print(ANSWERS.text("again", None, job=number))
         else:
             state.ask(number, "cancelled")
-            said = "has registered the job {} for deletion" if job["state"] == "running" else "has deleted job {}"
-            print(f"root {said.format(number)}")
+            print(ANSWERS.text("registered" if job["state"] == "running" else "deleted", None, job=number))
     return code
 
 

@@ -1,4 +1,4 @@
-"""A stand-in for bsub, bjobs and bkill of IBM Spectrum LSF 10.1, after its manual."""
+"""A stand-in for bsub, bjobs and bkill of IBM Spectrum LSF 10.1."""
 
 import os
 import pwd
@@ -7,24 +7,19 @@ import shlex
 import sys
 from pathlib import Path
 
+from tests.launchers.fakes.lsf_answers import ANSWERS, SHOWN
 from tests.launchers.fakes.options import RefusedError, directives
 from tests.launchers.fakes.state import Record, State
 
-_AWAY = "Failed in an LSF library call: LIM is down; try later. Job not submitted."
 # Words of LSF's options: one letter or several, with a single hyphen.
 _VALUES = frozenset({"J", "P", "q", "sla", "n", "R", "gpu", "W", "env", "o", "oo", "e", "eo", "M"})
 _FLAGS = frozenset({"x", "rn", "r", "H"})
-_REFUSALS = {
-    "queue limit": "Pending job threshold reached. Retrying will not help. Job not submitted.",
-    "account": "Unauthorized user: User cannot use the project. Job not submitted.",
-}
-_ENDS = {
-    "cancelled": ("130", "TERM_OWNER: job killed by owner"),
-    "timed out": ("140", "TERM_RUNLIMIT: job killed after reaching LSF run time limit"),
-    "preempted": ("131", "TERM_PREEMPT: job killed after preemption"),
-    "node failed": ("255", "TERM_UNKNOWN: LSF cannot determine a termination reason"),
-}
+_REFUSALS = frozenset({"queue limit", "busy", "account"})
 _FIELDS = ("jobid", "stat", "exit_code", "exit_reason", "pend_reason")
+
+
+def _refusal(answer: str, /, **values: object) -> RefusedError:
+    return ANSWERS.refusal(answer, None, **values)
 
 
 def bsub(words: list[str], state: State) -> int:
@@ -34,16 +29,18 @@ def bsub(words: list[str], state: State) -> int:
         raise RefusedError(255, "bsub: this stand-in wants its script on standard input")
     script = sys.stdin.read()
     if not script:
-        raise RefusedError(255, "Empty job. Job not submitted.")
+        raise RefusedError(255, "bsub: this stand-in wants a script")
     written, more = _options([word for line in directives(script, "#BSUB ") for word in shlex.split(line)])
     if more:
-        raise RefusedError(255, f"{more[0]}: Bad argument. Job not submitted.")
+        raise RefusedError(255, f"bsub: this stand-in wants no {more[0]}")
     if state.switch("away") is not None:
-        raise RefusedError(255, _AWAY)
+        raise _refusal("away")
     job = _job(written | options, script)
     if (why := state.switch("refuse")) is not None:
-        raise RefusedError(255, _REFUSALS[why])
-    print(f"Job <{state.submit(job)}> is submitted to default queue <normal>.")
+        if why not in _REFUSALS:
+            raise KeyError(why)
+        raise _refusal(why)
+    print(ANSWERS.text("submitted", None, job=state.submit(job)))
     return 0
 
 
@@ -57,18 +54,18 @@ def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
         elif name in _VALUES and rest:
             found[name] = rest.pop(0)
         else:
-            raise RefusedError(255, f"{name}: Illegal option. Job not submitted.")
+            raise RefusedError(255, f"bsub: this stand-in does not know -{name}")
     return found, rest
 
 
 def _job(options: dict[str, str], script: str) -> Record:
     limit = re.fullmatch(r"(?:(\d+):)?(\d+)", options.get("W", "60"))
     if limit is None:
-        raise RefusedError(255, f"{options['W']}: Bad runlimit specification. Job not submitted.")
+        raise RefusedError(255, f"bsub: this stand-in does not know -W {options['W']}")
     if not options.get("n", "1").isdigit():
-        raise RefusedError(255, f"{options['n']}: Bad number of processors. Job not submitted.")
+        raise RefusedError(255, f"bsub: this stand-in does not know -n {options['n']}")
     if "[" in options.get("J", ""):
-        raise RefusedError(255, f"{options['J']}: Bad job array specification. Job not submitted.")
+        raise RefusedError(255, f"bsub: this stand-in does not know -J {options['J']}")
     name = options.get("J", "job")
     caller = {} if options.get("env") == "none" else dict(os.environ)
     own = {"LSB_JOBNAME": name, "LSB_HOSTS": "node1", "LS_SUBCWD": str(Path.cwd())}
@@ -93,44 +90,40 @@ def bjobs(words: list[str], state: State) -> int:
     if tuple(fields) != _FIELDS or (match := re.fullmatch(r"delimiter='(.)'", delimiter)) is None:
         raise RefusedError(255, f"bjobs: this stand-in does not know all of {words[3]}")
     if state.switch("away") is not None:
-        raise RefusedError(255, "Failed in an LSF library call: Master LIM is down. Please wait ...")
+        raise _refusal("away")
     code = 0
     for number in words[4:]:
         job = state.read(number)
         if job is None:
-            print(f"Job <{number}> is not found", file=sys.stderr)
+            print(ANSWERS.text("unknown job", None, job=number), file=sys.stderr)
             code = 255
         else:
-            print(match[1].join(_line(job)))
+            print(match[1].join((number, *_shown(job))))
     return code
 
 
-def _line(job: Record) -> tuple[str, ...]:
-    if job["state"] == "queued":
-        return job["id"], "PEND", "-", "-", "Job slot limit reached;"
-    if job["state"] == "running":
-        return job["id"], "RUN", "-", "-", "-"
-    if job["how"] == "exited" and job["code"] == 0:
-        return job["id"], "DONE", "-", "-", "-"
-    code, reason = _ENDS.get(job["how"], (str((job["code"] or 0) % 256), "-"))
-    return job["id"], "EXIT", code, reason, "-"
+def _shown(job: Record) -> list[str]:
+    name = job["state"]
+    if name == "ended":
+        name = job["how"] if job["how"] in SHOWN.by_name else "failed" if job["code"] else "finished"
+    return SHOWN.text(name, None, code=(job.get("code") or 0) % 256).split("|")
 
 
 def bkill(words: list[str], state: State) -> int:
     """End jobs."""
     if not words or any(not word.isdigit() for word in words):
-        raise RefusedError(255, "bkill: Illegal job ID.")
+        raise RefusedError(255, "bkill: this stand-in wants the numbers of jobs")
     if state.switch("away") is not None:
-        raise RefusedError(255, "Failed in an LSF library call: Master LIM is down. Please wait ...")
+        raise _refusal("away")
     code = 0
     for number in words:
         if state.read(number) is None:
-            print(f"Job <{number}>: No matching job found", file=sys.stderr)
+            print(ANSWERS.text("not there", None, job=number), file=sys.stderr)
             code = 255
         elif state.ask(number, "cancelled"):
-            print(f"Job <{number}> is being terminated")
+            print(ANSWERS.text("killed", None, job=number))
         else:
-            print(f"Job <{number}>: Job has already finished", file=sys.stderr)
+            print(ANSWERS.text("over", None, job=number), file=sys.stderr)
             code = 255
     return code
 

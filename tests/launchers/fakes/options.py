@@ -40,7 +40,7 @@ def long_options(
         elif name in values and (equals or rest):
             found.append((name, value if equals else rest.pop(0)))
         else:
-            raise RefusedError(unknown.code, str(unknown).format(word.partition("=")[0]))
+            raise RefusedError(unknown.code, str(unknown).format(word))
     return found, others
 
 

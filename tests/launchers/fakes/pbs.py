@@ -1,4 +1,4 @@
-"""A stand-in for qsub, qstat and qdel of OpenPBS 23.06, or of PBS Professional 2020 (`version`)."""
+"""A stand-in for qsub, qstat and qdel of OpenPBS 20.0, 22.05 or 23.06 (`version`)."""
 
 import os
 import pwd
@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 from tests.launchers.fakes.options import RefusedError, directives, letters, seconds
-from tests.launchers.fakes.pbs_answers import COMMENTS, ENDS, NEWEST, REFUSALS, refusal
+from tests.launchers.fakes.pbs_answers import ANSWERS, COMMENTS, ENDS, REFUSALS
 from tests.launchers.fakes.state import Record, State
 
 _SERVER = "pbshost"
@@ -21,12 +21,12 @@ _MAXIMUM_NAME = 230
 
 
 def _refusal(state: State, answer: str, /, **values: object) -> RefusedError:
-    return refusal(answer, state.switch("version") or NEWEST, server=_SERVER, queue=_QUEUE, **values)
+    return ANSWERS.refusal(answer, state.switch("version"), server=_SERVER, queue=_QUEUE, **values)
 
 
 def _usage(command: str) -> RefusedError:
     # The letter is only known when it is met.
-    return refusal("usage", NEWEST, command=command, option="{}")
+    return ANSWERS.refusal("usage", None, command=command, option="{}")
 
 
 def qsub(words: list[str], state: State) -> int:
@@ -165,13 +165,12 @@ def qstat(words: list[str], state: State) -> int:
 
 def _in_full(job: Record) -> str:
     attributes = {"Job_Name": job["name"], "Job_Owner": "user@login", "job_state": _state(job), "queue": "workq"}
-    comment = COMMENTS[_told(job)].text
     if job["state"] == "ended":
         attributes |= {"Exit_status": str(_exit_status(job)), "substate": "92" if job["code"] == 0 else "93"}
         attributes |= ENDS.get(job["how"], {})
         if job["runner"] is None:
             del attributes["Exit_status"]
-    attributes["comment"] = comment.format(cores=job["cores"], user="user", server=_SERVER)
+    attributes["comment"] = COMMENTS.text(_told(job), None, cores=job["cores"], user="user", server=_SERVER)
     # PBS keeps what the job was submitted with, whatever signs are in it.
     attributes["Variable_List"] = ",".join(f"{name}={value}" for name, value in job["environment"].items())
     lines = (f"    {name} = {value}" for name, value in attributes.items())
@@ -180,11 +179,13 @@ def _in_full(job: Record) -> str:
 
 def _told(job: Record) -> str:
     """Return which comment a job has: that of its end, once it has ended."""
-    if job["state"] == "queued" or job["runner"] is None:
+    if job["state"] == "queued":
         return "queued"
+    if job["runner"] is None:
+        return "deleted before"
     if job["state"] == "running":
         return "running"
-    if job["how"] in COMMENTS:
+    if job["how"] in COMMENTS.by_name:
         return str(job["how"])
     return "finished" if job["code"] == 0 else "failed"
 

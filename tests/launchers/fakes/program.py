@@ -10,7 +10,7 @@ from tests.launchers.fakes.options import RefusedError
 from tests.launchers.fakes.state import State
 
 PROGRAMS = {
-    "slurm": ("sbatch", "squeue", "scancel"),
+    "slurm": ("sbatch", "squeue", "scancel", "sinfo", "scontrol"),
     "pbs": ("qsub", "qstat", "qdel"),
     "grid-engine": ("qsub", "qstat", "qdel"),
     "lsf": ("bsub", "bjobs", "bkill"),

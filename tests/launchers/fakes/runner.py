@@ -22,6 +22,10 @@ _AT_ONCE = frozenset({"node failed", "killed"})
 def main() -> None:
     """Run the job, and note how it ended."""
     state, number = State(Path(sys.argv[1])), sys.argv[2]
+    # A node is not confined as the tests may be; it gives each job all of its cores, or each job the same one.
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    if state.switch("one core") is not None:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # Whoever started this one holds the lock until it has noted the start.
     with state.locked():
@@ -35,7 +39,9 @@ def main() -> None:
 
 
 def _spawn(job: Record, state: State) -> int:
-    os.chdir(job["cwd"])
+    # A job whose folder was removed while it was queued runs elsewhere, and ends as soon as it looks for its files.
+    with suppress(FileNotFoundError):
+        os.chdir(job["cwd"])
     files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     output = str(Path(job["folder"], job["output"]))
     if Path(output).parent.is_dir():

@@ -1,17 +1,15 @@
-"""A stand-in for sbatch, squeue and scancel of Slurm 22.05."""
+"""A stand-in for sbatch, squeue, scancel, sinfo and scontrol of Slurm, from 20.11 to 25.05 (`version`)."""
 
 import os
 import pwd
 import re
 import shlex
+import time
 from pathlib import Path
 
 from tests.launchers.fakes.options import RefusedError, directives, long_options, seconds
+from tests.launchers.fakes.slurm_answers import ANSWERS, FINAL, HIDDEN, PASSING, SHOWN, VERSIONS
 from tests.launchers.fakes.state import Record, State
-
-_AWAY = "Unable to contact slurm controller (connect failure)"
-_FAILED = "sbatch: error: Batch job submission failed: {}"
-_UNKNOWN = "{0}: unrecognized option '{{}}'\nTry \"{0} --help\" for more information"
 
 _VALUES = {
     "job-name": "J",
@@ -36,47 +34,43 @@ _VALUES = {
     "dependency": "d",
 }
 _FLAGS = {"parsable": "", "exclusive": "", "no-requeue": "", "requeue": "", "hold": "H"}
-_REFUSALS = {
-    "queue limit": (
-        "sbatch: error: AssocMaxSubmitJobLimit\n"
-        + _FAILED.format(
-            "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
-        )
-    ),
-    "account": _FAILED.format("Invalid account or account/partition combination specified"),
-}
-_ENDS = {
-    "cancelled": ("CANCELLED", "None"),
-    "timed out": ("TIMEOUT", "TimeLimit"),
-    "preempted": ("PREEMPTED", "None"),
-    "node failed": ("NODE_FAIL", "NodeDown"),
-    "out of memory": ("OUT_OF_MEMORY", "OutOfMemory"),
-}
+# Since when a job is told its end, and squeue shows jobs of all states.
+_TELLS_THE_END, _SHOWS_ALL = "23.02", "22.05"
+
+
+def _refusal(state: State, answer: str, /, **values: object) -> RefusedError:
+    return ANSWERS.refusal(answer, state.switch("version"), **values)
+
+
+def _is_since(state: State, version: str) -> bool:
+    return VERSIONS.index(state.switch("version") or VERSIONS[-1]) >= VERSIONS.index(version)
 
 
 def sbatch(words: list[str], state: State) -> int:
     """Submit a script."""
-    unknown = RefusedError(255, _UNKNOWN.format("sbatch"))
+    unknown = _refusal(state, "usage of sbatch", command="sbatch")
     given, others = long_options(words, _VALUES, _FLAGS, unknown)
     if state.switch("away") is not None:
-        raise RefusedError(1, _FAILED.format(_AWAY))
+        raise _refusal(state, "away")
     if not others:
         raise RefusedError(1, "sbatch: error: this stand-in wants the name of a script")
     try:
         script = Path(others[0]).read_text()
     except OSError:
-        raise RefusedError(1, f"sbatch: error: Unable to open file {others[0]}") from None
+        raise _refusal(state, "no file", path=others[0]) from None
     if not script.startswith("#!"):
-        raise RefusedError(1, "sbatch: error: This does not look like a batch script.")
+        raise _refusal(state, "no script")
     lines = [word for line in directives(script, "#SBATCH ") for word in shlex.split(line)]
     written, more = long_options(lines, _VALUES, _FLAGS, unknown)
     if more:
-        raise RefusedError(1, f"sbatch: error: Invalid directive found in batch script: {more[0]}")
+        raise _refusal(state, "directive", word=more[0])
     job = _job(dict(written) | dict(given), script, state)
     if (why := state.switch("refuse")) is not None:
-        raise RefusedError(1, _REFUSALS[why])
+        if why not in PASSING | FINAL:
+            raise KeyError(why)
+        raise _refusal(state, why)
     number = state.submit(job)
-    print(number if "parsable" in dict(given) else f"Submitted batch job {number}")
+    print(number if "parsable" in dict(given) else ANSWERS.text("submitted", state.switch("version"), job=number))
     return 0
 
 
@@ -84,15 +78,15 @@ def _job(options: dict[str, str], script: str, state: State) -> Record:
     numbers = {}
     for name in ("nodes", "ntasks", "cpus-per-task"):
         if not options.get(name, "1").isdigit() or int(options.get(name, "1")) < 1:
-            raise RefusedError(255, f'sbatch: error: Invalid numeric value "{options[name]}" for --{name}.')
+            raise _refusal(state, "number", value=options[name], option=name)
         numbers[name] = int(options.get(name, "1"))
     cores = numbers["ntasks"] * numbers["cpus-per-task"]
     if cores > int(state.switch("slots") or 1):
-        raise RefusedError(1, _FAILED.format("More processors requested than permitted"))
+        raise _refusal(state, "processors")
     try:
         walltime_s = seconds(options.get("time", "60"))
     except ValueError:
-        raise RefusedError(255, "sbatch: error: Invalid --time specification") from None
+        raise _refusal(state, "time") from None
     own = {
         "SLURM_JOB_NAME": options.get("job-name", "sbatch"),
         "SLURM_JOB_NUM_NODES": str(numbers["nodes"]),
@@ -101,6 +95,8 @@ def _job(options: dict[str, str], script: str, state: State) -> Record:
         "SLURM_SUBMIT_DIR": str(Path.cwd()),
         "SLURM_JOB_NODELIST": "node1",
     }
+    if _is_since(state, _TELLS_THE_END):
+        own["SLURM_JOB_END_TIME"] = str(int(time.time() + walltime_s))
     output = options.get("output", "slurm.out")
     if not output.startswith("/") and re.search(r"[%\\]", str(Path.cwd())):
         # It is taken for a pattern, and the job fails as its output cannot be opened.
@@ -123,27 +119,28 @@ def _job(options: dict[str, str], script: str, state: State) -> Record:
 def squeue(words: list[str], state: State) -> int:
     """Show jobs."""
     values, flags = {"states": "t", "format": "o", "jobs": "j"}, {"noheader": "h"}
-    given, others = long_options(words, values, flags, RefusedError(1, _UNKNOWN.format("squeue")))
+    given, others = long_options(words, values, flags, _refusal(state, "usage", command="squeue"))
     options = dict(given)
     if others or "noheader" not in options or options.get("states") != "all" or "format" not in options:
         raise RefusedError(1, "squeue: error: this stand-in wants --noheader --states=all --format=... [--jobs=...]")
     if state.switch("away") is not None:
-        raise RefusedError(1, f"slurm_load_jobs error: {_AWAY}")
+        raise _refusal(state, "squeue away")
     jobs = state.jobs()
     if "jobs" in options:
         wanted = options["jobs"].split(",")
         if not all(number.isdigit() for number in wanted):
-            raise RefusedError(1, f"squeue: error: Invalid job id: {options['jobs']}")
+            raise _refusal(state, "job ids", jobs=options["jobs"])
         jobs = [job for job in jobs if job["id"] in wanted]
         if not jobs and len(wanted) == 1:
-            raise RefusedError(1, "slurm_load_jobs error: Invalid job id specified")
+            raise _refusal(state, "unknown job")
     for job in jobs:
-        print(_line(job, options["format"]))
+        shown, reason = SHOWN.text(_told(job, state), state.switch("version")).split("|")
+        if shown not in HIDDEN or _is_since(state, _SHOWS_ALL):
+            print(_line(job, shown, reason, options["format"]))
     return 0
 
 
-def _line(job: Record, form: str) -> str:
-    shown, reason = _state(job)
+def _line(job: Record, shown: str, reason: str, form: str) -> str:
     fields = {"%i": job["id"], "%T": shown, "%r": reason, "%j": job["name"]}
     for field, value in fields.items():
         form = form.replace(field, value)
@@ -152,25 +149,44 @@ def _line(job: Record, form: str) -> str:
     return form
 
 
-def _state(job: Record) -> tuple[str, str]:
+def _told(job: Record, state: State) -> str:
+    """Return which of what squeue shows is that of a job; the switch `waits` says how one waits."""
     if job["state"] == "queued":
-        return "PENDING", "Resources"
+        return state.switch("waits") or "queued"
     if job["state"] == "running":
-        return "COMPLETING" if job["asked"] else "RUNNING", "None"
-    return _ENDS.get(job["how"]) or (("COMPLETED", "None") if job["code"] == 0 else ("FAILED", "NonZeroExitCode"))
+        return "ending" if job["asked"] else "running"
+    if job["how"] in SHOWN.by_name:
+        return str(job["how"])
+    return "finished" if job["code"] == 0 else "failed"
 
 
 def scancel(words: list[str], state: State) -> int:
     """End jobs."""
-    _, numbers = long_options(words, {}, {}, RefusedError(1, _UNKNOWN.format("scancel")))
+    _, numbers = long_options(words, {}, {}, _refusal(state, "usage", command="scancel"))
     for number in numbers:
         if state.switch("away") is not None:
-            raise RefusedError(8, f"scancel: error: Kill job error on job id {number}: {_AWAY}")
+            raise _refusal(state, "scancel away", job=number)
         if not number.isdigit():
-            raise RefusedError(1, f"scancel: error: Invalid job id {number}")
+            raise _refusal(state, "job id", job=number)
         # It says nothing of jobs that have ended, or that nobody knows.
         state.ask(number, "cancelled")
     return 0
 
 
-COMMANDS = {"sbatch": sbatch, "squeue": squeue, "scancel": scancel}
+def sinfo(words: list[str], state: State) -> int:
+    """Show the nodes of the partitions; without --exact unlike ones are one line (as seen on 22.05)."""
+    if words[:3] != ["--noheader", "--exact", "--format=%P|%D|%c|%m|%G"]:
+        raise RefusedError(1, "sinfo: error: this stand-in wants --noheader --exact --format=%P|%D|%c|%m|%G")
+    print(state.switch("nodes") or "debug*|1|8|16000|(null)")
+    return 0
+
+
+def scontrol(words: list[str], state: State) -> int:
+    """Show the federation: nothing where there is none (as seen on 22.05)."""
+    if words != ["show", "federation"]:
+        raise RefusedError(1, "scontrol: error: this stand-in shows the federation only")
+    print(state.switch("federation") or "", end="")
+    return 0
+
+
+COMMANDS = {"sbatch": sbatch, "squeue": squeue, "scancel": scancel, "sinfo": sinfo, "scontrol": scontrol}

@@ -28,7 +28,9 @@ class State:
     `slots` is its number of cores, `walltime_scale` by how much its wall times are shortened, `history` says that jobs
     are remembered when they have ended, `away` that no command gets an answer, `refuse` why submissions are refused,
     `limit` how many jobs may be queued or running at a time, `resource limit` how many cores a job may have, `held`
-    that no job is started. `version` is the batch system's, where the stand-in knows several.
+    that no job is started, `one core` that all jobs are bound to the same one, `waits` how queued jobs are shown.
+    `version` is the batch system's, where the stand-in knows several; `nodes` and `federation` are what Slurm says of
+    these.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""What else a machine did while a job ran."""

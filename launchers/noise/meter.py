@@ -1,0 +1,254 @@
+"""A meter of what else a machine does: counters of the kernel, read before, during and after a run.
+
+Imported by the supervisor of a job, so it uses the standard library only. What a kernel does not show is left out.
+"""
+
+# pathlib takes longer to import than the supervisor to start.
+# ruff: noqa: PTH123, PTH208
+
+import os
+import resource
+from collections.abc import Collection, Iterable
+
+PROC = "/proc"
+SYS = "/sys"
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_BLOCK_BYTES = 512  # getrusage(2) counts input in blocks of that size, whatever those of the disk are
+_PRESSURES = ("cpu", "memory", "io")
+# Of what processes did that ended unseen between two samples nothing is known: most of the run must have been seen.
+_SEEN_ENOUGH = 0.5
+_THERMAL_SAMPLE = 8
+_THROTTLED = {"throttled_usec": 1e6, "throttled_time": 1e9}
+_DIGITS = 20  # of 64 bits
+
+
+def cpu_times(text: str, *, nice: bool = True) -> dict[int, tuple[float, float]]:
+    """Read /proc/stat: the seconds that processes used each CPU, and those that the hypervisor gave to others.
+
+    Without `nice`, processes are left out that make way for others.
+    """
+    times = {}
+    for line in text.splitlines():
+        name, *fields = line.split()[:9] or [""]
+        number = name[3:]
+        if name[:3] == "cpu" and number.isdecimal() and len(number) < 6 and len(fields) >= 3:
+            ticks = _counters(fields)
+            if ticks:
+                stolen = ticks[7] if len(ticks) > 7 else 0
+                times[int(number)] = (
+                    (sum(ticks[:3]) - (0 if nice else ticks[1])) / _TICKS_PER_S,
+                    stolen / _TICKS_PER_S,
+                )
+    return times
+
+
+def ran_and_waited(text: str) -> tuple[float, float] | None:
+    """Read a thread's schedstat: the seconds that it ran, and those that it waited for a core."""
+    counters = _counters(text.split()[:2])
+    return (counters[0] / 1e9, counters[1] / 1e9) if len(counters) == 2 else None
+
+
+def stalled_s(text: str) -> float | None:
+    """Read a pressure file: the seconds in which something stalled for lack of the resource."""
+    for line in text.splitlines():
+        kind, *fields = line.split()
+        for field in fields if kind == "some" else ():
+            name, _, value = field.partition("=")
+            if name == "total" and (total := _counters([value])):
+                return total[0] / 1e6
+    return None
+
+
+def throttled_s(text: str) -> float | None:
+    """Read a cgroup's cpu.stat, of version 2 or 1: the seconds that its quota stopped its threads."""
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        unit = _THROTTLED.get(name)
+        if unit and (total := _counters([value])):
+            return total[0] / unit
+    return None
+
+
+def cgroups(text: str) -> dict[str, str]:
+    """Read /proc/PID/cgroup: the path of the process's group by controller; that of version 2 is ``."""
+    paths: dict[str, str] = {}
+    for line in text.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if colon and path.startswith("/") and ".." not in path.split("/") and "\0" not in path:
+            paths |= dict.fromkeys(controllers.split(","), path)
+    return paths
+
+
+def _counters(fields: Iterable[str]) -> list[int]:
+    """Return the counters of the kernel that these are; none at all if one of them is none."""
+    fields = [field.strip() for field in fields]
+    return (
+        [int(field) for field in fields] if all(f.isascii() and f.isdecimal() and len(f) <= 20 for f in fields) else []
+    )
+
+
+class NoiseMeter:
+    """What happens on a machine beside one tree of processes, from `begin` on."""
+
+    def __init__(self, proc: str = PROC, sys: str = SYS) -> None:
+        """Read below `proc` and `sys`."""
+        self._proc, self._sys = proc, sys
+        self._cpus: Collection[int] = ()
+        self._before: dict[str, float] = {}
+        self._times: dict[int, tuple[float, float]] = {}
+        # What threads that are there ran and waited, by process and thread; and the sums of those that are gone.
+        self._threads: dict[tuple[int, str], tuple[float, float]] = {}
+        self._gone = (0.0, 0.0)
+        self._itself_s = 0.0
+
+    def begin(self, cpus: Collection[int]) -> None:
+        """Take note of the counters before a tree of processes starts that may use these CPUs."""
+        self._cpus = cpus
+        self._times = cpu_times(self._read("stat"))
+        self._before = self._system()
+        self._itself_s = _used_by_this_process()
+
+    def sample(self, pids: Iterable[int]) -> None:
+        """Look at the processes of the tree."""
+        seen: dict[tuple[int, str], tuple[float, float]] = {}
+        for pid in pids:
+            try:
+                threads = os.listdir(f"{self._proc}/{pid}/task")
+            except OSError:
+                continue
+            for thread in threads:
+                figures = ran_and_waited(self._read(f"{pid}/task/{thread}/schedstat"))
+                if figures is not None:
+                    seen[pid, thread] = figures
+        self._bury(key for key in self._threads if key not in seen)
+        self._threads |= seen
+
+    def last_look(self, pid: int) -> None:
+        """Look at a process that has ended and is about to be forgotten by the kernel."""
+        figures = ran_and_waited(self._read(f"{pid}/schedstat"))
+        if figures is not None:
+            self._threads[pid, str(pid)] = figures
+        self._bury(key for key in self._threads if key[0] == pid)
+
+    def figures(
+        self, elapsed_s: float, tree: resource.struct_rusage, earlier: resource.struct_rusage
+    ) -> dict[str, float]:
+        """Return what `launchers.noise.disturbance.Disturbance` has, without what is not known.
+
+        `tree` is what all children have used, the tree included, `earlier` what they had before.
+        """
+        elapsed_s = max(elapsed_s, 1e-6)
+        cpu_s = tree.ru_utime + tree.ru_stime - earlier.ru_utime - earlier.ru_stime
+        shares = self._cores(elapsed_s, cpu_s + _used_by_this_process() - self._itself_s)
+        now = self._system()
+        passed = {name: max(now[name] - before, 0.0) for name, before in self._before.items() if name in now}
+        throttled = passed.pop("throttled", None)
+        waited_s = self._waited_s(cpu_s)
+        if waited_s is not None:
+            shares["waited_share"] = _share(waited_s, cpu_s)
+        if throttled is not None:
+            shares["throttled_share"] = _share(throttled, cpu_s)
+        if waited_s is not None and "others_share" in shares:
+            width_s = elapsed_s * len(self._cpus)
+            # Threads that wait for each other are their program's own affair.
+            taken_s = min(waited_s, shares["others_share"] * width_s)
+            taken_s += shares.get("stolen_share", 0.0) * width_s + (throttled or 0.0)
+            # What sleeps loses nothing meanwhile.
+            shares["taken_share"] = _share(taken_s, cpu_s) * min((taken_s + cpu_s) / elapsed_s, 1.0)
+        counts = {
+            "involuntary_switches": tree.ru_nivcsw - earlier.ru_nivcsw,
+            "major_faults": tree.ru_majflt - earlier.ru_majflt,
+            "read_bytes": (tree.ru_inblock - earlier.ru_inblock) * _BLOCK_BYTES,
+        }
+        if "thermal" in passed:
+            counts["thermal_throttles"] = int(passed.pop("thermal"))
+        pressures = {f"{name}_pressure": min(stalled / elapsed_s, 1.0) for name, stalled in passed.items()}
+        return {name: round(value, 4) for name, value in {**shares, **pressures, **counts}.items()}
+
+    def _cores(self, elapsed_s: float, own_s: float) -> dict[str, float]:
+        """Return what others had of the time of the run's CPUs, but for `own_s`, and of all other CPUs."""
+        now = cpu_times(self._read("stat"))
+        passed = {
+            cpu: (now[cpu][0] - used, now[cpu][1] - stolen) for cpu, (used, stolen) in self._times.items() if cpu in now
+        }
+        ours = [passed[cpu] for cpu in self._cpus if cpu in passed]
+        others = [times for cpu, times in passed.items() if cpu not in self._cpus]
+        shares = {}
+        if ours and len(ours) == len(self._cpus):
+            width_s = elapsed_s * len(ours)
+            shares["others_share"] = _bounded((sum(used for used, _ in ours) - own_s) / width_s)
+            shares["stolen_share"] = _bounded(sum(stolen for _, stolen in ours) / width_s)
+        if others:
+            shares["beside_share"] = _bounded(sum(used for used, _ in others) / (elapsed_s * len(others)))
+        return shares
+
+    def _waited_s(self, cpu_s: float) -> float | None:
+        """Return for how long threads of the tree waited for a core: as long, for what they ran, as those seen."""
+        ran_s = self._gone[0] + sum(ran for ran, _ in self._threads.values())
+        waited_s = self._gone[1] + sum(waited for _, waited in self._threads.values())
+        if ran_s <= 0.0 or ran_s < _SEEN_ENOUGH * cpu_s:
+            return None
+        return waited_s * max(cpu_s / ran_s, 1.0)
+
+    def _bury(self, keys: Iterable[tuple[int, str]]) -> None:
+        for ran_s, waited_s in [self._threads.pop(key) for key in list(keys)]:
+            self._gone = (self._gone[0] + ran_s, self._gone[1] + waited_s)
+
+    def _system(self) -> dict[str, float]:
+        """Return counters in seconds, by what they are of; and that of thermal throttling."""
+        groups = cgroups(self._read("self/cgroup"))
+        own = groups.get("", "/").rstrip("/")
+        found: dict[str, float] = {}
+        for name in _PRESSURES:
+            total = stalled_s(_text(f"{self._sys}/fs/cgroup{own}/{name}.pressure")) if own else None
+            total = stalled_s(self._read(f"pressure/{name}")) if total is None else total
+            if total is not None:
+                found[name] = total
+        # A quota is that of any group above: each counts what it stops.
+        levels = [f"{self._sys}/fs/cgroup{path}" for path in _upwards(own)]
+        levels += [f"{self._sys}/fs/cgroup/cpu{path}" for path in _upwards(groups.get("cpu", "").rstrip("/"))]
+        throttled = [total for level in levels if (total := throttled_s(_text(f"{level}/cpu.stat"))) is not None]
+        if throttled:
+            found["throttled"] = sum(throttled)
+        sample = sorted(self._cpus)[:: max(1, len(self._cpus) // _THERMAL_SAMPLE)]
+        files = (f"{self._sys}/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count" for cpu in sample)
+        counts = [count for file in files for count in _counters([_text(file) or "none"])]
+        if counts:
+            found["thermal"] = sum(counts)
+        return found
+
+    def _read(self, name: str) -> str:
+        return _text(f"{self._proc}/{name}")
+
+
+def _used_by_this_process() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _upwards(path: str) -> list[str]:
+    """Return a group and those above it, without the root, which has no quota."""
+    paths = []
+    while path:
+        paths.append(path)
+        path = path.rpartition("/")[0]
+    return paths
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _bounded(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
+
+
+def _share(lost_s: float, cpu_s: float) -> float:
+    """Return the share of the time in which something could run that it lost."""
+    return _bounded(lost_s / (lost_s + cpu_s)) if lost_s > 0.0 else 0.0

@@ -1,0 +1,137 @@
+"""Secrets among the variables of a job: the program gets them, and nothing that is stored or shown has them."""
+
+import os
+import re
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+MASK = "***"
+"""What stands for a secret; for the variable of a study file, that the caller's environment has its value."""
+
+ENVIRONMENT = "environment"
+"""The key of the tables of a study file, and of a stored job, that hold variables."""
+
+# Numbers of tokens, and tokenizers, are no secrets; nor is what data are sorted or grouped by.
+_SECRET = re.compile(
+    r"SECRET|TOKEN(?!S|IZ)|PASSW|CREDENTIAL|JWT|API_?KEY|(?<!SORT)(?<!GROUP)(?<!ORDER)(?<!JOIN)(?<!PARTITION)(?<!SHARD)_KEY$",
+    re.IGNORECASE,
+)
+# Of a line `A=1, B=2`.
+_VARIABLE = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*?)(?=, [A-Za-z_]\w*=|$)", re.DOTALL)
+# Two braces stand for one.
+_PLACEHOLDER = re.compile(r"\{\{|(\{)")
+# What a launcher says of a job, and no variable of the user's: it must stay as it is.
+_OWN = frozenset({"name", "folder", "copies", "mpi", "flavour", "resources", "parts"})
+# A shorter value stands in too many texts that have nothing to do with it.
+_TELLING = 6
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable is named like a secret."""
+    return _SECRET.search(name) is not None
+
+
+def tuned(templates: Mapping[str, object]) -> frozenset[str]:
+    """Return the variables that a parameter fills in: they are no secrets, whatever their names."""
+    return frozenset(
+        name
+        for name, text in templates.items()
+        if isinstance(text, str) and any(part[1] for part in _PLACEHOLDER.finditer(text))
+    )
+
+
+def masked(variables: Mapping[str, str], public: Collection[str] = ()) -> dict[str, str]:
+    """Return variables without the values of secrets; those named in `public` are none."""
+    return {name: MASK if is_secret(name) and name not in public else value for name, value in variables.items()}
+
+
+def masked_line(line: str) -> str:
+    """Return variables that stand in one line, with their templates, without the values of secrets."""
+
+    def hidden(match: re.Match[str]) -> str:
+        table = {match["name"]: match["value"]}
+        return f"{match['name']}={masked(table, tuned(table))[match['name']]}"
+
+    return _VARIABLE.sub(hidden, line)
+
+
+def filled(variables: Mapping[str, str], caller: Mapping[str, str]) -> dict[str, str]:
+    """Return variables in which masked secrets are those of the caller; what the caller does not have is not set."""
+    known = {name: caller.get(name) if is_masked(name, value) else value for name, value in variables.items()}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def is_masked(name: str, value: object) -> bool:
+    """Whether the value of a variable is to be the caller's."""
+    return value == MASK and is_secret(name)
+
+
+def masked_tables(study: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a study file says, JSON-able, without the secrets of its tables of variables."""
+    return {
+        key: _masked_table(inner) if key == ENVIRONMENT and isinstance(inner, Mapping) else _each(inner, masked_tables)
+        for key, inner in study.items()
+    }
+
+
+def _masked_table(table: Mapping[str, Any]) -> dict[str, Any]:
+    public = tuned(table) | {name for name, value in table.items() if not isinstance(value, str)}
+    return masked(table, public)
+
+
+def _each(value: object, change: Callable[[Mapping[str, Any]], object]) -> object:
+    """Return a value of JSON with its tables changed."""
+    if isinstance(value, Mapping):
+        return change(value)
+    return [_each(inner, change) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def masked_names(study: Mapping[str, Any]) -> set[str]:
+    """Return the variables of a study file whose values are to be the caller's."""
+    names: set[str] = set()
+
+    def look(table: Mapping[str, Any]) -> None:
+        for key, inner in table.items():
+            if key == ENVIRONMENT and isinstance(inner, Mapping):
+                names.update(name for name, text in inner.items() if is_masked(name, text))
+            else:
+                _each(inner, look)
+
+    look(study)
+    return names
+
+
+def without_secrets(job: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return a stored job, JSON-able, with a mask wherever the value of a secret variable stands in a text."""
+    secrets = {text for name, text in variables.items() if is_secret(name) and len(text) >= _TELLING}
+    # The longest first: one may be a part of another.
+    return _without_in_job(job, sorted(secrets, key=len, reverse=True)) if secrets else dict(job)
+
+
+def _without_in_job(job: Mapping[str, Any], secrets: list[str]) -> dict[str, Any]:
+    hidden = {key: inner if key in _OWN else _without(inner, secrets) for key, inner in job.items()}
+    return hidden | ({"parts": [_without_in_job(part, secrets) for part in job["parts"]]} if "parts" in job else {})
+
+
+def _without(value: object, secrets: list[str]) -> object:
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+        return value
+    if isinstance(value, Mapping):
+        return {key: _without(inner, secrets) for key, inner in value.items()}
+    return [_without(inner, secrets) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file of which only this user may know the content: a job's variables, secrets among them.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        # One that was there before has its own mode.
+        os.fchmod(descriptor, 0o600)
+        file.write(text)

@@ -1,0 +1,66 @@
+"""A study over two builds under a real Slurm: the winner's job script runs the build that won."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+BUILDS = """
+objective = "command"
+
+[options]
+argv = ["smooth"]
+metrics = [{ name = "seconds", pattern = 'seconds (\\S+)', unit = "s" }]
+answer = { name = "sum", pattern = 'sum (\\S+)', tolerance = 0 }
+
+[software.centre]
+programs = ["centre"]
+
+[software.own]
+programs = ["own"]
+environment = { BUILT_BY = "me" }
+
+[repeats]
+baseline_runs = 1
+max_runs = 1
+warm_up_runs = 0
+
+[verdict]
+candidates = 1
+pairs = 3
+max_pairs = 3
+confidence = 0.75
+"""
+
+
+@pytest.mark.timeout(600)
+def test_the_script_of_the_build_that_won_runs_it(tmp_path, slurm, monkeypatch):
+    for build, seconds in (("centre", 2.0), ("own", 1.0)):
+        program = tmp_path / build / "smooth"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\necho "built in $0 by $BUILT_BY"\necho seconds {seconds}\necho sum 4\n')
+        program.chmod(0o755)
+    (tmp_path / "builds.toml").write_text(BUILDS)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "autotune").mkdir()
+    (tmp_path / "autotune" / "site.toml").write_text('base = "slurm"\npoll_s = 0.2\n')
+
+    def autotune(*words):
+        command = [sys.executable, "-m", "autotune", *words]
+        ended = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    said = autotune("study", "./builds.toml", "--trials", "2", "--launcher", "slurm", "--workers", "1")
+    assert "verdict: 2.000 times as fast as the default configuration" in said
+    assert json.loads(autotune("best", "builds", "--json"))["configuration"] == {"software": "own"}
+    autotune("best", "builds", "--script", "slurm", "--output", "job.sh")
+    monkeypatch.chdir(tmp_path)
+    submitted = slurm.call("sbatch", "--parsable", f"--output={tmp_path / 'job.out'}", "job.sh")
+    assert slurm.wait_for_state(submitted.stdout.strip(), "COMPLETED", "FAILED") == "COMPLETED"
+    assert f"built in {tmp_path / 'own' / 'smooth'} by me" in (tmp_path / "job.out").read_text()

@@ -1,0 +1,161 @@
+"""What the meter reads of a kernel that is written down in files, and that what is not shown is not zero."""
+
+import resource
+from types import SimpleNamespace
+
+import pytest
+
+from launchers.noise.disturbance import Disturbance
+from launchers.noise.meter import NoiseMeter, cgroups, cpu_times, ran_and_waited, stalled_s, throttled_s
+
+NOTHING = SimpleNamespace(ru_utime=0.0, ru_stime=0.0, ru_nivcsw=0, ru_majflt=0, ru_inblock=0)
+STAT = "cpu  0 0 0 0\n" + "".join(f"cpu{number} {{{number}}} 0 0 100 5 1 2 {{s}} 0 0\n" for number in range(2))
+
+
+def used(seconds, **changes):
+    return SimpleNamespace(**{**vars(NOTHING), "ru_utime": seconds, **changes})
+
+
+class Kernel:
+    """Files of a kernel below a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "proc").mkdir()
+        (folder / "sys").mkdir()
+
+    def shows(self, **files):
+        for name, text in files.items():
+            path = self.folder / name.replace("__", "/").replace("_at_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def busy(self, first_s, second_s, stolen_s=0.0):
+        self.shows(proc__stat=STAT.format(int(first_s * 100), int(second_s * 100), s=int(stolen_s * 100)))
+
+    def thread(self, ran_s, waited_s, pid=7, thread=7):
+        text = f"{int(ran_s * 1e9)} {int(waited_s * 1e9)} 3\n"
+        self.shows(**{f"proc__{pid}__task__{thread}__schedstat": text, f"proc__{pid}__schedstat": text})
+
+    def meter(self):
+        return NoiseMeter(str(self.folder / "proc"), str(self.folder / "sys"))
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    monkeypatch.setattr(resource, "getrusage", lambda _: NOTHING)
+    return Kernel(tmp_path)
+
+
+def figures(kernel, *, busy, ran_s, waited_s, elapsed_s=10.0, cpu_s=None, cpus=(0,), stolen_s=0.0):
+    """Return what is known of a run of one thread on CPU 0 of two, which have been `busy` for so many seconds."""
+    meter = kernel.meter()
+    kernel.busy(5.0, 5.0)
+    meter.begin(cpus)
+    kernel.busy(5.0 + busy[0], 5.0 + busy[1], stolen_s)
+    kernel.thread(ran_s, waited_s)
+    meter.sample([7])
+    return meter.figures(elapsed_s, used(ran_s if cpu_s is None else cpu_s), NOTHING)
+
+
+def test_a_quiet_run_has_zeros_for_what_can_be_read_and_nothing_for_the_rest(kernel):
+    found = figures(kernel, busy=(10.0, 0.0), ran_s=10.0, waited_s=0.0)
+    assert found == {
+        **dict.fromkeys(("others_share", "stolen_share", "beside_share", "waited_share", "taken_share"), 0.0),
+        **dict.fromkeys(("involuntary_switches", "major_faults", "read_bytes"), 0),
+    }
+    assert (
+        figures(kernel, busy=(10.0, 0.0), ran_s=0.0, waited_s=0.0, cpu_s=9.0)
+        .keys()
+        .isdisjoint({"waited_share", "taken_share"})
+    )
+
+
+def test_without_a_kernel_that_tells_only_what_the_process_counted_is_known(kernel):
+    meter = kernel.meter()
+    meter.begin({0})
+    meter.sample([7])
+    assert set(meter.figures(1.0, used(1.0, ru_majflt=3, ru_inblock=2), NOTHING).items()) == {
+        ("involuntary_switches", 0),
+        ("major_faults", 3),
+        ("read_bytes", 1024),
+    }
+
+
+@pytest.mark.parametrize(
+    ("ran_s", "waited_s", "busy", "taken"),
+    [
+        # It had half of its core, a neighbour the other half.
+        (5.0, 5.0, (10.0, 0.0), 0.5),
+        # Its threads waited for each other: nobody else was there.
+        (10.0, 10.0, (10.0, 0.0), 0.0),
+        # Somebody was there whenever it slept.
+        (2.0, 0.0, (10.0, 0.0), 0.0),
+        # It slept for most of the time, and waited for one second after that.
+        (1.0, 1.0, (10.0, 0.0), 0.1),
+        (10.0, 0.0, (10.0, 10.0), 0.0),
+    ],
+)
+def test_what_others_took_is_what_it_waited_while_they_ran(kernel, ran_s, waited_s, busy, taken):
+    assert figures(kernel, busy=busy, ran_s=ran_s, waited_s=waited_s)["taken_share"] == pytest.approx(taken)
+
+
+def test_what_the_hypervisor_and_the_quota_took_counts_too(kernel):
+    found = figures(kernel, busy=(8.0, 0.0), ran_s=8.0, waited_s=0.0, stolen_s=2.0)
+    assert found["stolen_share"] == found["taken_share"] == pytest.approx(0.2)
+    kernel.shows(proc__self__cgroup="0::/job/step\n", sys__fs__cgroup__job__cpu_at_stat="throttled_usec 0\n")
+    meter = kernel.meter()
+    meter.begin({0})
+    kernel.shows(sys__fs__cgroup__job__cpu_at_stat="nr_throttled 9\nthrottled_usec 5000000\n")
+    assert meter.figures(10.0, used(5.0), NOTHING)["throttled_share"] == pytest.approx(0.5)
+
+
+def test_pressure_is_that_of_its_own_group_where_there_is_one(kernel):
+    line = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
+    kernel.shows(proc__self__cgroup="0::/job\n", proc__pressure__io=line.format(0), proc__pressure__cpu=line.format(0))
+    kernel.shows(sys__fs__cgroup__job__io_at_pressure=line.format(0))
+    meter = kernel.meter()
+    meter.begin({0})
+    kernel.shows(proc__pressure__io=line.format(9000000), proc__pressure__cpu=line.format(4000000))
+    kernel.shows(sys__fs__cgroup__job__io_at_pressure=line.format(1000000))
+    found = meter.figures(10.0, used(1.0), NOTHING)
+    assert (found["io_pressure"], found["cpu_pressure"]) == (0.1, 0.4)
+    assert "memory_pressure" not in found
+
+
+def test_threads_and_processes_that_have_ended_count_on(kernel):
+    meter = kernel.meter()
+    kernel.busy(0.0, 0.0)
+    meter.begin({0, 1})
+    kernel.thread(1.0, 0.5, thread=8)
+    kernel.thread(1.0, 0.5)
+    meter.sample([7])
+    (kernel.folder / "proc/7/task/8/schedstat").unlink()
+    kernel.thread(2.0, 1.0)
+    meter.last_look(7)
+    kernel.busy(6.0, 6.0)
+    assert meter.figures(10.0, used(3.0), NOTHING)["waited_share"] == pytest.approx(1.5 / 4.5, abs=1e-3)
+
+
+def test_processes_that_make_way_are_told_apart():
+    text = "cpu0 100 300 200 0 0 0 0 50"
+    assert cpu_times(text) == {0: (6.0, 0.5)}
+    assert cpu_times(text, nice=False) == {0: (3.0, 0.5)}
+
+
+def test_a_record_holds_what_is_known_and_ignores_what_is_no_figure():
+    known = {"taken_share": 0.5, "others_share": "much", "io_pressure": float("nan"), "major_faults": -1, "node": "n1"}
+    disturbance = Disturbance.of(known)
+    assert disturbance.known() == {"taken_share": 0.5}
+    assert disturbance.words() == "others kept it from running for 50% of its time"
+    assert Disturbance().words() == ""
+
+
+@pytest.mark.parametrize("text", ["", "cpu0", "cpu0 1 2 x", "cpux 1 2 3", "cpu0 " + "9" * 5000 + " 1 1", "some total="])
+def test_what_is_not_the_kernels_is_nothing(text):
+    assert cpu_times(text) == {}
+    assert ran_and_waited(text) is None
+    assert stalled_s(text) is None
+    assert throttled_s(text) is None
+    assert cgroups(text) == {}
+    assert cgroups("0::/../../etc") == {}
