@@ -6,15 +6,19 @@ Answers are what the service sends, as dictionaries and lists; its description i
 import http.client
 import json
 import os
+import secrets
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 Json = Any
 _TIMEOUT_S = 60.0
 _TRIES = 6
+_UNIX = "unix:"
 _BUSY = frozenset({429, 503})
 _NOTHING = 204
 _ERRORS_FROM = 400
@@ -47,24 +51,20 @@ class Client:
     """Talks to a service; one connection, for one thread."""
 
     def __init__(self, address: str, token: str | None = None, timeout_s: float = _TIMEOUT_S) -> None:
-        """Talk to the service at `address`; `token` is that of the environment, AUTOTUNE_TOKEN, unless given.
+        """Talk to the service at `address`, which may be `unix:PATH`, that of `autotune serve --socket PATH`.
+
+        `token` is that of the environment, AUTOTUNE_TOKEN, unless given.
 
         Raises:
             ValueError: the address is none.
         """
-        parts = urlsplit(address)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            msg = f"{address!r} is not the address of a service, which looks like http://127.0.0.1:8642"
-            raise ValueError(msg)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connect: Callable[[float | None], http.client.HTTPConnection] = lambda wait_s: kind(
-            parts.hostname or "", parts.port, timeout=wait_s
-        )
-        self._root = parts.path.rstrip("/")
+        self._connect, self._root = _way_to(address)
         self._timeout_s = timeout_s
         self._connection = self._connect(timeout_s)
         given = token or os.environ.get(TOKEN_VARIABLE)
         self._headers = {"Authorization": f"Bearer {given}"} if given else {}
+        # By study: the key of a request for a run that was not answered yet.
+        self._asked: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         """Use it in a `with` statement."""
@@ -122,6 +122,30 @@ class Client:
             yield from page["trials"]
             after = page["next"]
 
+    def trial(self, name: str, trial: int) -> Json:
+        """Return a trial with its runs, and the ends of what they printed."""
+        return self._call("GET", _path(name, "trials", str(trial)))
+
+    def incumbent(self, name: str) -> Json:
+        """Return the best valid trial so far."""
+        return self._call("GET", _path(name, "incumbent"))
+
+    def ablation(self, name: str) -> Json:
+        """Return what each option of the winner is worth."""
+        return self._call("GET", _path(name, "ablation"))
+
+    def space(self, name: str) -> Json:
+        """Return the valid configurations as a JSON schema, with the default and the rules."""
+        return self._call("GET", _path(name, "space"))
+
+    def hint(self, name: str, configuration: Mapping[str, Json], why: str = "") -> Json:
+        """Propose a configuration; what was measured of earlier hints decides when it is tried, and whether."""
+        return self._call("POST", _path(name, "hints"), {"configuration": dict(configuration), "why": why})
+
+    def hints(self, name: str) -> list[Json]:
+        """Return the hints that a study was given, and the trial of each that was tried."""
+        return list(self._call("GET", _path(name, "hints")))
+
     def verdict(self, name: str) -> Json:
         """Return the comparison of the winner with the default configuration."""
         return self._call("GET", _path(name, "verdict"))
@@ -143,10 +167,14 @@ class Client:
     def ask(self, name: str, lease_s: float = 600.0, wait_s: float = 0.0) -> LeasedRun | None:
         """Return a configuration to measure; None if there is none for `wait_s` seconds: others are being measured.
 
+        Asking again after an answer that was lost gives the run of that answer.
+
         Raises:
             ServiceError: 410: the study is finished.
         """
-        found = self._call("POST", _path(name, "ask"), {"lease_s": lease_s, "wait_s": wait_s}, wait_s=wait_s)
+        asked = {"lease_s": lease_s, "wait_s": wait_s, "key": self._asked.setdefault(name, secrets.token_hex(8))}
+        found = self._call("POST", _path(name, "ask"), asked, wait_s=wait_s)
+        del self._asked[name]
         return None if found is None else LeasedRun(**found)
 
     def tell(self, name: str, lease: str, **result: Json) -> Json:
@@ -216,6 +244,41 @@ class Client:
             self._connection.request(method, path, content, dict(headers))
             answer = self._connection.getresponse()
         return answer.status, _pause_s(answer.headers.get("Retry-After", "")), answer.read()
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """A connection to a Unix socket."""
+
+    def __init__(self, path: str, timeout_s: float | None) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        try:
+            self.sock.connect(self._path)
+        except OSError:
+            self.close()
+            raise
+
+
+def _way_to(address: str) -> tuple[Callable[[float | None], http.client.HTTPConnection], str]:
+    """Return what connects to a service, and where its paths begin.
+
+    Raises:
+        ValueError: the address is none.
+    """
+    if address.startswith(_UNIX) and len(address) > len(_UNIX):
+        return partial(_UnixConnection, address.removeprefix(_UNIX)), ""
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        msg = f"{address!r} is not the address of a service, which looks like http://127.0.0.1:8642, or unix:PATH"
+        raise ValueError(msg)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    host, port = parts.hostname, parts.port
+    return lambda wait_s: kind(host, port, timeout=wait_s), parts.path.rstrip("/")
 
 
 def _path(name: str, *rest: str) -> str:

@@ -19,6 +19,8 @@ class ExitCode(IntEnum):
     BUSY = 6
     UNFINISHED = 7
     PAUSED = 8
+    NOTHING_FEASIBLE = 9
+    CHANGED = 10
     INTERRUPTED = 130
 
 
@@ -59,6 +61,12 @@ class NothingWorkedError(AutotuneError):
     exit_code = ExitCode.NOTHING_WORKED
 
 
+class NothingFeasibleError(AutotuneError):
+    """No configuration was found that keeps the limits of the study."""
+
+    exit_code = ExitCode.NOTHING_FEASIBLE
+
+
 class StorageError(AutotuneError):
     """The storage cannot be read or written, or holds something else than was expected."""
 
@@ -81,6 +89,12 @@ class PausedError(AutotuneError):
     """A pause was asked for, and nothing runs any more; the same command goes on."""
 
     exit_code = ExitCode.PAUSED
+
+
+class InterruptedSessionError(AutotuneError):
+    """What makes the runs has ended, and not by a fault of the study; the same command goes on."""
+
+    exit_code = ExitCode.INTERRUPTED
 
 
 def is_interrupt(error: BaseException) -> bool:

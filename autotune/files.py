@@ -1,6 +1,8 @@
-"""Files that are replaced whole: a reader finds the old content or the new one, never a part."""
+"""Files and folders that change whole: a reader finds the old content or the new one, never a part."""
 
 import os
+import secrets
+import shutil
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -45,3 +47,30 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+_DISCARDED = ".discarded"
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder: in one moment nothing is there any more under its name.
+
+    What then stays of it under another name, `sweep_discarded` removes.
+
+    Raises:
+        OSError: it stays as it is.
+    """
+    # A host that was cut off may still write there: it goes on in a folder of another name.
+    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}{_DISCARDED}")
+    folder.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def sweep_discarded(*around: Path) -> None:
+    """Remove what is left of folders that were discarded there, by a process that was killed or could not go on."""
+    for folder in around:
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                is_ours = entry.name.startswith(".") and entry.name.endswith(_DISCARDED)
+                if is_ours and entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)

@@ -118,8 +118,7 @@ def held_folder(base: Path, prefix: str, name: str | None = None) -> Iterator[Pa
     Raises:
         OSError: it cannot be made.
     """
-    for abandoned in abandoned_folders(base, prefix):
-        _remove_unless_held(abandoned)
+    remove_abandoned(base, prefix)
     folder, descriptor = _made_and_held(base, prefix, name)
     try:
         yield folder
@@ -142,6 +141,12 @@ def abandoned_folders(base: Path, prefix: str) -> list[Path]:
     except OSError:
         return []
     return [base / name for name in names if _is_abandoned(base / name)]
+
+
+def remove_abandoned(base: Path, prefix: str) -> None:
+    """Remove the folders of this user in `base` that begin with `prefix` and that no process holds."""
+    for folder in abandoned_folders(base, prefix):
+        _remove_unless_held(folder)
 
 
 def _made_and_held(base: Path, prefix: str, name: str | None) -> tuple[Path, int]:

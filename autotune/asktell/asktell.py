@@ -13,6 +13,7 @@ from typing import Self
 
 from autotune.asktell.errors import ClosedError, FinishedError, ToldError
 from autotune.asktell.lease import LeasedRun, Reply
+from autotune.asktell.lease_clock import LeaseClock
 from autotune.asktell.replies import Replies
 from autotune.asktell.report import RunReport
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
@@ -69,20 +70,22 @@ class AskTell:
         file: Path | None = None,
         if_held: IfHeld = IfHeld.LEAVE,
         say: Callable[[str], None] = lambda _: None,
-        clock: Callable[[], float] = time.time,
+        clock: LeaseClock | None = None,
     ) -> Self:
         """Open a study for asking, and make it if it is not in the storage at `url`.
 
         `name` is what it is called there, if not as in the study file, which was read from `file`. `say` is given a
-        line for everything that happens, `clock` the seconds since 1970. What was out when the study was last open is
-        still out.
+        line for everything that happens. Leases go by `clock`: unless given, one that nobody can set. What was out when
+        the study was last open is still out.
 
         Raises:
             AutotuneError: the study file is wrong or not about runs that another program makes, the storage cannot be
                 used, or another process has the study open (in PostgreSQL several may).
         """
         window = _Window(say)
-        queue = WorkQueue(shared=sqlite_path(url) is None, answers=Replies(lambda: window.standings), clock=clock)
+        queue = WorkQueue(shared=sqlite_path(url) is None, answers=Replies(lambda: window.standings))
+        if clock is not None:
+            queue.clock = clock
         # A run warms up whatever makes it, which is not known here.
         repeats = study.repeats.model_copy(update={"warm_up_runs": 0})
         runs = Path(tempfile.gettempdir())
@@ -93,24 +96,30 @@ class AskTell:
         opened._start()
         return opened
 
-    def ask(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "") -> LeasedRun | None:
+    def ask(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "", key: str = "") -> LeasedRun | None:
         """Return a run to be made; None if there is nothing to do now, and was nothing for `wait_s` seconds.
 
-        Report on it within `lease_s` seconds, else another client may get it. `who` is stored with the run.
+        Report on it within `lease_s` seconds, else another client may get it. `who` is stored with the run. Who has not
+        heard the answer asks again with the same `key`, and gets the same run as long as that is out.
 
         Raises:
             FinishedError: there is nothing more to do.
             AutotuneError: the study cannot go on: nothing works, or its storage cannot be used.
         """
-        return self.asking(lease_s, wait_s=wait_s, who=who).result()
+        return self.asking(lease_s, wait_s=wait_s, who=who, key=key).result()
 
-    def asking(self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "") -> Future[LeasedRun | None]:
+    def asking(
+        self, lease_s: float = LEASE_S, *, wait_s: float = 0.0, who: str = "", key: str = ""
+    ) -> Future[LeasedRun | None]:
         """Ask without waiting for the answer."""
         _check_duration("lease_s", lease_s, _LONGEST_S)
         if not 0.0 <= wait_s <= _LONGEST_WAIT_S:
             msg = f"wait_s is {wait_s!r}: it is a time from 0 to {_LONGEST_WAIT_S:g} s"
             raise ToldError(msg)
-        request = AskRequest(lease_s, time.monotonic() + wait_s, who[:_LONGEST_WHO])
+        if len(key) > _LONGEST_WHO:
+            msg = f"key has {len(key)} characters: at most {_LONGEST_WHO} are allowed"
+            raise ToldError(msg)
+        request = AskRequest(lease_s, time.monotonic() + wait_s, who[:_LONGEST_WHO], key=key)
         self._post(request)
         return request.future
 
@@ -204,7 +213,7 @@ class AskTell:
         from autotune.tuning.session import run_study  # noqa: PLC0415
 
         try:
-            # No run uses the folders of runs; the executor of every study has some.
+            # No run has a folder; what an earlier session left is looked for where those of this one would be.
             with temporary_folder("asktell") as runs:
                 run_study(self._study, replace(self._settings, runs=runs), self._window)
         except AutotuneError as error:

@@ -12,17 +12,17 @@ from autotune.storage.leases import Lease
 class WorkQueueCoordinators(Coordinators):
     """The leases of a study whose runs are handed out.
 
-    `take_run` stores the lease of a run, `give_run_back` gets a run that is not to be made, and `left` gets the leases
+    `take_runs` stores the leases of runs, `give_run_back` gets a run that is not to be made, and `left` gets the leases
     of dead coordinators.
     """
 
-    take_run: Callable[[str, Mapping[str, Any]], bool]
+    take_runs: Callable[[Mapping[str, Mapping[str, Any]]], frozenset[str]]
     give_run_back: Callable[[str], None]
     left: Callable[[list[Lease]], None]
 
-    def take(self, place: str, record: Mapping[str, Any]) -> bool:
-        """Take a run before it is handed out; False if another coordinator has it."""
-        return self.take_run(place, record)
+    def take_all(self, records: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+        """Take runs before they are handed out; return those that no other coordinator has."""
+        return self.take_runs(records)
 
     def release(self, place: str) -> None:
         """Give up a run of this coordinator, handed out or not."""

@@ -49,7 +49,9 @@ class Reply:
 class Ticket:
     """The client that has a run, and from when until when, in seconds since 1970.
 
-    `lapsed` counts the earlier clients whose leases of the run ran out.
+    `lapsed` counts the earlier clients whose leases of the run ran out. The times count from `booted_at`, when the
+    machine of the session had its `boot`, by the wall clock of then. The client's own `key` for its request, unless
+    empty, finds the run again whose answer was lost.
     """
 
     lease: str
@@ -57,11 +59,14 @@ class Ticket:
     asked_at: float
     expires_at: float
     lapsed: int = 0
+    boot: str = ""
+    booted_at: float = 0.0
+    key: str = ""
 
     @classmethod
-    def new(cls, who: str, now: float, lease_s: float, lapsed: int) -> Self:
+    def new(cls, who: str, now: float, lease_s: float, lapsed: int, key: str = "") -> Self:
         """Return a ticket whose lease cannot be guessed."""
-        return cls(secrets.token_urlsafe(_TOKEN_BYTES), who, now, now + lease_s, lapsed)
+        return cls(secrets.token_urlsafe(_TOKEN_BYTES), who, now, now + lease_s, lapsed, key=key)
 
     def on(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the record of a run in flight with this ticket in it."""

@@ -95,3 +95,8 @@ def gone(lease: str) -> LeaseGoneError:
     """Return what is said of a lease that nobody knows."""
     msg = f"lease {lease} is not known: it ran out and somebody else has the run, or it is of another study; ask again"
     return LeaseGoneError(msg)
+
+
+def told_already(lease: str) -> LeaseConflictError:
+    """Return what is said of a lease that is to be renewed after its run was told."""
+    return LeaseConflictError(f"lease {lease} was told already: there is nothing to renew")

@@ -33,13 +33,18 @@ class _Answered(Generic[_Result]):
 class AskRequest(_Answered[LeasedRun | None]):
     """A client asks for a run, and waits until `wait_until`, by the monotonic clock.
 
-    It is `tried` when all that could be started for it was.
+    It is `tried` when all that could be started for it was. With a `key` it may be one that was made before.
     """
 
     lease_s: float
     wait_until: float
     who: str
     tried: bool = False
+    key: str = ""
+
+    def repeats(self, who: str, key: str) -> bool:
+        """Whether it is the same request as one of `who` with this key."""
+        return bool(self.key) and (self.key, self.who) == (key, who)
 
 
 @dataclass

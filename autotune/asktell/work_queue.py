@@ -16,9 +16,11 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from autotune.asktell.coordinators import WorkQueueCoordinators
-from autotune.asktell.errors import ClosedError, LaterError, LeaseConflictError, ToldError
-from autotune.asktell.lease import Ticket
-from autotune.asktell.replies import DIGEST, LEASE, Replies, gone
+from autotune.asktell.errors import ClosedError, LaterError, ToldError
+from autotune.asktell.handed_out import HandedOut, lease_of, leased_by
+from autotune.asktell.lease import LeasedRun, Ticket
+from autotune.asktell.lease_clock import LeaseClock
+from autotune.asktell.replies import DIGEST, LEASE, Replies, gone, told_already
 from autotune.asktell.requests import AskRequest, CloseRequest, RenewRequest, Request, TellRequest
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
@@ -28,7 +30,7 @@ from autotune.execution.task import PREEMPTED, Task
 from autotune.records.outcome import Outcome
 from autotune.records.study import Run
 from autotune.statistics.standings import Standings
-from autotune.storage.leases import Lease, LeaseBook
+from autotune.storage.leases import Lease, LeaseBook, Taking
 from objectives.base import FailureKind
 
 MOST_LAPSED = 5
@@ -36,17 +38,7 @@ MOST_LAPSED = 5
 
 # After this time requests are looked at again, even if proposals are still to be made.
 _SLICE_S = 0.05
-_WHO, _CORES = "who", "cores"
-_ELSEWHERE = "elsewhere"
-
-
-@dataclass
-class HandedOut:
-    """A run that was handed out, or waits for a client: then it has no `ticket`."""
-
-    task: Task
-    record: Mapping[str, Any]
-    ticket: Ticket | None = None
+_WHO, _CORES, _ELSEWHERE = "who", "cores", "elsewhere"
 
 
 @dataclass
@@ -55,13 +47,13 @@ class WorkQueue(Executor):
 
     `shared` says that other coordinators may work on the study: then no run starts before a client asks, since they
     would wait for it. `answers` holds the results that were told. `ready` is called when requests are answered, and
-    `clock` returns the seconds since 1970.
+    `clock` is that of the leases.
     """
 
     shared: bool
     answers: Replies
     ready: Callable[[], None] = lambda: None
-    clock: Callable[[], float] = time.time
+    clock: LeaseClock = field(default_factory=LeaseClock.of_this_boot)
     _requests: SimpleQueue[Request] = field(default_factory=SimpleQueue)
     _askers: deque[AskRequest] = field(default_factory=deque)
     _out: dict[str, HandedOut] = field(default_factory=dict)
@@ -72,7 +64,7 @@ class WorkQueue(Executor):
     _left: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _lapsed: dict[str, int] = field(default_factory=dict)
     _early: list[TellRequest] = field(default_factory=list)
-    _write: Callable[[str, Mapping[str, Any], str | None], bool] = lambda *_: True
+    _take: Callable[[Mapping[str, Taking]], frozenset[str]] = frozenset
     _closing: bool = False
     # When requests are looked at again; None until the first proposal is made.
     _look_at: float | None = None
@@ -83,9 +75,9 @@ class WorkQueue(Executor):
 
     def coordinators(self, book: LeaseBook, holder: str, *, alone: bool) -> Coordinators:
         """Return the coordinators of the study, whose leases hold tickets."""
-        self._write = book.take
+        self._take = book.take_all
         back, come = self.give_back, self.leave_to_come
-        return WorkQueueCoordinators(book, holder, alone, take_run=self.take, give_run_back=back, left=come)
+        return WorkQueueCoordinators(book, holder, alone, take_runs=self.take_all, give_run_back=back, left=come)
 
     def recall(self, runs: Iterable[Run], standings: Standings) -> None:
         """Take note of the runs told before this session, and of how the trials stand."""
@@ -107,29 +99,35 @@ class WorkQueue(Executor):
         return len(self._askers)
 
     def allowed(self, most: int, in_flight: int) -> int:
-        """Return how many runs may be in flight: one for each request, beside the `in_flight` ones."""
+        """Return how many runs may be in flight: one for each client that waits, beside the `in_flight` ones."""
         del most
         self.answers.stored()
         now = time.monotonic()
         self._look_at = self._look_at or now + _SLICE_S
-        if self._askers and now >= self._look_at:
+        if self._next_asker() is not None and now >= self._look_at:
             # Proposals take time: a client with a result must not wait for the proposals of all clients that ask.
             for asker in self._askers:
                 asker.tried = False
             return in_flight
         return max(0 if self.shared else 1, in_flight + len(self._askers))
 
-    def take(self, place: str, record: Mapping[str, Any]) -> bool:
-        """Store the lease of a run before it starts, for the first client; False if another coordinator has it."""
-        asker = self._next_asker()
-        if asker is not None:
-            record = self._ticket(place, asker).on(record)
-        if not self._write(place, record, _lease_of(record)):
-            return False
-        if asker is not None:
-            self._askers.popleft()
-        self._started[place] = record, asker
-        return True
+    def together(self, room: int) -> int:
+        """Return how many runs are started together: all, since their leases are stored in one transaction."""
+        return room
+
+    def take_all(self, records: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+        """Store the leases of runs before they start, for the clients in turn; return those that nobody else has."""
+        askers = iter([asker for asker in self._askers if not asker.future.cancelled()])
+        asked = {place: next(askers, None) for place in records}
+        given = {
+            place: record if (asker := asked[place]) is None else self._ticket(place, asker).on(record)
+            for place, record in records.items()
+        }
+        own = self._take({place: (record, lease_of(record)) for place, record in given.items()})
+        self._started.update((place, (given[place], asked[place])) for place in own)
+        served = {id(asked[place]) for place in own}
+        self._askers = deque(asker for asker in self._askers if id(asker) not in served)
+        return own
 
     def give_back(self, place: str) -> None:
         """Let the client that would have got a run wait on: another coordinator has made it."""
@@ -150,17 +148,15 @@ class WorkQueue(Executor):
 
     def submit(self, task: Task) -> None:
         """Hand a run out to the client that asked for it, or to the next one; a client that has the run keeps it."""
-        with suppress(OSError):
-            task.job.folder.rmdir()  # nobody runs in it
         if task.job_id is not None:
             record = self._left.pop(task.job_id)
-            self._out[task.job_id] = HandedOut(task, record, Ticket.of(record))
+            self._out[task.job_id] = HandedOut(task, record, self.clock.read(Ticket.of(record)))
             return
         record, asker = self._started.pop(task.job.name)
         if asker is None:
             self._offered[task.job.name] = HandedOut(task, record)
         else:
-            self._hand_out(HandedOut(task, record, Ticket.of(record)), asker)
+            self._hand_out(HandedOut(task, record, self.clock.read(Ticket.of(record))), asker)
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
         """Answer requests for at most `timeout_s`; return runs that were told or whose leases ran out.
@@ -258,7 +254,7 @@ class WorkQueue(Executor):
         """Take note of a request; return the run that ended by it."""
         match request:
             case AskRequest():
-                self._askers.append(request)
+                self._ask(request)
             case TellRequest():
                 return self._tell(request)
             case RenewRequest():
@@ -266,6 +262,24 @@ class WorkQueue(Executor):
             case CloseRequest():
                 self._closing = True
         return []
+
+    def _ask(self, request: AskRequest) -> None:
+        """Let a client wait for a run, unless it has one by the same request, whose answer it has not heard."""
+        for asker in [asker for asker in self._askers if request.repeats(asker.who, asker.key)]:
+            self._askers.remove(asker)
+            asker.resolve(None)
+        leased = self._leased_before(request) if request.key else None
+        if leased is None:
+            self._askers.append(request)
+        else:
+            request.resolve(leased)
+
+    def _leased_before(self, request: AskRequest) -> LeasedRun | None:
+        out = [(known.record, known.ticket) for known in self._out.values()]
+        left = [(record, self.clock.read(Ticket.of(record))) for record in self._left.values()]
+        now = self.clock()
+        again = (leased_by(request, record, ticket, now) for record, ticket in (*out, *left))
+        return next(filter(None, again), None)
 
     def _tell(self, request: TellRequest) -> list[tuple[Task, Outcome]]:
         """Take note of a result; return the run if the result ends it."""
@@ -312,13 +326,13 @@ class WorkQueue(Executor):
     def _renew(self, request: RenewRequest) -> None:
         out = self._out.get(request.lease)
         record = out.record if out is not None else self._left.get(request.lease)
-        ticket = Ticket.of(record) if record is not None else None
+        ticket = self.clock.read(Ticket.of(record)) if record is not None else None
         if record is None or ticket is None:
-            request.refuse(_told_already(request.lease) if request.lease in self.answers else gone(request.lease))
+            request.refuse(told_already(request.lease) if request.lease in self.answers else gone(request.lease))
             return
         ticket = replace(ticket, expires_at=self.clock() + request.lease_s)
         record = ticket.on(record)
-        if not self._write(record["name"], record, ticket.lease):
+        if not self._take({record["name"]: (record, ticket.lease)}):
             request.refuse(gone(request.lease))
             return
         if out is not None:
@@ -331,12 +345,11 @@ class WorkQueue(Executor):
 
     def _next_asker(self) -> AskRequest | None:
         """Return the first waiting request whose client is still there; it stays the first until it has a lease."""
-        while self._askers and self._askers[0].future.cancelled():
-            self._askers.popleft()
+        self._askers = deque(asker for asker in self._askers if not asker.future.cancelled())
         return self._askers[0] if self._askers else None
 
     def _ticket(self, place: str, asker: AskRequest) -> Ticket:
-        return Ticket.new(asker.who, self.clock(), asker.lease_s, self._lapsed.get(place, 0))
+        return self.clock.ticket(asker.who, asker.lease_s, self._lapsed.get(place, 0), asker.key)
 
     def _hand_out(self, out: HandedOut, asker: AskRequest) -> None:
         assert out.ticket is not None
@@ -353,15 +366,13 @@ class WorkQueue(Executor):
                 return
             ticket = self._ticket(place, asker)
             record = ticket.on(out.record)
-            if self._write(place, record, ticket.lease):
+            if self._take({place: (record, ticket.lease)}):
                 self._askers.popleft()
                 del self._offered[place]
                 self._hand_out(HandedOut(out.task, record, ticket), asker)
 
     def _run_out(self) -> list[tuple[Task, Outcome]]:
         """Return runs whose leases ran out, at most one for each waiting client."""
-        if not self._askers:
-            return []
         now = self.clock()
         lapsed = sorted(
             (out.ticket.expires_at, lease)
@@ -386,12 +397,3 @@ class WorkQueue(Executor):
         for asker in [asker for asker in self._askers if asker.wait_until <= now]:
             self._askers.remove(asker)
             asker.resolve(None)
-
-
-def _lease_of(record: Mapping[str, Any]) -> str | None:
-    ticket = Ticket.of(record)
-    return ticket.lease if ticket is not None else None
-
-
-def _told_already(lease: str) -> LeaseConflictError:
-    return LeaseConflictError(f"lease {lease} was told already: there is nothing to renew")

@@ -17,7 +17,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from autotune.records.series import Series
+from autotune.machines.boot import boot_id
+from autotune.records.series import Series, SeriesKind
 from autotune.storage.leases import Lease, LeaseBook
 
 SILENT_S = 180.0
@@ -47,6 +48,12 @@ def living(book: LeaseBook) -> frozenset[str]:
     return frozenset(one.holder for one in book.all() if one.place.startswith(_PRESENCE) and not _is_dead(one))
 
 
+def has_ended(folder: str) -> bool:
+    """Whether a folder has the name of a coordinator that was a process of this host, and is no more."""
+    host, _, rest = folder.rpartition("-")[0].rpartition("-")
+    return _has_ended(f"{host}:{rest}:{folder.rpartition('-')[2]}")
+
+
 @dataclass
 class Coordinators:
     """The leases of a study as `holder` sees them. When alone, every other holder of a lease is dead."""
@@ -69,6 +76,12 @@ class Coordinators:
         if not self.alone:
             self.book.take(_PRESENCE + self.holder, {})
         self.look()
+        for lease in self._leases.values():
+            # Nobody else would: their names never come back. Who is only silent may speak again.
+            gone = lease.holder != self.holder and (self.alone or _has_ended(lease.holder))
+            if gone and lease.place.startswith((_PRESENCE, _ROLE)):
+                self.book.take_over(lease.place, lease.holder, 0.0)
+                self.book.release(lease.place)
 
     def leave(self) -> None:
         """Say that this coordinator goes; the runs that it leaves are anybody's."""
@@ -108,9 +121,17 @@ class Coordinators:
         numbers = (_trial(lease) for lease in self._leases.values() if lease.holder in others)
         return frozenset(number for number in numbers if number is not None)
 
-    def take(self, place: str, record: Mapping[str, Any]) -> bool:
-        """Take a run before it is launched; False if somebody else has it."""
-        return self.book.take(place, record)
+    @property
+    def in_flight(self) -> Mapping[str, Path]:
+        """The runs that other coordinators have in flight, by name, with their folders."""
+        others, records = self.others, {place: lease for place, lease in self._leases.items() if "job" in lease.record}
+        return {
+            place: Path(lease.record["job"]["folder"]) for place, lease in records.items() if lease.holder in others
+        }
+
+    def take_all(self, records: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+        """Take runs, by their places, before they are launched; return those that nobody else has."""
+        return self.book.take_all({place: (record, None) for place, record in records.items()})
 
     def note_job(self, place: str, job_id: str) -> bool:
         """Note the job of an own run; False if the run is no longer its own."""
@@ -183,7 +204,7 @@ def _numbered_with() -> str:
     Containers may have the host name of one another, and numbers of their own.
     """
     there = [
-        Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"),
+        boot_id(),
         str(Path("/proc/self/ns/pid").readlink()),
     ]
     return hashlib.blake2b("".join(there).encode(), digest_size=3).hexdigest()
@@ -192,5 +213,6 @@ def _numbered_with() -> str:
 def _trial(lease: Lease) -> int | None:
     with suppress(KeyError, TypeError):
         purpose = lease.record["purpose"]
-        return purpose["trial"] if Series.parse(purpose["series"]).is_tuning else None
+        series = Series.parse(purpose["series"])
+        return purpose["trial"] if series.is_tuning or series.kind is SeriesKind.SHORT else None
     return None

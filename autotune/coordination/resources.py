@@ -5,14 +5,15 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from autotune.coordination.coordinators import Coordinators, new_coordinator_id
-from autotune.coordination.session_settings import SessionSettings
+from autotune.coordination.session_settings import RUNS_LOCK, SessionSettings
 from autotune.display.console import Display
-from autotune.errors import NothingWorkedError, StorageError
+from autotune.errors import BusyError, NothingWorkedError, StorageError
 from autotune.execution.batch_executor import BatchExecutor
 from autotune.execution.card_pool import CardPool, MachinePool
-from autotune.execution.core_pool import CoreClaim, CorePool, Pool, work_on
+from autotune.execution.core_pool import CoreClaim, CorePool, Pool, when_free, work_on
 from autotune.execution.executor import Executor
-from autotune.storage.address import lock_path
+from autotune.lockfile import LockFile
+from autotune.storage.address import lock_path, shown
 from autotune.storage.study_lock import IfHeld, StudyLock
 from autotune.storage.study_store import StudyStore
 from launchers import Resources
@@ -69,8 +70,12 @@ def held(settings: SessionSettings, display: Display, *, claim: bool) -> Iterato
         PausedError: a pause was asked for.
     """
     with nullcontext() if settings.shared else _locked(settings, display):
-        if not claim or settings.queue is not None or settings.external is not None:
+        if not claim or settings.external is not None:
             yield settings, SessionCores()
+            return
+        if settings.queue is not None:
+            with nullcontext() if settings.shared else held_runs(settings, display):
+                yield settings, SessionCores()
             return
         if settings.ray_address is not None:
             from autotune.execution.ray_executor import joined_cluster  # noqa: PLC0415
@@ -93,6 +98,44 @@ def _locked(settings: SessionSettings, display: Display) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def held_runs(settings: SessionSettings, display: Display) -> Iterator[None]:
+    """Hold the folder of a study's runs: a study of the same name in another storage may keep its own there.
+
+    On one machine the cores keep two such studies apart; jobs of a batch system have none in common.
+
+    Raises:
+        BusyError: another study makes its runs there.
+        PausedError: a pause was asked for.
+        StorageError: the folder cannot be written to.
+    """
+    wait_by = display.waits if settings.if_held is IfHeld.WAIT else None
+    path = settings.runs / RUNS_LOCK
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = LockFile.open(path, 0o644)
+    except OSError as error:
+        msg = f"cannot write {path}: {error.strerror}; use --runs to keep runs elsewhere"
+        raise StorageError(msg) from error
+
+    def claim() -> None:
+        # A file system without locks: nobody can tell.
+        with suppress(OSError):
+            if not file.lock():
+                msg = (
+                    f"{settings.runs} has the runs of a study in another storage, which is being worked on by "
+                    f"{file.holder() or 'another process'}: wait for it with --wait, or use --runs to keep runs "
+                    "elsewhere"
+                )
+                raise BusyError(msg)
+
+    with closing(file):
+        with settings.pause.waiting():
+            when_free(claim, wait_by)
+        file.sign(f"{work_on(settings.name)}, storage {shown(settings.url)}")
+        yield
 
 
 @contextmanager
@@ -160,7 +203,9 @@ def _made(
     if settings.cluster is not None:
         yield SessionResources(ClusterExecutor(settings.cluster, settings.launcher), settings.cluster.pool)
         return
-    cards = CardPool(work_on(settings.name))
+    wait_by = display.waits if settings.if_held is IfHeld.WAIT else None
+    beat = coordinators.beat if coordinators is not None else lambda: None
+    cards = CardPool(work_on(settings.name), wait_by=wait_by, waiting=settings.pause.waiting, beat=beat)
     with local_cluster(settings.machine.cores), closing(cards):
         pool = MachinePool(CorePool(settings.machine.cpus), cards)
         yield SessionResources(RayExecutor(settings.machine.cores, settings.launcher), pool)

@@ -8,7 +8,7 @@ from autotune.execution.capping import Cap
 from autotune.execution.run_folder import fresh_folder
 from autotune.execution.segments import Segment
 from autotune.execution.task import Task
-from objectives.base import Alike, Answer, Context, Objective
+from objectives.base import Alike, Answer, Context, MemoryNeed, Objective
 from spaces import Configuration
 
 
@@ -18,7 +18,8 @@ class RunFactory:
 
     `whole` is how far a program goes that works in steps, when promotion does not decide it. A run that fails through
     no fault of its configuration is tried again `retries` times. `alike` is the objective's word on which
-    configurations are the same in effect.
+    configurations are the same in effect, and `memory` on how much a run needs. Runs that another program makes are not
+    `in_folders`: theirs are names only.
     """
 
     objective: Objective
@@ -27,6 +28,8 @@ class RunFactory:
     retries: int = 2
     whole: Segment | None = None
     alike: Alike | None = None
+    memory: MemoryNeed | None = None
+    in_folders: bool = True
 
     def task(  # noqa: PLR0913  by keyword
         self,
@@ -37,14 +40,18 @@ class RunFactory:
         reference: Answer | None = None,
         cap: Cap | None = None,
         segment: Segment | None = None,
+        steps: int | None = None,
         seed: int = 0,
     ) -> Task:
-        """Return the run of a configuration, prepared in an empty folder; without a `segment` it is a whole one."""
+        """Return the run of a configuration, prepared in an empty folder; without a `segment` it is a whole one.
+
+        A short run is told its `steps`; nothing goes on from it.
+        """
         segment = segment or self.whole
         context = Context(
-            folder=fresh_folder(self.folder / name),
+            folder=fresh_folder(self.folder / name) if self.in_folders else self.folder / name,
             time_limit_s=self.run_time_limit_s,
-            steps=segment.steps if segment else None,
+            steps=segment.steps if segment else steps,
             checkpoint=segment.checkpoint if segment else None,
             seed=seed,
         )

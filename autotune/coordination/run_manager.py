@@ -6,6 +6,11 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from autotune.coordination.cleaner import Cleaner
+from autotune.coordination.disturbances import Disturbances
+from autotune.coordination.kept_results import keep
+from autotune.coordination.neighbours import Neighbours
+from autotune.coordination.nodes import Nodes
+from autotune.coordination.quiet import QuietMachine
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_registry import RunRegistry
@@ -17,7 +22,7 @@ from autotune.execution.core_pool import Pool
 from autotune.execution.executor import Executor
 from autotune.execution.segments import Segment
 from autotune.execution.task import PREEMPTED, REFUSED, REFUSED_ALL, describe_job
-from autotune.records.outcome import Outcome
+from autotune.records.outcome import DISTURBED, Outcome
 from autotune.records.study import Purpose, Run
 from autotune.storage.study_store import StudyStore
 from launchers.mpi import MpiFlavour
@@ -34,6 +39,9 @@ class RunManager:
 
     `pool` gives each the cores that it needs; `flavour` is what starts ranks, and `session` are facts of this session:
     both are stored with each run. `cleaner` removes the scratch data of runs that are stored; None where there is none.
+    `neighbours` knows which runs disturbed each other, `disturbances` which others have disturbed; without, all count.
+    `quiet` is the machine that comparisons wait for, if they do; `nodes` are those on which they can be made.
+    By the study's `mark` results are kept that its storage does not take; `in_flight` are the started runs, by name.
     """
 
     executor: Executor
@@ -45,6 +53,12 @@ class RunManager:
     flavour: MpiFlavour | None = None
     session: Mapping[str, str] = field(default_factory=dict)
     cleaner: Cleaner | None = None
+    neighbours: Neighbours = field(default_factory=Neighbours)
+    disturbances: Disturbances | None = None
+    quiet: QuietMachine | None = None
+    nodes: Nodes = field(default_factory=Nodes)
+    mark: str = ""
+    in_flight: dict[str, RunInFlight] = field(default_factory=dict)
 
     def for_objective(self, objective: Objective) -> Self:
         """Return a manager of runs of another objective, which takes note of how slow those are for itself."""
@@ -73,7 +87,14 @@ class RunManager:
         if self.cleaner is not None:
             self.cleaner.wait(name)
         task = self.factory.task(
-            key, purpose.configuration, name, reference=reference, cap=cap, segment=segment, seed=seed
+            key,
+            purpose.configuration,
+            name,
+            reference=reference,
+            cap=cap,
+            segment=segment,
+            steps=purpose.steps,
+            seed=seed,
         )
         return PlannedRun(task, purpose)
 
@@ -82,25 +103,65 @@ class RunManager:
 
         Raises:
             TakenError: another coordinator has started this run, or made it meanwhile.
+            CannotRunHereError: others have cost this session too much time.
         """
-        task = planned.task
+        started = self.start_all([planned])
+        if started == [None]:
+            msg = f"run {planned.name} is being made by another process that works on the study; try again later"
+            raise TakenError(msg)
+        return started[0] if started else None
+
+    def start_all(self, planned: Sequence[PlannedRun]) -> list[RunInFlight | None]:
+        """Start the first of these runs, as many as may start now; their leases are stored together.
+
+        None stands for one that another coordinator has started, or made meanwhile.
+        """
+        runs: list[RunInFlight] = []
+        for one in planned:
+            placed = self._placed(one)
+            if placed is None:
+                break
+            runs.append(placed)
+        new = [run for run in runs if run.planned.inherited is None]
+        own = self.registry.take_all(new)
+        started = [self._begun(run) if run.planned.inherited or run.name in own else None for run in runs]
+        for run in new:
+            if run.name not in own:
+                self.pool.give_back(run.task.job.resources)
+        if own:
+            self.registry.beat()
+        return started
+
+    def _placed(self, planned: PlannedRun) -> RunInFlight | None:
+        """Return a run with the cores that it gets; None while there are not enough, or if it may not start now."""
         if planned.inherited is not None:
-            self.executor.submit(task)
             return RunInFlight(planned, planned.inherited.started, planned.inherited.job)
-        if not self.gate.admits(task):
-            return None
-        resources = self.pool.take(task.job.resources)
+        if self.disturbances is not None:
+            self.disturbances.check_patience()
+        task = planned.task
+        resources = self.pool.take(task.job.resources) if self.gate.admits(task) else None
         if resources is None:
             return None
         placed = replace(planned, task=replace(task, job=replace(task.job, resources=resources)))
-        run = RunInFlight(placed, datetime.now(UTC).isoformat(), describe_job(placed.task.job, self.flavour))
-        if not self.registry.take(run):
-            self.pool.give_back(resources)
-            msg = f"run {run.name} is being made by another process that works on the study; try again later"
-            raise TakenError(msg)
-        self.executor.submit(placed.task)
-        self.registry.beat()
+        return RunInFlight(placed, datetime.now(UTC).isoformat(), describe_job(placed.task.job, self.flavour))
+
+    def _begun(self, run: RunInFlight) -> RunInFlight:
+        self.executor.submit(run.task)
+        self.neighbours.begin(run)
+        self.in_flight[run.name] = run
         return run
+
+    def wait_until_quiet(self) -> None:
+        """Wait while others use the machine, if there is a reason to think so; nothing of ours may run.
+
+        Raises:
+            CannotRunHereError: others use it all the time.
+        """
+        judge = self.disturbances
+        if self.quiet is None or judge is None or not judge.suspects or self.in_flight:
+            return
+        judge.lose(self.quiet.wait(self.display, lambda: self.check(idle=True), judge.patience_s))
+        judge.suspects = False
 
     def check(self, *, idle: bool = False) -> None:
         """Tell the other coordinators that this one lives; then see whether runs may go on, as `RunGate.check`.
@@ -113,18 +174,27 @@ class RunManager:
         self.gate.check(idle=idle)
 
     def ended(self, run: RunInFlight, outcome: Outcome) -> Run:
-        """Take the cores back and return the run with its outcome."""
+        """Take the cores back and return the run with its outcome; one that others disturbed is set aside."""
+        outcome = self.neighbours.end(run, outcome, self.registry.elsewhere)
+        if self.disturbances is not None and not outcome.disturbed:
+            outcome = self.disturbances.judge(run, outcome)
+        self.in_flight.pop(run.name, None)
         self.gate.learn(outcome)
         self.pool.give_back(run.task.job.resources)
         job: Mapping[str, Any] = self.executor.made_with(run.job, outcome)
-        return run.ended(outcome, job, self.session)
+        ended = run.ended(outcome, job, self.session)
+        return replace(ended, series=ended.series.aside) if outcome.disturbed else ended
 
     def store(self, store: StudyStore, ended: Sequence[tuple[RunInFlight, Run]]) -> Collection[str]:
         """Store runs that ended, all of them or none; what they leave in their folders is evidence until then.
 
         Return the names of runs that are not stored: another coordinator, which took this one for dead, has them now.
         """
-        lost = store.add_runs([run for _, run in ended], [run.name for run, _ in ended], self.registry.holder)
+        try:
+            lost = store.add_runs([run for _, run in ended], [run.name for run, _ in ended], self.registry.holder)
+        except BaseException:  # Ctrl-C while the storage is waited for, too
+            self._keep([run for _, run in ended])
+            raise
         for run, stored in ended:
             if run.name in lost:
                 self.executor.drop(stored.outcome)
@@ -135,6 +205,18 @@ class RunManager:
             else:
                 self.clean(run)
         return lost
+
+    def keep_ended(self) -> None:
+        """Keep the results of runs that have ended and that nobody has asked for: the study's storage is away."""
+        for task, outcome in self.executor.wait(0.0):
+            run = self.in_flight.get(task.job.name)
+            # A training goes on from its checkpoint.
+            if run is not None and not outcome.retryable and task.segment is None:
+                self._keep([self.ended(run, outcome)])
+
+    def _keep(self, runs: Sequence[Run]) -> None:
+        if self.mark:
+            keep(self.mark, runs, self.display.line)
 
     def clean(self, run: RunInFlight) -> None:
         """Remove the scratch data of a run that is stored, or that nobody will make again."""
@@ -156,7 +238,10 @@ class RunManager:
             raise CannotRunHereError(msg)
         if outcome.code == REFUSED:
             return None
-        if task.attempt > self.factory.retries and not preempted:
+        if outcome.code == DISTURBED:
+            if self.disturbances is None or not self.disturbances.may_again(run.purpose):
+                return None
+        elif task.attempt > self.factory.retries and not preempted:
             return None
         fresh = self.prepare(task.key, run.purpose, run.name, segment=task.segment, seed=task.seed)
         again = replace(task, job=fresh.task.job, attempt=task.attempt + (not preempted), job_id=None)

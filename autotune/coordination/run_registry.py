@@ -1,13 +1,16 @@
 """The run registry: which runs of a study are in flight, here and in the hands of other coordinators."""
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from autotune.coordination.coordinators import Coordinators
+from autotune.coordination.kept_results import RESULT_FILE
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.coordination.runs import RunInFlight
 from autotune.execution.executor import Executor
+from autotune.files import discard
 from autotune.records.series import RunId, Series
 from autotune.records.study import Run
 from launchers.local import sweep
@@ -33,6 +36,11 @@ class RunRegistry:
         """The coordinator that has the leases of this session's runs; empty where runs have none."""
         return self.coordinators.book.stored_holder if self.coordinators is not None else ""
 
+    @property
+    def elsewhere(self) -> Mapping[str, Path]:
+        """The runs that other coordinators have in flight, by name, with their folders."""
+        return self.coordinators.in_flight if self.coordinators is not None else {}
+
     def own(self, series: Series) -> str:
         """Return the name of a run that each coordinator makes for itself."""
         alone = self.coordinators is None or self.coordinators.alone
@@ -51,15 +59,20 @@ class RunRegistry:
         self._take_over(name)
         return self._inherited.pop(name, None)
 
-    def _take_over(self, name: str | None, known: Set[tuple[str, str | None]] = frozenset()) -> None:
+    def _take_over(self, name: str | None, known: Set[tuple[str, str | None]] | None = None) -> None:
         """Take over what dead coordinators left, everywhere or of one name, but for runs that are `known`."""
         for lease in self.coordinators.inherit(name) if self.coordinators is not None else ():
             assert self.coordinators is not None
             record = LeaseRecord.from_dict(lease.record)
             folder = Path(record.job["folder"])
             job_id = self.executor.find_job(folder) or lease.job_id
-            if job_id is None or (record.started, record.job["folder"]) in known:
+            is_known = known is not None and (record.started, record.job["folder"]) in known
+            if job_id is None or is_known:
                 sweep(folder)
+                if known is not None and not is_known and not (folder / RESULT_FILE).exists():
+                    # It is made again, in a folder of this coordinator's.
+                    with suppress(OSError):
+                        discard(folder)
                 self.coordinators.release(lease.place)
             else:
                 self._inherited[lease.place] = record, job_id
@@ -71,25 +84,37 @@ class RunRegistry:
         for name in given_up:
             self.release(name)
 
-    def take(self, run: RunInFlight) -> bool:
-        """Take the lease of a run before it starts; False if another coordinator has the run.
+    def take_all(self, runs: Sequence[RunInFlight]) -> frozenset[str]:
+        """Take the leases of runs before they start; return the names of those that no other coordinator has.
 
-        False also if another one had it: it may have stored the run and given it up since.
+        Nor has had: it may have stored the run and given it up since.
         """
         if self.coordinators is None:
-            return True
-        if not self.coordinators.take(run.name, run.lease(self.scheduler).to_dict()):
-            return False
+            return frozenset(run.name for run in runs)
+        taken = self.coordinators.take_all({run.name: run.lease(self.scheduler).to_dict() for run in runs})
+        return frozenset(run.name for run in runs if run.name in taken and not self._was_made(run))
+
+    def _was_made(self, run: RunInFlight) -> bool:
+        """Whether another coordinator has made a run of ours meanwhile; then it is given up."""
         trial, known = run.purpose.trial, run.planned.known
-        if known is None or trial is None or self.coordinators.alone or self.stored(trial) <= known:
-            return True
-        self.coordinators.release(run.name)
-        return False
+        alone = self.coordinators is None or self.coordinators.alone
+        if known is None or trial is None or alone or self.stored(trial) <= known:
+            return False
+        self.release(run.name)
+        return True
 
     def release(self, name: str) -> None:
         """Give up a run that will not be made again now."""
         if self.coordinators is not None:
             self.coordinators.release(name)
+
+    def give_up(self, name: str) -> None:
+        """Give up a run that was tried enough: no session is to follow its job.
+
+        Where runs have no jobs, its lease tells the next session whose folder is left.
+        """
+        if self.scheduler:
+            self.release(name)
 
     def beat(self) -> None:
         """Tell the other coordinators that this one lives."""

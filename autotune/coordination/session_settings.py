@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 STORAGE_PATIENCE = "AUTOTUNE_STORAGE_PATIENCE"
 
+RUNS_LOCK = ".autotune-runs.lock"
+"""Held in the folder of the runs by a session whose runs are jobs of a batch system."""
+
 
 @dataclass(frozen=True)
 class SessionSettings:
@@ -31,7 +34,8 @@ class SessionSettings:
     launcher of jobs, on the machine that the jobs get, of which somebody has described the `facts`. With `ray_address`
     they are made on the nodes of that Ray cluster, after it has `ray_nodes` of them; `machine` are then those nodes,
     and `cluster` the cluster, once it is joined. All must have ended by the `deadline`; no run starts after a `pause`
-    was asked for. With an `external` executor other programs make them. `retry_failed` makes failed trials run again.
+    was asked for. With an `external` executor other programs make them. `retry_failed` makes failed trials run again,
+    `tune_again` those that were measured on what was another machine in effect.
     """
 
     url: str
@@ -49,6 +53,7 @@ class SessionSettings:
     pause: Pause = field(default_factory=Pause)
     external: "ExternalExecutor | None" = None
     retry_failed: bool = False
+    tune_again: bool = False
 
     @property
     def shared(self) -> bool:

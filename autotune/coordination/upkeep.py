@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.coordination.alone import check_alone
-from autotune.coordination.session_settings import default_runs
+from autotune.coordination.session_settings import RUNS_LOCK, default_runs
 from autotune.errors import BusyError, StorageError
-from autotune.execution.run_folder import discard, is_of
+from autotune.execution.run_folder import is_of
+from autotune.files import discard, sweep_discarded
 from autotune.records.study import Run
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.storage.address import lock_path, place, shown, sqlite_path
@@ -100,6 +101,7 @@ def remove(found: Removable) -> None:
     for folder in found.folders:
         with suppress(OSError):
             discard(folder)
+    sweep_discarded(*{folder.parent for folder in found.folders})
 
 
 def delete(store: StudyStore, found: Removable) -> None:
@@ -119,6 +121,8 @@ def delete(store: StudyStore, found: Removable) -> None:
         if next(_run_folders(runs), None) is None:
             # What a session makes before its runs: that of another study, if one has runs here.
             shutil.rmtree(runs / "plan", ignore_errors=True)
+            if held_by_another(runs / RUNS_LOCK) is None:
+                (runs / RUNS_LOCK).unlink(missing_ok=True)
         for empty in (checkpoints.parent, runs):
             with suppress(OSError):
                 empty.rmdir()

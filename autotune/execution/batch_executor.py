@@ -47,7 +47,7 @@ class _Followed:
                 return False
             self.watched = Watched(self.task, from_start=not ended)
         while not self.stopped and (new := self.lines.new_lines(ended=ended)):
-            self.stopped = any(self.watched(line) for line in new)
+            self.stopped = self.watched(new)
         if ended or not self.stopped or now < self.say_at:
             return False
         self.say_at = now + _SAY_AGAIN_S

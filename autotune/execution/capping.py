@@ -7,13 +7,14 @@ of a run to its end (of the incumbent) says early that it will be too slow.
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, fsum, log
 
 from launchers import EndReason, Job, JobStatus
 from launchers.status import read_status
 from objectives.base import Metric, Progress, ProgressReader
+from objectives.patterns.lines import read_each
 
 # A pace is judged when the reference had done that share of its run since its first step, in two steps at least, and
 # for so long: output is read some ten times a second.
@@ -131,7 +132,13 @@ class Watch:
 
     def __call__(self, line: str) -> bool:
         """Read a line; True when the run should be stopped. `forecast` is what its pace promises."""
-        progress = self._read(line)
+        return self._took(self._read(line))
+
+    def read(self, lines: Sequence[str]) -> bool:
+        """Read lines that came together; True when the run should be stopped, at the line that says so."""
+        return any(map(self._took, read_each(self._read, lines)))
+
+    def _took(self, progress: Progress | None) -> bool:
         if progress is not None and self._on_progress is not None and self._on_progress(progress):
             return True
         if progress is None or (self._timeline and progress.step <= self._timeline[-1][0]):

@@ -4,11 +4,12 @@ As with cores, a pool hands them out within a study, and a lock file a card does
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from autotune.errors import BusyError, CannotRunHereError
-from autotune.execution.core_pool import CorePool
+from autotune.execution.core_pool import CorePool, WaitBy, when_free
 from autotune.execution.user_folder import user_folder
 from autotune.lockfile import LockFile
 from autotune.machines.cards import find_cards
@@ -25,27 +26,46 @@ class CardPool:
     The first trial that needs a card makes the pool find and claim all that are free then.
     """
 
-    def __init__(
-        self, work: str = "", find: Callable[[], Sequence[Card]] = find_cards, folder: Path | None = None
+    def __init__(  # noqa: PLR0913, PLR0917  what is claimed, and what happens while it is waited for
+        self,
+        work: str = "",
+        find: Callable[[], Sequence[Card]] = find_cards,
+        folder: Path | None = None,
+        wait_by: WaitBy | None = None,
+        waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+        beat: Callable[[], None] = lambda: None,
     ) -> None:
-        """Claim cards for some `work`, by lock files in `folder`."""
+        """Claim cards for some `work`, by lock files in `folder`.
+
+        With `wait_by`, wait for cards that other studies have, and tell it for whom; `waiting` is the context of that,
+        and `beat` tells other coordinators meanwhile that this one lives.
+        """
         self._work = work
         self._find = find
         self._folder = folder
-        self._locks: list[LockFile] | None = None
+        self._wait_by = wait_by
+        self._waiting = waiting
+        self._beat = beat
+        self._locks: dict[Card, LockFile] = {}
         self._free: list[Card] = []
-        self._size = 0
+        # Of a machine with fewer cards than a trial wants it has all.
+        self._most: int | None = None
 
     def take(self, count: int) -> tuple[Card, ...] | None:
-        """Return so many cards for a trial, or all there are if it wants more; None: not now.
+        """Return so many cards for a trial, or all that the machine has if it wants more; None: not now.
 
         Raises:
-            BusyError: other studies have all of them.
+            BusyError: other studies have them.
             CannotRunHereError: they cannot be locked.
         """
-        if self._locks is None:
-            self._claim()
-        count = min(count, self._size)
+        if self._most is None or min(count, self._most) > len(self._locks):
+            if len(self._free) < len(self._locks):
+                return None
+            # Once: the vendor's tool wakes the driver, beside the runs that are waited for.
+            cards = tuple(self._find()) or (_WHATEVER_IS_THERE,)
+            with self._waiting():
+                when_free(lambda: self._claim(cards, count), self._wait_by)
+        count = min(count, len(self._locks))
         if count > len(self._free):
             return None
         taken, self._free = self._free[:count], self._free[count:]
@@ -57,35 +77,42 @@ class CardPool:
 
     def close(self) -> None:
         """Give the cards up."""
-        for lock in self._locks or ():
+        for lock in self._locks.values():
             lock.close()
-        self._locks = None
+        self._locks, self._free, self._most = {}, [], None
 
-    def _claim(self) -> None:
-        locks: dict[Card, LockFile] = {}
+    def _claim(self, cards: Sequence[Card], count: int) -> None:
+        self._beat()
+        # Those that are here already, too: two studies that wait for each other's would wait for ever.
+        self.close()
         others = []
-        for card in tuple(self._find()) or (_WHATEVER_IS_THERE,):
-            path = (self._folder or user_folder()) / f"card-{card.name or 'any'}.lock"
-            try:
-                lock = LockFile.open(path)
-            except OSError as error:
-                for locked in locks.values():
-                    locked.close()
-                msg = f"cannot lock a GPU by {path}: {error.strerror}"
-                raise CannotRunHereError(msg) from error
+        for card in cards:
+            lock = self._opened(card)
             if lock.lock():
                 lock.sign(self._work)
-                locks[card] = lock
+                self._locks[card] = lock
             else:
                 others.append(str(lock.holder() or "another process"))
                 lock.close()
-        if not locks:
+        if len(self._locks) < min(count, len(cards)):
+            free = len(self._locks)
+            self.close()
+            some = "the GPUs of this machine" if not free else f"a run needs {count} GPUs, {free} are free; others"
             msg = (
-                f"the GPUs of this machine are in use by {', '.join(dict.fromkeys(others))}; wait for it, or give each "
-                "study its own with CUDA_VISIBLE_DEVICES (ROCR_VISIBLE_DEVICES)"
+                f"{some} are in use by {', '.join(dict.fromkeys(others))}; wait for it (--wait does), or give each "
+                "study its own with CUDA_VISIBLE_DEVICES (ROCR_VISIBLE_DEVICES, ZE_AFFINITY_MASK)"
             )
             raise BusyError(msg)
-        self._locks, self._free, self._size = [*locks.values()], [*locks], len(locks)
+        self._free, self._most = [*self._locks], len(cards)
+
+    def _opened(self, card: Card) -> LockFile:
+        path = (self._folder or user_folder()) / f"card-{card.vendor}-{card.name or 'any'}.lock"
+        try:
+            return LockFile.open(path)
+        except OSError as error:
+            self.close()
+            msg = f"cannot lock a GPU by {path}: {error.strerror}"
+            raise CannotRunHereError(msg) from error
 
 
 class MachinePool:

@@ -9,12 +9,16 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution.user_folder import user_folder
 from autotune.lockfile import LockFile
 from launchers import Resources
+
+Claimed = TypeVar("Claimed")
+WaitBy = Callable[[str], None]
+"""Tells a user for whom a session waits."""
 
 _POLL_S = 0.5
 
@@ -26,6 +30,25 @@ def work_on(study: str) -> str:
     except (OSError, KeyError):  # a container may have no name for this user
         user = str(os.getuid())
     return f"study {study!r} of {user} in {Path.cwd()}"
+
+
+def when_free(claim: Callable[[], Claimed], wait_by: WaitBy | None) -> Claimed:
+    """Return what `claim` returns; with `wait_by`, wait until nobody else has it, and tell it for whom.
+
+    Raises:
+        BusyError: somebody else has it.
+    """
+    told = ""
+    while True:
+        try:
+            return claim()
+        except BusyError as error:
+            if wait_by is None:
+                raise
+            if str(error) != told:
+                wait_by(f"waiting (Ctrl-C leaves): {error}")
+                told = str(error)
+        time.sleep(_POLL_S)
 
 
 class Pool(Protocol):
@@ -79,7 +102,7 @@ class CoreClaim:
         cls,
         cpus: Iterable[int],
         folder: Path | None = None,
-        wait_by: Callable[[str], None] | None = None,
+        wait_by: WaitBy | None = None,
         work: str = "",
     ) -> Self:
         """Lock all of `cpus` for some `work`; with `wait_by`, wait until they are free, and tell it for whom.
@@ -89,17 +112,7 @@ class CoreClaim:
             CannotRunHereError: the lock files cannot be used.
         """
         wanted = tuple(cpus)
-        told = ""
-        while True:
-            try:
-                return cls._claim_now(wanted, folder or user_folder(), work)
-            except BusyError as error:
-                if wait_by is None:
-                    raise
-                if str(error) != told:
-                    wait_by(f"waiting (Ctrl-C leaves): {error}")
-                    told = str(error)
-            time.sleep(_POLL_S)
+        return when_free(lambda: cls._claim_now(wanted, folder or user_folder(), work), wait_by)
 
     @classmethod
     def _claim_now(cls, cpus: Iterable[int], folder: Path, work: str) -> Self:

@@ -35,6 +35,10 @@ class Executor(Protocol):
         del in_flight
         return most
 
+    def together(self, room: int) -> int:
+        """Return how many runs are started together where there is `room` for so many."""
+        return min(room, 1)
+
     def why_waits(self, run: str) -> str:
         """Return why a run that was submitted does not run yet; empty if it does."""
         del run

@@ -3,8 +3,10 @@
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,15 +67,22 @@ class Agent:
         return ""
 
 
+def gpus_per_node(wanted: Resources) -> int:
+    """Return how many GPUs a job has on each of its nodes."""
+    return ceil(wanted.gpus / wanted.nodes)
+
+
 def overdue(running: Mapping[Running, str], gone_since: Mapping[str, float], now_s: float) -> list[Running]:
     """Return what runs on nodes (by key) that have been gone for so long that nobody will report of it."""
     return [task for task, key in running.items() if now_s - gone_since.get(key, now_s) >= _PATIENCE_S]
 
 
 class NodePool:
-    """The cores of a cluster's nodes that no trial of a study uses at the moment.
+    """The cores and GPUs of a cluster's nodes that no trial of a study uses at the moment.
 
-    A job gets cores of one node, or whole nodes. Small jobs are spread, so that they disturb one another least.
+    A job gets cores of one node, or whole nodes; its GPUs are counted here, and Ray shows it which ones they are. Small
+    jobs are spread, so that they disturb one another least; one that names a host gets
+    that, if it is there and can have it.
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
@@ -82,6 +91,7 @@ class NodePool:
         self._free: dict[str, set[int]] = {}
         # By name: a host that comes back has another key, and jobs that are said to be gone may still end there.
         self._held: set[tuple[str, int]] = set()
+        self._held_gpus: Counter[str] = Counter()
         self.update(nodes)
 
     @property
@@ -127,32 +137,46 @@ class NodePool:
             node = self.named(name)
             ours = {cpu for held, cpu in self._held if held == name and (taken.nodes > 1 or cpu in taken.cpus)}
             self._held -= {(name, cpu) for cpu in ours}
+            self._held_gpus[name] -= gpus_per_node(taken)
             if node is not None:
                 self._free[node.key] |= ours & set(node.cpus)
 
     def _part(self, wanted: Resources) -> Resources | None:
+        named = self.named(wanted.hosts[0]) if wanted.hosts else None
+        if named is not None and named.gpus < gpus_per_node(wanted):
+            named = None
         keys = [
             key
             for key, node in self._nodes.items()
-            if min(wanted.cores, len(node.cpus)) <= len(self._free[key]) and wanted.gpus <= node.gpus
+            if named in {None, node}
+            and min(wanted.cores, len(node.cpus)) <= len(self._free[key])
+            and self._has_gpus(node, wanted)
         ]
         if not keys:
             return None
         key = max(keys, key=lambda key: len(self._free[key]))
         node = self._nodes[key]
         cpus = tuple(sorted(self._free[key])[: min(wanted.cores, len(node.cpus))])
-        self._hold(node, cpus)
+        self._hold(node, cpus, wanted)
         return replace(wanted, cpus=cpus, hosts=(node.name,))
 
     def _whole(self, wanted: Resources) -> Resources | None:
-        free = [node for key, node in self._nodes.items() if len(self._free[key]) == len(node.cpus)]
+        free = [
+            node
+            for key, node in self._nodes.items()
+            if len(self._free[key]) == len(node.cpus) and self._has_gpus(node, wanted)
+        ]
         if len(free) < wanted.nodes:
             return None
         chosen = free[: wanted.nodes]
         for node in chosen:
-            self._hold(node, node.cpus)
+            self._hold(node, node.cpus, wanted)
         return replace(wanted, cpus=chosen[0].cpus, hosts=tuple(node.name for node in chosen))
 
-    def _hold(self, node: Node, cpus: Iterable[int]) -> None:
+    def _has_gpus(self, node: Node, wanted: Resources) -> bool:
+        return self._held_gpus[node.name] + gpus_per_node(wanted) <= node.gpus
+
+    def _hold(self, node: Node, cpus: Iterable[int], wanted: Resources) -> None:
+        self._held_gpus[node.name] += gpus_per_node(wanted)
         self._held |= {(node.name, cpu) for cpu in cpus}
         self._free[node.key].difference_update(cpus)

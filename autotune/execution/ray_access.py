@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from autotune.errors import CannotRunHereError
+from autotune.errors import CannotRunHereError, InterruptedSessionError, is_interrupt
 from autotune.files import replace_file
 
 TOKEN = "token"  # noqa: S105  a file's name
+GOES_ON = "every finished run is stored; the same command goes on"
 _RAYS_TOKEN = "auth_token"  # noqa: S105
 _MODE = "RAY_AUTH_MODE"
 _PATH = "RAY_AUTH_TOKEN_PATH"
@@ -34,6 +35,28 @@ def own_token_for_others() -> Path | None:
     everybody = status.st_mode & stat.S_IROTH and all(mode & stat.S_IXOTH for mode in modes)
     group = status.st_mode & stat.S_IRGRP and all(mode & (stat.S_IXGRP | stat.S_IXOTH) for mode in modes)
     return path if everybody or group else None
+
+
+@contextmanager
+def starts_or_says() -> Iterator[None]:
+    """Say in words that an instance does not start; Ray raises whatever it likes, plain `Exception` too.
+
+    Raises:
+        InterruptedSessionError: it does not: a part of it was killed, or was too slow.
+    """
+    try:
+        yield
+    except Exception as error:
+        if is_interrupt(error):
+            raise
+        why = first_sentence(error)
+        msg = f"Ray, which makes the runs, did not start: {why}\n{GOES_ON}"
+        raise InterruptedSessionError(msg) from error
+
+
+def first_sentence(error: Exception) -> str:
+    """Return what an error of Ray's says first; more follows for who knows Ray."""
+    return str(error).partition("\n")[0].partition(". ")[0]
 
 
 def write_token(folder: Path) -> None:

@@ -28,13 +28,13 @@ import ray
 from ray._private import node as ray_node
 from ray._private import worker as ray_worker
 from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
-from ray.exceptions import NodeDiedError, RayError, RayTaskError, TaskUnschedulableError
+from ray.exceptions import LocalRayletDiedError, NodeDiedError, RayError, RayTaskError, TaskUnschedulableError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from autotune.errors import BusyError, CannotRunHereError
+from autotune.errors import BusyError, CannotRunHereError, InterruptedSessionError
 from autotune.execution.executor import Executor
-from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, overdue
-from autotune.execution.ray_access import this_process_with_token
+from autotune.execution.node_pool import Agent, Node, NodeFacts, NodePool, gpus_per_node, overdue
+from autotune.execution.ray_access import GOES_ON, first_sentence, starts_or_says, this_process_with_token
 from autotune.execution.ray_node import answers
 from autotune.execution.signals import stop_at_sigterm
 from autotune.execution.task import Task, run_task
@@ -72,11 +72,18 @@ class RayExecutor(Executor):
         self._running[reference] = task
 
     def wait(self, timeout_s: float) -> Sequence[tuple[Task, Outcome]]:
-        """Return the tasks that ended since the last call, after at most `timeout_s`."""
+        """Return the tasks that ended since the last call, after at most `timeout_s`.
+
+        Raises:
+            InterruptedSessionError: Ray is gone, with all tasks: none fails for that.
+        """
         if not self._running:
             return []
         ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
-        return [(task, _outcome(reference, task)[0]) for reference in ready for task in [self._running.pop(reference)]]
+        ended = [(task, *_outcome(each, task)) for each in ready for task in [self._running.pop(each)]]
+        if gone := [outcome.message for _, outcome, is_gone in ended if is_gone]:
+            raise InterruptedSessionError(f"{gone[0]}\n{GOES_ON}")
+        return [(task, outcome) for task, outcome, _ in ended]
 
     def leave(self) -> None:
         """Stop all running tasks: none can do without this process."""
@@ -85,7 +92,8 @@ class RayExecutor(Executor):
     def cancel_all(self) -> None:
         """Stop all running tasks; a worker that is killed takes its job with it."""
         for reference in self._running:
-            ray.cancel(reference, force=True)
+            with suppress(RayError):
+                ray.cancel(reference, force=True)
         self._running.clear()
 
 
@@ -109,7 +117,7 @@ class ClusterExecutor(Executor):
             self._lost.append((task, _lost(task, f"{wanted.hosts[0]} has left the Ray cluster")))
             return
         strategy = NodeAffinitySchedulingStrategy(node.key, soft=False)
-        options = {"num_cpus": len(wanted.cpus), "num_gpus": wanted.gpus, "scheduling_strategy": strategy}
+        options = {"num_cpus": len(wanted.cpus), "num_gpus": gpus_per_node(wanted), "scheduling_strategy": strategy}
         reference = self._remote.options(**options).remote(task, self._launcher)
         self._running[reference] = task
         self._where[reference] = node.key
@@ -164,15 +172,11 @@ def _outcome(reference: "ray.ObjectRef[Outcome]", task: Task) -> tuple[Outcome, 
         return ray.get(reference), False
     except RayTaskError as error:
         return _lost(task, f"a fault in autotune or in an objective: {error.cause!r}"), False
-    except (NodeDiedError, TaskUnschedulableError) as error:
+    except (NodeDiedError, LocalRayletDiedError, TaskUnschedulableError) as error:
         where = "".join(f", {host}," for host in task.job.resources.hosts[:1])
-        return _lost(task, f"the node that ran the trial{where} is gone: {_first_sentence(error)}"), True
+        return _lost(task, f"the node that ran the trial{where} is gone: {first_sentence(error)}"), True
     except RayError as error:
-        return _lost(task, f"the worker that ran the trial is gone: {_first_sentence(error)}"), False
-
-
-def _first_sentence(error: Exception) -> str:
-    return str(error).partition("\n")[0].partition(". ")[0]
+        return _lost(task, f"the worker that ran the trial is gone: {first_sentence(error)}"), False
 
 
 def _lost(task: Task, message: str) -> Outcome:
@@ -354,6 +358,7 @@ def local_cluster(cores: int) -> Iterator[None]:
 
     Raises:
         CannotRunHereError: the environment would let other users in, or there can be no private folder.
+        InterruptedSessionError: Ray does not start.
     """
     _be_quiet()
     # Nothing here asks these services; each would take a core's time, at the start and beside what is measured.
@@ -366,19 +371,20 @@ def local_cluster(cores: int) -> Iterator[None]:
         Config.initialize("")
         AuthenticationTokenLoader.instance().reset_cache()
         try:
-            ray.init(
-                address="local",
-                num_cpus=cores,
-                num_gpus=0,
-                _node_ip_address="127.0.0.1",
-                include_dashboard=False,
-                log_to_driver=False,
-                configure_logging=False,
-                logging_level=logging.ERROR,
-                object_store_memory=_OBJECT_STORE_BYTES,
-                # Of its own, for Ray lets everybody into it.
-                _temp_dir=str(folder / "r"),
-            )
+            with starts_or_says():
+                ray.init(
+                    address="local",
+                    num_cpus=cores,
+                    num_gpus=0,
+                    _node_ip_address="127.0.0.1",
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    configure_logging=False,
+                    logging_level=logging.ERROR,
+                    object_store_memory=_OBJECT_STORE_BYTES,
+                    # Of its own, for Ray lets everybody into it.
+                    _temp_dir=str(folder / "r"),
+                )
             # A batch system, or `kill`, asks so: it is the same as Ctrl-C. Ray's own answer is a trace of its C++.
             stop_at_sigterm()
             yield

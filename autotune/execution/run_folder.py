@@ -2,13 +2,13 @@
 
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
 from autotune.errors import StorageError
+from autotune.files import discard
 from launchers import STDERR, STDOUT, JobStatus, Usage
 from launchers.status import read_status
 from objectives.base import Output
@@ -34,18 +34,6 @@ def fresh_folder(folder: Path) -> Path:
         msg = f"cannot make the run folder {folder}: {error.strerror}; use --runs to keep runs elsewhere"
         raise StorageError(msg) from error
     return folder.resolve()
-
-
-def discard(folder: Path) -> None:
-    """Remove a run's folder: in one moment nothing is there any more under its name.
-
-    Raises:
-        OSError: it stays as it is.
-    """
-    # A host that was cut off may still write there: it goes on in a folder of another name.
-    aside = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
-    folder.rename(aside)
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def output_in(folder: Path, status: JobStatus) -> Output:

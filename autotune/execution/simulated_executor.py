@@ -43,7 +43,9 @@ class SimulatedExecutor(Executor):
     def submit(self, task: Task) -> None:
         """Start a task: how it will end is known at once."""
         configuration = json.loads(task.job.argv[1])
-        outcome = answered(task, self._draw(configuration, np.random.default_rng(_entropy(self._seed, task))))
+        worker = next(iter(task.job.resources.hosts), "")
+        drawn = self._draw(configuration, np.random.default_rng(_entropy(self._seed, task)), worker)
+        outcome = answered(task, drawn)
         self.spent_s += outcome.usage.elapsed_s
         self.runs += 1
         heapq.heappush(self._running, (self._now_s + outcome.usage.elapsed_s, self.runs, task, outcome))
@@ -93,7 +95,8 @@ def answered(task: Task, run: RecordedRun) -> Outcome:
         outcome = Outcome(bound=run.bound, code=RECORDED_CAP, message=message)
     else:
         outcome = outcome_of(task, Output("\n".join(printed), "", status, task.job.folder), watch)
-    return replace(outcome, timeline=watch.timeline, usage=status.usage, attempts=task.attempt)
+    conditions = {"node": run.worker} if run.worker else {}
+    return replace(outcome, timeline=watch.timeline, usage=status.usage, attempts=task.attempt, conditions=conditions)
 
 
 def _entropy(seed: int, task: Task) -> list[int]:

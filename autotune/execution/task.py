@@ -1,7 +1,7 @@
 """Running one trial: a job in, an outcome out. This is what a Ray worker does."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
@@ -17,7 +17,8 @@ from launchers import EndReason, Job, JobStatus, Launcher, LaunchError, MpiStart
 from launchers.batch import RefusedError
 from launchers.card import Card
 from launchers.mpi import CannotStartRanksError, MpiFlavour, flavour_record
-from launchers.run import OnLine, run
+from launchers.run import OnLines, run
+from launchers.secret import masked, without_secrets
 from objectives.base import Answer, FailureKind, InvalidResult, Measurement, Metric, Objective, Output, RunFailure
 
 _STORED_BYTES = 2**20
@@ -67,9 +68,9 @@ class Watched:
         self._ahead = SegmentWatch(task.segment) if task.segment else None
         self._watch = Watch(task.objective.progress_reader(), task.cap, on_progress=self._ahead)
 
-    def __call__(self, line: str) -> bool:
-        """Read a line of output; True when the run should be stopped."""
-        return self._watch(line)
+    def __call__(self, lines: Sequence[str]) -> bool:
+        """Read lines of output; True when the run should be stopped."""
+        return self._watch.read(lines)
 
     def outcome(self, status: JobStatus) -> Outcome:
         """Return how the run ended; its folder stays as it is, to be read again until this is stored."""
@@ -81,7 +82,11 @@ class Watched:
         return replace(
             outcome,
             timeline=self._watch.timeline if self._from_start else (),
-            conditions={**self._conditions, **(asdict(status.affinity) if status.affinity else {})},
+            conditions={
+                **self._conditions,
+                **(asdict(status.affinity) if status.affinity else {}),
+                **status.disturbance.known(),
+            },
             usage=status.usage,
             attempts=self.task.attempt,
         )
@@ -174,14 +179,14 @@ def _capped(cap: Cap, output: Output, watch: Watch) -> Outcome:
     return Outcome(bound=cap.bound, code="capped", message=reason, details={"forecast": asdict(watch.forecast)})
 
 
-def run_job(job: Job, launcher: Launcher, on_line: OnLine | None = None) -> Output:
+def run_job(job: Job, launcher: Launcher, on_lines: OnLines | None = None) -> Output:
     """Run a job to its end and collect what it left.
 
     Raises:
         LaunchError: it could not be started.
         OSError: what it left cannot be read.
     """
-    status = run(launcher, job, on_line)
+    status = run(launcher, job, on_lines)
     return replace(output_in(job.folder, status), job=job)
 
 
@@ -228,7 +233,7 @@ def _with_unit(value: str, unit: str) -> str:
 def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
     """Return all that running the job again needs, JSON-able: command, environment, input files, start of the ranks.
 
-    Of files that were copied it has the originals' paths.
+    Of files that were copied it has the originals' paths, and of secret variables the names.
     """
     copied = {one.folder / name for one in (job, *job.parts) for name, _ in one.copies}
     flavour = (job.software and job.software.mpi) or flavour
@@ -237,16 +242,22 @@ def describe_job(job: Job, flavour: MpiFlavour | None = None) -> dict[str, Any]:
         for entry in sorted(job.folder.rglob("*"))
         if entry not in copied and entry.is_file() and entry.stat().st_size <= _STORED_BYTES
     }
-    return _command_of(job, flavour) | {
+    described: dict[str, Any] = _command_of(job, flavour) | {
         "files": files,
         "parts": [{"name": part.name, **_command_of(part, flavour)} for part in job.parts],
     }
+    variables = dict(job.software.changes.variables) if job.software else {}
+    for one in (*job.parts, job):
+        own = {name: value for name, value in one.environment.items() if name not in one.tuned}
+        described = without_secrets(described, variables | own)
+    return described
 
 
 def _command_of(job: Job, flavour: MpiFlavour | None) -> dict[str, Any]:
     return {
         "argv": list(job.argv),
-        "environment": dict(job.environment),
+        "environment": masked(job.environment, job.tuned),
+        **({"tuned": sorted(job.tuned)} if job.tuned else {}),
         "prepare": [list(step) for step in job.prepare],
         "setup": list(job.software.script) if job.software else [],
         "mpi": asdict(job.mpi) if job.mpi else None,
@@ -269,6 +280,7 @@ def job_from_description(stored: Mapping[str, Any]) -> Job:
         argv=tuple(stored["argv"]),
         folder=Path(stored["folder"]),
         environment=dict(stored["environment"]),
+        tuned=frozenset(stored.get("tuned", ())),
         prepare=tuple(tuple(step) for step in stored["prepare"]),
         mpi=MpiStart(**{**mpi, "options": tuple(mpi["options"])}) if mpi else None,
         resources=_resources(stored["resources"]),

@@ -60,7 +60,8 @@ class Measured(Stored):
 
     With neither it failed, always: `failure` says how. `default` tells that it is what runs when nobody tunes. `idle`
     are the parameters that had no effect where it was measured, in the program's own words. `parts` are the wall-clock
-    seconds of the program's parts in one of the runs, the one nearest to the value, where the program says them.
+    seconds of the program's parts in one of the runs, the one nearest to the value, where the program says them. `told`
+    are the medians of its other metrics, by name, with what is measured of every run.
     """
 
     setting: Setting
@@ -72,6 +73,7 @@ class Measured(Stored):
     default: bool = False
     idle: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict)
+    told: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def content(self) -> Hashable:

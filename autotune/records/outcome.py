@@ -1,12 +1,25 @@
 """Outcome: how a run ended, as it is stored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from autotune.records.stored import Stored
 from launchers import Usage
+from launchers.noise.disturbance import Disturbance
 from objectives.base import Answer, FailureKind
+
+SHARED_CORES = "shared-cores"
+"""The code of a run that was bound to the same cores as another one: it measured that one, too."""
+
+DISTURBED = "disturbed"
+"""The code of a run that others on its machine have disturbed."""
+
+ANOTHER_PACE = "another-pace"
+"""The code of a run that was made while the machine was much slower, or much faster, than it is now."""
+
+MEASURED = "measured"
+"""The detail of a disturbed run that has what it measured nevertheless: it tells how much others move a value."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +30,8 @@ class Outcome(Stored):
     that. It is no value. `attempts` counts the launches that were needed: more than one only after infrastructure
     errors. `usage` is that of the last launch's whole job, start-up of the ranks included. `unused` are parameters
     that the program said to have had no effect; `timeline` are (step, elapsed_s) of its progress; `conditions` are
-    what the host was like at the start, and which of its CPUs the job could use (`launchers.job.Affinity`).
+    what the host was like at the start, which of its CPUs the job could use (`launchers.job.Affinity`), and what others
+    did there meanwhile (`disturbance`).
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -47,6 +61,11 @@ class Outcome(Stored):
         return bool(self.metrics)
 
     @property
+    def disturbance(self) -> Disturbance:
+        """What else the machine did during the run, as far as that is known."""
+        return Disturbance.of(self.conditions)
+
+    @property
     def capped(self) -> bool:
         """Whether the run was stopped because it had already lost."""
         return self.bound is not None
@@ -55,3 +74,33 @@ class Outcome(Stored):
     def retryable(self) -> bool:
         """Whether the same configuration deserves another run: the failure was not its fault."""
         return self.failure is FailureKind.INFRASTRUCTURE_ERROR
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the run was disturbed so much, by another run or by others, that it does not count."""
+        return self.code in {SHARED_CORES, DISTURBED, ANOTHER_PACE}
+
+    @property
+    def measured(self) -> Mapping[str, float]:
+        """What the run measured, also where that does not count."""
+        return self.metrics or self.details.get(MEASURED, {})
+
+    def set_aside(self, code: str, message: str) -> Self:
+        """Return the outcome as one that does not count, for no fault of its configuration; values become details."""
+        details = {**self.details, **({MEASURED: dict(self.metrics)} if self.complete else {})}
+        failure = FailureKind.INFRASTRUCTURE_ERROR
+        return replace(
+            self,
+            metrics={},
+            answer=None,
+            bound=None,
+            failure=failure,
+            code=code,
+            message=message,
+            details=details,
+        )
+
+    @property
+    def over_memory_limit(self) -> bool:
+        """Whether the run was stopped at a limit on memory: it may work where there is another limit, or none."""
+        return self.failure is FailureKind.OUT_OF_MEMORY and self.code.endswith("memory-limit")

@@ -18,6 +18,7 @@ class SeriesKind(StrEnum):
 
     TUNING = ""
     WARM_UP = "warm-up"
+    SHORT = "short"
     SELECT = "select"
     VERDICT = "verdict"
     ABLATE = "ablate"
@@ -26,6 +27,8 @@ class SeriesKind(StrEnum):
     SCALING = "scaling"
     SWEEP = "sweep"
     SIZE = "size"
+    CELL = "cell"
+    WATCH = "watch"
     ASIDE = "aside"
 
     @property
@@ -37,6 +40,8 @@ class SeriesKind(StrEnum):
 @dataclass(frozen=True)
 class Series:
     """Runs with one purpose: tuning, a warm-up that counts for nothing, or one of the comparisons after tuning.
+
+    A short run counts for no trial's value either: it only tells whether a whole one is worth its time.
 
     `of` tells series of one kind apart: the trials that are compared, a workload, a digest of the configurations. Runs
     that were set aside count for nothing any more, and stay in the log: their `of` is the series that they were of.
@@ -58,6 +63,11 @@ class Series:
         """
         kind, *of = text.split(_SEPARATOR)
         return cls(SeriesKind(kind), tuple(of))
+
+    @classmethod
+    def short(cls, steps: int) -> Self:
+        """Return the series of runs of this length, less than a whole one."""
+        return cls(SeriesKind.SHORT, (str(steps),))
 
     @classmethod
     def select(cls, trials: Sequence[int]) -> Self:
@@ -94,6 +104,16 @@ class Series:
         """Return the series that sweeps parameters of a configuration, which have this digest together."""
         return cls(SeriesKind.SWEEP, (digest,))
 
+    @classmethod
+    def cell(cls, digest: str) -> Self:
+        """Return the series that compares settings with the default in the context with this digest."""
+        return cls(SeriesKind.CELL, (digest,))
+
+    @classmethod
+    def watch(cls, winner: int, check: int) -> Self:
+        """Return the series of a check of whether the winner still wins; the first is 1."""
+        return cls(SeriesKind.WATCH, (str(winner), str(check)))
+
     @property
     def aside(self) -> "Series":
         """The series of its runs that are set aside."""
@@ -115,7 +135,7 @@ class Series:
     @property
     def is_comparison(self) -> bool:
         """Whether its runs compare configurations after tuning."""
-        return self.kind not in {SeriesKind.TUNING, SeriesKind.WARM_UP, SeriesKind.ASIDE}
+        return self.kind not in {SeriesKind.TUNING, SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.ASIDE}
 
 
 TUNING = Series()
@@ -128,7 +148,8 @@ class RunId:
     """Which run of its study it is. Its text names the run's folder, its job and its lease.
 
     A run of tuning is one of a `trial`; its `number` counts the trial's runs before it, or is the step that it goes to.
-    A run of a comparison is that of a `side` in a `round`. A warm-up has a `coordinator` where each makes its own.
+    A run of a comparison is that of a `side` in a `round`; the `round` of a short run is its trial.
+    A warm-up has a `coordinator` where each makes its own.
     """
 
     series: Series = TUNING

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any, Self
 
 from autotune.records.outcome import Outcome
-from autotune.records.series import TUNING, Series
+from autotune.records.series import TUNING, Series, SeriesKind
 from autotune.records.stored import Stored
+from launchers.secret import ENVIRONMENT, masked_line
 from objectives import registry
 from objectives.base import Answer, Metric
 from spaces import Configuration
@@ -73,10 +74,11 @@ class Definition(Stored):
         found = []
         if self.objective != other.objective:
             found.append(f"objective: {self.objective} there, {other.objective} here")
+        there, here = _without_secrets(self.identity), _without_secrets(other.identity)
         found.extend(
-            f"{key}: {self.identity.get(key, 'nothing')} there, {other.identity.get(key, 'nothing')} here"
-            for key in sorted({*self.identity, *other.identity})
-            if self.identity.get(key) != other.identity.get(key)
+            f"{key}: {there.get(key, 'nothing')} there, {here.get(key, 'nothing')} here"
+            for key in sorted({*there, *here})
+            if there.get(key) != here.get(key)
         )
         # What a kernel does not tell is not a difference.
         found.extend(
@@ -90,6 +92,11 @@ class Definition(Stored):
         if not found and self.space != other.space:
             found.append("the space: its parameters, values or constraints are others than before")
         return found
+
+
+def _without_secrets(identity: Mapping[str, str]) -> dict[str, str]:
+    """Return what is compared of an identity: studies of earlier versions were stored with the values of secrets."""
+    return {key: masked_line(text) if key.startswith(ENVIRONMENT) else text for key, text in identity.items()}
 
 
 def read_otherwise(stored: Definition, now: Definition) -> tuple[str, ...]:
@@ -109,12 +116,14 @@ class State(StrEnum):
     """How a trial stands. A failed one has the kind of its failure instead.
 
     A paused one works in steps, and was left before the last: its value cannot be compared with others' at the end.
+    Of a short one only short runs were made: they showed that a whole one is not worth its time.
     """
 
     RUNNING = "running"
     COMPLETE = "complete"
     CAPPED = "capped"
     PAUSED = "paused"
+    SHORT = "short"
     FAILED = "failed"
 
 
@@ -153,6 +162,11 @@ class Run(Purpose):
         if self.steps is None or self.of is None or not self.outcome.complete:
             return False
         return STOPPED in self.outcome.details or (self.steps < self.of and ENDED not in self.outcome.details)
+
+    @property
+    def stays(self) -> bool:
+        """Whether storage has it: one that failed for no fault of its configuration only if it is set aside."""
+        return self.series.kind is SeriesKind.ASIDE or not self.outcome.retryable
 
     @property
     def lean(self) -> Self:
@@ -250,7 +264,9 @@ class TrialRecord:
             return State.CAPPED
         if self.runs and self.runs[-1].paused:
             return State.PAUSED
-        return State.COMPLETE if ran else State.RUNNING
+        if ran:
+            return State.COMPLETE
+        return State.SHORT if self.settled else State.RUNNING
 
     @property
     def complete(self) -> bool:

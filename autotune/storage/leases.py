@@ -44,6 +44,10 @@ class Lease:
     age_s: float = 0.0
 
 
+Taking = tuple[Mapping[str, Any], str | None]
+"""The record of a run that is taken, and its next job."""
+
+
 class LeaseBook(Protocol):
     """The leases of one study, in the hands of one coordinator. What is written is safe when a method returns."""
 
@@ -56,6 +60,9 @@ class LeaseBook(Protocol):
 
         False if somebody else has it, dead or alive: a dead one's job may still run, so that is for `take_over`.
         """
+
+    def take_all(self, runs: Mapping[str, Taking]) -> frozenset[str]:
+        """Take runs by their places, as `take` does, together; return the places of those that are now own ones."""
 
     def note_job(self, place: str, job_id: str) -> bool:
         """Note the job of an own run; False if it is not, or no longer, an own one: then cancel the job."""
@@ -100,18 +107,28 @@ class SqlLeaseBook:
 
     def take(self, place: str, record: Mapping[str, Any], job_id: str | None = None) -> bool:
         """Take a run; False if somebody else has it."""
-        return self._patience(lambda: self._taken(place, record, job_id))
+        return place in self.take_all({place: (record, job_id)})
 
-    def _taken(self, place: str, record: Mapping[str, Any], job_id: str | None) -> bool:
-        row = {"study": self._study, "place": place, "holder": self._holder, "job": job_id, "record": dict(record)}
+    def take_all(self, runs: Mapping[str, Taking]) -> frozenset[str]:
+        """Take runs in one transaction; return the places of those that are now own ones."""
+        return self._patience(lambda: self._taken(runs)) if runs else frozenset()
+
+    def _taken(self, runs: Mapping[str, Taking]) -> frozenset[str]:
+        own: dict[str, Any] = {"study": self._study, "holder": self._holder}
+        rows = [own | {"place": place, "job": job, "record": dict(record)} for place, (record, job) in runs.items()]
         with storage_errors(self._url):
             try:
                 with self._engine.begin() as connection:
-                    connection.execute(sa.insert(LEASES).values(row | {"heartbeat_s": self._now_s}))
+                    connection.execute(sa.insert(LEASES).values(heartbeat_s=self._now_s), rows)
             except IntegrityError:
+                if len(runs) > 1:
+                    each = (self._taken({place: run}) for place, run in runs.items())
+                    return frozenset().union(*each)
+                ((place, (record, job)),) = runs.items()
                 # It is launched once more: the job that it had is not the one that it gets.
-                return self._changed(place, self._holder, record=dict(record), job=job_id, heartbeat_s=self._now_s)
-        return True
+                is_own = self._changed(place, self._holder, record=dict(record), job=job, heartbeat_s=self._now_s)
+                return frozenset(runs) if is_own else frozenset()
+        return frozenset(runs)
 
     def note_job(self, place: str, job_id: str) -> bool:
         """Note the job of an own run; False if it is not an own one."""
@@ -196,6 +213,10 @@ class MemoryLeaseBook:
         """Take a run; False if somebody else has it."""
         old = self._rows[place][0] if place in self._rows else Lease(place, self._holder, {})
         return self._put(replace(old, record=dict(record), job_id=job_id))
+
+    def take_all(self, runs: Mapping[str, Taking]) -> frozenset[str]:
+        """Take runs; return the places of those that are now own ones."""
+        return frozenset(place for place, (record, job) in runs.items() if self.take(place, record, job))
 
     def note_job(self, place: str, job_id: str) -> bool:
         """Note the job of an own run; False if it is not an own one."""

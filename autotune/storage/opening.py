@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 
 from autotune.storage.address import sqlite_path
 from autotune.storage.connection import changing, prepare_sqlite, set_up_alone, tables_engine
-from autotune.storage.optuna_storage import connect, optuna_revisions
-from autotune.storage.schema import known_version, older_optuna, write_version
+from autotune.storage.optuna_storage import check_optuna, connect
+from autotune.storage.schema import known_version, write_version
 
 
 def opened(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
@@ -20,9 +20,7 @@ def opened(url: str, make_tables: Callable[[Connection], None]) -> RDBStorage:
     path = sqlite_path(url)
     if path is None or path.exists():
         check_version(url)
-        revisions = optuna_revisions(url)
-        if revisions is not None and revisions[0] != revisions[1]:
-            raise older_optuna(url, revisions[0])
+        check_optuna(url)
     prepare_sqlite(url)
     with set_up_alone(url):
         storage = connect(url)

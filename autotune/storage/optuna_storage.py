@@ -1,9 +1,13 @@
 """Optuna's own storage: opened, brought up to date, and refused where its tables are of another version."""
 
 import sqlite3
+from functools import cache
+from importlib.resources import files
 
 import optuna
 import sqlalchemy
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from optuna.storages import RDBStorage
 from sqlalchemy import Engine
 
@@ -11,8 +15,6 @@ from autotune.storage.address import sqlite_path
 from autotune.storage.connection import engine_arguments, only_read, readable_address, tables_engine, writable_address
 from autotune.storage.schema import check_studies, newer_optuna, older_optuna
 from autotune.storage.sqlite.file import note_writing
-
-_REVISIONS = "alembic_version"  # a table of Optuna's
 
 
 def connect(url: str, *, read_only: bool = False) -> RDBStorage:
@@ -30,18 +32,29 @@ def connect(url: str, *, read_only: bool = False) -> RDBStorage:
                 check_studies(connection, url)
         finally:
             engine.dispose()
-    try:
-        storage = _optuna(url, read_only=read_only)
-    except RuntimeError as error:
-        # It says so, and gives the address with its password, and a command of its own.
-        revisions = optuna_revisions(url)
-        raise (older_optuna(url, revisions[0]) if revisions else error) from error
+    is_current = check_optuna(url)
+    storage = _optuna(url, read_only=read_only, any_version=is_current, skip_tables=read_only)
     if sqlite_path(url) is not None:
         sqlalchemy.event.listen(storage.engine, "connect", only_read if read_only else _without_syncs)
         storage.engine.dispose()  # the connections that were made before
         if not read_only:
             note_writing(storage.engine)
     return storage
+
+
+def check_optuna(url: str) -> bool:
+    """Return whether a storage has the tables of the installed Optuna; False where it has none yet.
+
+    Raises:
+        StorageError: it has the tables of another Optuna.
+    """
+    path = sqlite_path(url)
+    if path is not None and not path.exists():
+        return False
+    revisions = optuna_revisions(url)
+    if revisions is not None and revisions[0] != revisions[1]:
+        raise older_optuna(url, revisions[0])
+    return revisions is not None
 
 
 def optuna_revisions(url: str) -> tuple[str, str] | None:
@@ -52,23 +65,31 @@ def optuna_revisions(url: str) -> tuple[str, str] | None:
     """
     engine = tables_engine(url)
     try:
-        if not sqlalchemy.inspect(engine).has_table(_REVISIONS):
-            return None
+        with engine.connect() as connection:
+            found = MigrationContext.configure(connection).get_current_revision()
     finally:
         engine.dispose()
-    storage = _optuna(url, read_only=True, any_version=True)
-    try:
-        found, known = storage.get_current_version(), storage.get_all_versions()
-        if found not in known:
-            raise newer_optuna(url, found)
-        return found, storage.get_head_version()
-    finally:
-        storage.engine.dispose()
+    if found is None:  # Optuna writes it where who made the tables was killed before
+        return None
+    known = _known_revisions()
+    if found not in known:
+        raise newer_optuna(url, found)
+    return found, known[0]
+
+
+@cache
+def _known_revisions() -> tuple[str, ...]:
+    """Return the revisions that the installed Optuna knows, the newest first.
+
+    Optuna loads every step between them when it opens a storage, and again when it is asked: here that is done once.
+    """
+    steps = ScriptDirectory(str(files("optuna.storages._rdb") / "alembic"))
+    return tuple(step.revision for step in steps.walk_revisions())
 
 
 def upgrade_optuna(url: str) -> None:
     """Bring Optuna's tables up to date, in as many transactions as it has steps."""
-    storage = _optuna(url, read_only=False, any_version=True)
+    storage = _optuna(url, read_only=False, any_version=True, skip_tables=True)
     try:
         storage.upgrade()
     finally:
@@ -95,7 +116,7 @@ def _without_syncs(connection: sqlite3.Connection, record: object) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
 
 
-def _optuna(url: str, *, read_only: bool, any_version: bool = False) -> RDBStorage:
+def _optuna(url: str, *, read_only: bool, any_version: bool, skip_tables: bool) -> RDBStorage:
     address = readable_address(url) if read_only else writable_address(url)
     # Optuna formats the address.
     template = address.replace("{", "{{").replace("}", "}}")
@@ -104,5 +125,5 @@ def _optuna(url: str, *, read_only: bool, any_version: bool = False) -> RDBStora
         template,
         engine_kwargs=arguments,
         skip_compatibility_check=any_version,
-        skip_table_creation=read_only or any_version,
+        skip_table_creation=skip_tables,
     )

@@ -18,6 +18,10 @@ BRACKETS = "brackets"
 OUTLOOK = "outlook"
 WARM_START = "warm start"
 READINGS = "readings"
+ACCEPTED = "accepted"
+
+HINT = "hint "
+"""What the names of the attributes that hold hints begin with; each has one of its own, so none is lost."""
 
 MARK = "mark"
 """The attribute of a study that tells it from all others, copies of it excepted."""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Protocol
 
@@ -97,16 +97,38 @@ class RunLog(Protocol):
         """Return the leases of the study in the hands of `holder`."""
 
 
+class Seldom:
+    """Calls `act` when it is called, but only every `every_s` seconds, and for no more than a tenth of the time."""
+
+    def __init__(
+        self, act: Callable[[], object], every_s: float = 2.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Act first when that time is over."""
+        self._act, self._every_s, self._clock = act, every_s, clock
+        self._next_at = clock() + every_s
+
+    def __call__(self) -> None:
+        """Act, if it is time."""
+        begun = self._clock()
+        if begun >= self._next_at:
+            self._act()
+            now = self._clock()
+            self._next_at = now + max(self._every_s, 10.0 * (now - begun))
+
+
 class MemoryRunLog:
     """Keeps runs as long as the process lives."""
 
-    def __init__(self) -> None:
+    def __init__(self, added: Callable[[], object] = lambda: None) -> None:
+        """Call `added` after runs were added."""
         self._runs: list[Run] = []
+        self._added = added
 
     def extend(self, runs: Sequence[Run], places: Sequence[str] = (), holder: str = "") -> Collection[str]:
         """Add runs; nobody else is there who could have leases."""
         del places, holder
         self._runs.extend(runs)
+        self._added()
         return ()
 
     def runs(self) -> list[Run]:

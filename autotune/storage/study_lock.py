@@ -95,6 +95,26 @@ def held_by_another(path: Path) -> str | None:
         file.close()
 
 
+def works_here(path: Path) -> Holder | None:
+    """Return the process of this host that holds a lock file, without taking it from whoever wants it now.
+
+    None if nobody does, it is this process, or that cannot be seen: processes of other users do not show their files.
+    """
+    try:
+        file = LockFile.open(path, create=False)
+    except OSError:
+        return None
+    try:
+        holder = file.holder()
+        if holder is None or holder.host != socket.gethostname() or holder.pid == os.getpid():
+            return None
+        return holder if _has_open(holder.pid, file.stat()) else None
+    except OSError:
+        return None
+    finally:
+        file.close()
+
+
 def _locked(file: LockFile, path: Path) -> bool:
     try:
         return file.lock()

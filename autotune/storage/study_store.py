@@ -27,7 +27,7 @@ from autotune.storage.observation import Observation
 from autotune.storage.opening import opened
 from autotune.storage.optuna_storage import connect, log_engine
 from autotune.storage.readable import ABANDONED, DEFINITION, HOLDER, HOME, MARK, check_same, runs_of_tuning, study_key
-from autotune.storage.run_log import MemoryRunLog, RunLog, SqlRunLog, forget_deleted
+from autotune.storage.run_log import MemoryRunLog, RunLog, Seldom, SqlRunLog, forget_deleted
 from autotune.storage.trial_table import TrialEnding, TrialTable, trial_table
 from spaces import Configuration, Space
 
@@ -139,27 +139,32 @@ class StudyStore:
             return cls(url, storage, study, _log(storage, study)) if DEFINITION in study.user_attrs else None
 
     @contextmanager
-    def mirrored(self) -> Iterator["StudyStore"]:
-        """Provide a copy in memory; what is new there is written when the context ends, however it ends.
+    def mirrored(self, paced: Callable[[Callable[[], None]], Callable[[], object]] = Seldom) -> Iterator["StudyStore"]:
+        """Provide a copy in memory; what is new there is written now and then, and when the context ends, however.
 
-        For a replay, whose runs take no time: a transaction for everything that is written would take most of it.
+        For a replay, whose runs take no time: a transaction for everything that is written would take most of it. But
+        others want to see how it goes on. What `paced` makes of writing is called after each run.
         """
-        with storage_errors(self._url):
-            storage, log = InMemoryStorage(), MemoryRunLog()
-            known = {"from_storage": self._storage, "to_storage": storage}
-            optuna.copy_study(from_study_name=self.name, to_study_name=self.name, **known)
-            study = optuna.load_study(study_name=self.name, storage=storage)
-            log.extend(self._log.runs())
-        copy = StudyStore(self._url, storage, study, log)
-        try:
-            yield copy
-        finally:
+
+        def write() -> None:
             with storage_errors(self._url):
                 self._catch_up(study.get_trials(deepcopy=False))
                 for name, value in study.user_attrs.items():
                     if self._study.user_attrs.get(name) != value:
                         self._study.set_user_attr(name, value)
-                self._log.extend(copy.runs()[len(self._log.runs()) :])
+                self._log.extend(copy.runs()[self._log.count() :])
+
+        with storage_errors(self._url):
+            storage, log = InMemoryStorage(), MemoryRunLog(paced(write))
+            known = {"from_storage": self._storage, "to_storage": storage}
+            optuna.copy_study(from_study_name=self.name, to_study_name=self.name, **known)
+            study = optuna.load_study(study_name=self.name, storage=storage)
+            copy = StudyStore(self._url, storage, study, log)
+            log.extend(self._log.runs())
+        try:
+            yield copy
+        finally:
+            write()
 
     @property
     def url(self) -> str:
@@ -255,18 +260,25 @@ class StudyStore:
 
     def add_trial(self, configuration: Configuration, distributions: Mapping[str, BaseDistribution]) -> int:
         """Store a new trial that is to be run, whole or not at all; return its number."""
+        return self.add_trials([configuration], distributions)[0]
+
+    def add_trials(
+        self, configurations: Sequence[Configuration], distributions: Mapping[str, BaseDistribution]
+    ) -> list[int]:
+        """Store new trials that are to be run, each whole or not at all; return their numbers."""
         marks = {HOLDER: self._holder} if self._holder else {}
         tries = count()
 
-        def stored() -> int:
+        def stored() -> list[int]:
             with storage_errors(self._url):
                 # A configuration is proposed once: if it is there, only the answer was lost.
-                if next(tries) > 0:
-                    for trial in self._study.get_trials(deepcopy=False):
-                        if trial.params == dict(configuration):
-                            return int(trial.number)
-                number, self._ids[number] = self._table.create(configuration, distributions, marks)
-            return number
+                trials = self._study.get_trials(deepcopy=False) if next(tries) > 0 else []
+                known = [next((t.number for t in trials if t.params == dict(one)), None) for one in configurations]
+                missing = [one for one, number in zip(configurations, known, strict=True) if number is None]
+                made = self._table.create(missing, distributions, marks)
+            self._ids.update(made)
+            numbers = iter(made)
+            return [next(numbers)[0] if number is None else int(number) for number in known]
 
         return self._patience(stored)
 

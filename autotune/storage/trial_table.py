@@ -88,11 +88,11 @@ class TrialTable(Protocol):
 
     def create(
         self,
-        configuration: Configuration,
+        configurations: Sequence[Configuration],
         distributions: Mapping[str, BaseDistribution],
         attributes: Mapping[str, Any],
-    ) -> tuple[int, int]:
-        """Store a new trial that runs, whole or not at all; return its number and its id."""
+    ) -> list[tuple[int, int]]:
+        """Store new trials that run, each whole or not at all; return their numbers and their ids."""
 
     def tell(self, told: Mapping[int, TrialEnding]) -> None:
         """Store how trials ended, by their ids; of one that has ended before, the first word stands."""
@@ -119,30 +119,36 @@ class SqlTrialTable:
 
     def create(
         self,
-        configuration: Configuration,
+        configurations: Sequence[Configuration],
         distributions: Mapping[str, BaseDistribution],
         attributes: Mapping[str, Any],
-    ) -> tuple[int, int]:
-        """Store a new trial that runs, whole or not at all."""
-        parameters = [
-            {
-                "param_name": name,
-                "param_value": distributions[name].to_internal_repr(value),
-                "distribution_json": self._described_as(name, distributions[name]),
-            }
-            for name, value in configuration.items()
-        ]
+    ) -> list[tuple[int, int]]:
+        """Store new trials that run, all of them or none."""
+        if not configurations:
+            return []
         newest = sa.select(TRIALS.c.number).where(TRIALS.c.study_id == self._study)
         with self._alone() as connection:
             last = connection.scalar(newest.order_by(TRIALS.c.trial_id.desc()).limit(1))
-            number = 0 if last is None else int(last) + 1
-            row = {"number": number, "study_id": self._study, "state": TrialState.RUNNING, "datetime_start": _now()}
-            key = connection.execute(sa.insert(TRIALS).values(row)).inserted_primary_key
-            assert key is not None
-            trial_id = int(key[0])
-            _insert(connection, _PARAMETERS, [{"trial_id": trial_id, **one} for one in parameters])
-            _insert(connection, TRIAL_ATTRIBUTES, [_attribute(trial_id, *one) for one in attributes.items()])
-        return number, trial_id
+            first = 0 if last is None else int(last) + 1
+            numbers = range(first, first + len(configurations))
+            ids = [self._added(connection, number) for number in numbers]
+            _insert(
+                connection,
+                _PARAMETERS,
+                [
+                    {
+                        "trial_id": trial_id,
+                        "param_name": name,
+                        "param_value": distributions[name].to_internal_repr(value),
+                        "distribution_json": self._described_as(name, distributions[name]),
+                    }
+                    for trial_id, configuration in zip(ids, configurations, strict=True)
+                    for name, value in configuration.items()
+                ],
+            )
+            marks = [_attribute(trial_id, *one) for trial_id in ids for one in attributes.items()]
+            _insert(connection, TRIAL_ATTRIBUTES, marks)
+        return list(zip(numbers, ids, strict=True))
 
     def tell(self, told: Mapping[int, TrialEnding]) -> None:
         """Store how trials ended, all of them or none."""
@@ -158,6 +164,12 @@ class SqlTrialTable:
         wanted = sa.select(sa.func.count()).select_from(TRIALS).where(TRIALS.c.study_id == self._study)
         with self._engine.connect() as connection:
             return int(connection.scalar(wanted) or 0)
+
+    def _added(self, connection: sa.Connection, number: int) -> int:
+        row = {"number": number, "study_id": self._study, "state": TrialState.RUNNING, "datetime_start": _now()}
+        key = connection.execute(sa.insert(TRIALS).values(row)).inserted_primary_key
+        assert key is not None
+        return int(key[0])
 
     def _tell(self, connection: sa.Connection, told: Mapping[int, TrialEnding], ids: Sequence[int]) -> None:
         wanted = sa.select(TRIALS.c.trial_id).where(TRIALS.c.trial_id.in_(ids), TRIALS.c.state.in_(_OPEN))
@@ -212,19 +224,22 @@ class AnyTrialTable:
 
     def create(
         self,
-        configuration: Configuration,
+        configurations: Sequence[Configuration],
         distributions: Mapping[str, BaseDistribution],
         attributes: Mapping[str, Any],
-    ) -> tuple[int, int]:
-        """Store a new trial that runs, whole or not at all."""
-        template = create_trial(
-            state=TrialState.RUNNING,
-            params=dict(configuration),
-            distributions={name: distributions[name] for name in configuration},
-            user_attrs=dict(attributes),
-        )
-        trial_id = self._storage.create_new_trial(self._study, template)
-        return self._storage.get_trial_number_from_id(trial_id), trial_id
+    ) -> list[tuple[int, int]]:
+        """Store new trials that run, each whole or not at all."""
+        templates = [
+            create_trial(
+                state=TrialState.RUNNING,
+                params=dict(configuration),
+                distributions={name: distributions[name] for name in configuration},
+                user_attrs=dict(attributes),
+            )
+            for configuration in configurations
+        ]
+        ids = [self._storage.create_new_trial(self._study, template) for template in templates]
+        return [(self._storage.get_trial_number_from_id(trial_id), trial_id) for trial_id in ids]
 
     def tell(self, told: Mapping[int, TrialEnding]) -> None:
         """Store how trials ended."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
 
+from autotune.machines.boot import Moment
 from autotune.studyfile import NAME
 
 
@@ -23,7 +24,8 @@ class Order(BaseModel):
 
     `study` is its name in the catalogue, `file` its study file (an absolute path), `name` its name in storage.
     Fields that are None are as in the study file; `timeout_s` is for each session. `by` is the author of the wish,
-    `since` its time. Each wish to run that follows another wish has a new `serial`: it is the supervisor's.
+    `since` its time, and `wished` the same by a clock that nobody can set. Each wish to run that follows another wish
+    has a new `serial`: it is the supervisor's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,6 +39,7 @@ class Order(BaseModel):
     seed: Annotated[int, Field(ge=0)] | None = None
     wish: DesiredState = DesiredState.RUN
     since: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+    wished: Moment = Field(default_factory=Moment.now)
     by: str = ""
     serial: Annotated[int, Field(ge=1)] = 1
 
@@ -50,9 +53,9 @@ class Order(BaseModel):
 
     def wishing(self, wish: DesiredState, by: str) -> "Order":
         """Return the order with another wish, dated now."""
-        return self.model_copy(update={"wish": wish, "by": by, "since": datetime.now(UTC)})
+        return self.model_copy(update={"wish": wish, "by": by, "since": datetime.now(UTC), "wished": Moment.now()})
 
     def asks_the_same(self, other: "Order") -> bool:
         """Whether another order asks for the same, regardless of its author and its time."""
-        own = {"since", "by", "serial"}
+        own = {"since", "wished", "by", "serial"}
         return self.model_dump(exclude=own) == other.model_dump(exclude=own)

@@ -14,6 +14,8 @@ _CODES = {
     ExitCode.BUSY: "somebody else holds the study or the cores",
     ExitCode.UNFINISHED: "the time that it was given is over, and there is more to do",
     ExitCode.PAUSED: "it was paused by somebody else",
+    ExitCode.NOTHING_FEASIBLE: "it ended by itself; no configuration keeps its limits",
+    ExitCode.CHANGED: "it ended by itself; the machine, or what runs on it, has changed",
     ExitCode.INTERRUPTED: "it was interrupted by somebody else",
 }
 

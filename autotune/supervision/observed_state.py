@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
@@ -102,12 +101,12 @@ def state_and_message(view: StudyView, memory: SupervisorMemory, folder: StudyFo
 
 
 def _alive(order: Order, process: Process, memory: SupervisorMemory, status: Mapping[str, Any]) -> ObservedState:
-    wished_s = (datetime.now(UTC) - order.since).total_seconds()
+    wished_s = order.wished.ago_s
     return ObservedState(
         alive=True,
         waiting=_is_of(status, process) and status.get("phase") == WAITING,
         asked=memory.asked if memory.token == process.token else None,
-        overdue=order.wish is DesiredState.STOP and wished_s > LET_GO_S,
+        overdue=order.wish is DesiredState.STOP and wished_s is not None and wished_s > LET_GO_S,
         current=process.serial >= order.serial,
     )
 
@@ -120,10 +119,4 @@ def _deaths(process: Process, status: Mapping[str, Any]) -> int:
 
 def _is_of(status: Mapping[str, Any], process: Process) -> bool:
     """Whether a status was written by the study of this start."""
-    written = status.get("written")
-    return (
-        process.child is not None
-        and status.get("pid") == process.child.get("pid")
-        and isinstance(written, int | float)
-        and written >= process.when.timestamp()
-    )
+    return process.child is not None and status.get("process") == process.child

@@ -60,6 +60,7 @@ _FATES: Mapping[int | None, ExitClass] = {
     ExitCode.BUSY: ExitClass.FAILED,
     ExitCode.UNFINISHED: ExitClass.OUT_OF_TIME,
     ExitCode.PAUSED: ExitClass.PAUSED,
+    ExitCode.NOTHING_FEASIBLE: ExitClass.FINISHED,
     ExitCode.INTERRUPTED: ExitClass.DIED,
 }
 

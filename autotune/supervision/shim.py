@@ -84,6 +84,17 @@ def write_private(path: str, value: object) -> None:
         with contextlib.suppress(OSError):
             os.unlink(aside)
         raise
+    _sync_folder(os.path.split(path)[0])
+
+
+def _sync_folder(folder: str) -> None:
+    """Put the names in a folder on disk, where its file system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def bound_log(folder: str, most_bytes: int) -> None:

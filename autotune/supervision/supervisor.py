@@ -2,8 +2,6 @@
 
 import os
 import re
-import secrets
-import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from autotune.errors import StorageError
+from autotune.files import discard, sweep_discarded
 from autotune.lockfile import LockFile
 from autotune.studyfile import NAME
 from autotune.supervision.desired_state import DesiredState, Order
@@ -83,6 +82,7 @@ class StudySupervisor:
         self._habits = habits or SupervisorSettings()
         self._folder = prepared(folder)
         self._lock_file: LockFile | None = hold(self._folder)
+        sweep_discarded(self._folder / "studies")
         self._starter = Starter(url, (cwd or Path.cwd()).resolve(), self._habits.log_bytes)
         self._memories: dict[str, SupervisorMemory] = {}
         self._lock = threading.RLock()
@@ -166,14 +166,12 @@ class StudySupervisor:
         with self._lock:
             self.release(name)
             folder = self._find(name)
-            # In one step: half of a folder would be another study, or the same one without its order.
-            aside = folder.path.with_name(f".{name}-{secrets.token_hex(4)}")
             try:
-                folder.path.rename(aside)
+                # In one step: half of a folder would be another study, or the same one without its order.
+                discard(folder.path)
             except OSError as error:
                 msg = f"cannot remove study {name!r} from the service folder: {error.strerror}"
                 raise StorageError(msg) from error
-            shutil.rmtree(aside, ignore_errors=True)
             self._memories.pop(name, None)
 
     def state(self, name: str) -> StudyState:
@@ -214,7 +212,8 @@ class StudySupervisor:
         """Return the status that a study's process wrote last; empty while it has written none.
 
         `phase`, `message`, `running` (a list of `trial`, `configuration`, `elapsed_s`, `step`, `metrics`), `more` (the
-        number of other runs), `left_s`, `finished`, `budget`, `open_ended`, `written` (seconds since 1970), `pid`.
+        number of other runs), `left_s`, `finished`, `budget`, `open_ended`, `written` (seconds since 1970), `pid`,
+        `process`.
 
         Raises:
             UnknownStudyError: nobody ordered it here.

@@ -1,4 +1,4 @@
-"""A study that is killed again and again: the harness of `test_chaos.py` and of `benchmarks/chaos.py`."""
+"""A study that is killed again and again: the harness of `test_chaos.py`, and of `benchmarks/chaos.py` for training."""
 
 import json
 import os
@@ -120,16 +120,6 @@ def kill_once(study: ChaosStudy, target: str, rng: random.Random) -> int:
     killed = strike(study, session, target, rng.uniform(0.5, 9.0))
     session.wait(240)
     return int(killed)
-
-
-def kill_often(study: ChaosStudy, target: str, rng: random.Random, at_most: int) -> int:
-    """Run one session to its end and kill `target` again and again meanwhile; return how often."""
-    session = study.start()
-    kills = 0
-    while kills < at_most and session.poll() is None:
-        kills += strike(study, session, target, rng.uniform(0.5, 4.0))
-    session.wait(600)
-    return kills
 
 
 def strike(study: ChaosStudy, session: subprocess.Popen[bytes], target: str, after_s: float) -> bool:

@@ -4,7 +4,8 @@ Everything of it is private: folder, key, sockets, ports. Its daemons are childr
 (tests/support/keeper.py): when the tests end, however they do, it ends them and whatever they started (slurmstepd, jobs
 that left their session), and removes the folder.
 
-Both nodes are this machine, so that jobs of both share its cores; only the partition `pair` has the second one.
+Both nodes are this machine, so that jobs of both share its cores; only the partition `pair` has the second one, which
+has less memory.
 
 There is no accounting: `sacct` knows nothing, `sacct --completion` reads a text file.
 """
@@ -69,10 +70,10 @@ _CONFIGURATION = {
     "MinJobAge": "600",
     "SlurmdParameters": "config_overrides",  # whatever cores and memory the machine has
 }
-_EACH = f"NodeHostname={{host}} NodeAddr=127.0.0.1 CPUs={CORES} CoresPerSocket={CORES} RealMemory={MEMORY_MIB}"
+_EACH = f"NodeHostname={{host}} NodeAddr=127.0.0.1 CPUs={CORES} CoresPerSocket={CORES}"
 _NODES = f"""
-NodeName={{host}} {_EACH} Port={{node_port}} State=UNKNOWN
-NodeName={{second}} {_EACH} Port={{second_port}} State=UNKNOWN
+NodeName={{host}} {_EACH} RealMemory={MEMORY_MIB} Port={{node_port}} State=UNKNOWN
+NodeName={{second}} {_EACH} RealMemory={MEMORY_MIB // 2} Port={{second_port}} State=UNKNOWN
 PartitionName=debug Nodes={{host}} Default=YES PriorityTier=10 PreemptMode=OFF State=UP
 PartitionName=scavenge Nodes={{host}} PriorityTier=1 PreemptMode=CANCEL State=UP
 PartitionName=requeue Nodes={{host}} PriorityTier=1 PreemptMode=REQUEUE State=UP
@@ -82,7 +83,7 @@ PartitionName=pair Nodes={{host}},{{second}} PriorityTier=10 PreemptMode=OFF Sta
 
 def why_not() -> str | None:
     """Return why no Slurm can be started here; None if one can."""
-    missing = [program for program in PROGRAMS if _found(program) is None]
+    missing = [program for program in PROGRAMS if found(program) is None]
     if missing:
         return f"no Slurm to start, missing: {', '.join(missing)} (apt-get install slurmctld slurmd slurm-client munge)"
     return None if os.geteuid() == 0 else "only root can start a Slurm that runs jobs"
@@ -169,7 +170,7 @@ class RealSlurm:
             "slurmd": ["-D", "-N", self.host],
             "slurmd-2": ["-D", "-N", self.second],
         }[daemon]
-        program = str(_found(daemon.partition("-")[0]))
+        program = str(found(daemon.partition("-")[0]))
         assert self._keeper is not None
         environment = _own_environment() | self.environment
         self.pids[daemon] = ask(self._keeper, [program, *argv], environment, self._folder / f"{daemon}.log")
@@ -195,7 +196,7 @@ class RealSlurm:
                 self.start(daemon)
         self.call("scancel", "--me", check=False)
         # After an update a node has to answer the controller first, which takes a second.
-        if not self._node() <= _SERVES:
+        if not self.node() <= _SERVES:
             for state in ("RESUME", "UNDRAIN"):  # each is refused where it is not needed
                 self.call("scontrol", "update", f"NodeName={self.host},{self.second}", f"State={state}", check=False)
         self.wait_until_idle()
@@ -204,9 +205,9 @@ class RealSlurm:
         for daemon, pid in self.pids.items():
             if start_time(pid) is None:
                 raise TimeoutError(f"{daemon} has ended")
-        return self._node() == {"idle"}
+        return self.node() == {"idle"}
 
-    def _node(self) -> set[str]:
+    def node(self) -> set[str]:
         """Return the states of the nodes, each once for all partitions and nodes that are so."""
         return set(self.call("sinfo", "--noheader", "--format=%T", check=False).stdout.split())
 
@@ -251,7 +252,7 @@ def _path() -> str:
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
-def _found(program: str) -> str | None:
+def found(program: str) -> str | None:
     return shutil.which(program, path=_path())
 
 

@@ -43,7 +43,7 @@ class SimulatedExecutor(simulated_executor.SimulatedExecutor):
     """The executor of a replay, with runs from a function; with `steps`, a run tells that many equal steps."""
 
     def __init__(self, value_of: ValueOf, seed: int, *, steps: int = 0) -> None:
-        super().__init__(lambda configuration, rng: told(value_of(configuration, rng), steps), seed)
+        super().__init__(lambda configuration, rng, _worker: told(value_of(configuration, rng), steps), seed)
 
 
 def told(drawn: float | Outcome, steps: int = 0) -> RecordedRun:

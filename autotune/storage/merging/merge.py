@@ -23,10 +23,10 @@ from autotune.storage.leases import LEASES
 from autotune.storage.measurement_store import MEASUREMENTS
 from autotune.storage.merging.plan import Action, PlannedStudy, StudyContents, digest, planned
 from autotune.storage.opening import opened
-from autotune.storage.optuna_storage import optuna_revisions
+from autotune.storage.optuna_storage import check_optuna
 from autotune.storage.readable import AMENDED, DEFINITION, MARK
 from autotune.storage.run_log import RUNS, SqlRunLog, stored_keys
-from autotune.storage.schema import known_version, older_optuna
+from autotune.storage.schema import known_version
 from autotune.storage.versions.upgrade import check_idle
 
 _STUDIES, _TRIALS, _ATTRIBUTES = "studies", "trials", "study_user_attributes"
@@ -132,9 +132,7 @@ def _reading(url: str) -> Iterator[Connection]:
     """Provide a storage as it is at one moment, while others may write to it."""
     with storage_errors(url):
         engine = tables_engine(url)
-        revisions = optuna_revisions(url)
-        if revisions is not None and revisions[0] != revisions[1]:
-            raise older_optuna(url, revisions[0])
+        check_optuna(url)
         try:
             with engine.connect() as connection:
                 if sqlite_path(url) is not None:

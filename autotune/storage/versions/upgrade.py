@@ -1,6 +1,7 @@
-"""Storages that are brought up to date: the tables of an older autotune, in one transaction, and of an older Optuna.
+"""Storages that are brought up to date: the tables of an older autotune, and of an older Optuna.
 
-Of a SQLite file a copy is made before that.
+Of a SQLite file a copy is made before that, and another one is changed: Optuna's steps are transactions of their own
+there, and where one was broken off, it cannot be done again. The changed one takes the file's place in one transaction.
 """
 
 import logging
@@ -8,14 +9,14 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from autotune.errors import BusyError, StorageError
 from autotune.files import sync_folder
-from autotune.storage.address import shown, sqlite_path
+from autotune.storage.address import shown, sqlite_path, storage_url
 from autotune.storage.connection import changing, prepare_sqlite, set_up_alone, storage_errors
 from autotune.storage.opening import check_version
 from autotune.storage.optuna_storage import optuna_revisions, upgrade_optuna
@@ -24,8 +25,8 @@ from autotune.storage.study_lock import held_by_another
 from autotune.storage.tables import VERSION
 from autotune.storage.versions.version_4 import to_version_4
 
-# The copy, and what the changes take in the write-ahead log.
-_ROOM = 2
+# The copy, the draft, and what the changes take in the write-ahead logs of draft and file.
+_ROOM = 4
 _LEAST_ROOM_BYTES = 1 << 20
 
 
@@ -72,17 +73,43 @@ def upgrade(url: str) -> Upgrade | None:
                 return None
             check_idle(url)
             path = sqlite_path(url)
-            # Optuna's steps are transactions of their own: whoever is interrupted between them has the copy.
             copy = _copied(path, revisions[0] if revisions else f"version-{version}") if path is not None else None
-            if versions is not None:
-                with changing(url) as connection:
-                    if known_version(connection, url, older=True) != VERSION:
-                        to_version_4(connection)
-                        note_version(connection)
-            if revisions is not None:
-                with _quiet():
-                    upgrade_optuna(url)
+            with nullcontext(url) if path is None else _draft_of(path) as changed:
+                if versions is not None:
+                    with changing(changed) as connection:
+                        if known_version(connection, changed, older=True) != VERSION:
+                            to_version_4(connection)
+                            note_version(connection)
+                if revisions is not None:
+                    with _quiet():
+                        upgrade_optuna(changed)
             return Upgrade(versions, revisions, copy)
+
+
+@contextmanager
+def _draft_of(path: Path) -> Iterator[str]:
+    """Provide the address of a copy of a SQLite file; what is changed there then takes the file's place, at once."""
+    draft = path.with_name(f"{path.name}.draft")
+    files = [draft.with_name(f"{draft.name}{suffix}") for suffix in ("", "-journal", "-wal", "-shm")]
+    try:
+        for left in files:
+            left.unlink(missing_ok=True)
+        _back_up(path, draft)
+        yield storage_url(str(draft))
+        _back_up(draft, path)
+    finally:
+        for left in files:
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+def _back_up(source: Path, target: Path) -> None:
+    """Give a SQLite file the content of another one, in one transaction."""
+    with (
+        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as read,
+        closing(sqlite3.connect(target)) as written,
+    ):
+        read.backup(written)
 
 
 @contextmanager
@@ -124,11 +151,7 @@ def _copied(path: Path, before: str) -> Path:
     try:
         _check_room(path)
         part.unlink(missing_ok=True)
-        with (
-            closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source,
-            closing(sqlite3.connect(part)) as target,
-        ):
-            source.backup(target)
+        _back_up(path, part)
         shutil.copymode(path, part)
         with part.open("rb") as written:
             os.fsync(written.fileno())

@@ -72,6 +72,13 @@ def test_what_was_out_when_the_process_was_killed_is_still_out(address):
     assert [run.trial for run in tuned if run.outcome.details["lease"] in leases] == [1, 2, 3]
 
 
+def test_an_answer_that_was_lost_with_its_session_is_given_again_by_the_next_one(sqlite):
+    with AskTell.open(external(), sqlite) as study:
+        lost = study.ask(key="a")
+    with AskTell.open(external(), sqlite) as study:
+        assert study.ask(key="a").lease == lost.lease
+
+
 def test_what_was_out_is_out_in_the_comparison_at_the_end_as_well(sqlite):
     with AskTell.open(external(), sqlite) as study:
         while not (asked := study.ask(wait_s=5.0)).series:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from autotune.asktell import AskTell, FinishedError, LeaseConflictError, LeaseGoneError, RunReport
+from autotune.asktell.lease_clock import LeaseClock
 from autotune.asktell.work_queue import MOST_LAPSED
 from autotune.storage.study_store import StudyStore
 from tests.support.asking import external, seconds
@@ -38,7 +39,7 @@ class Leases(RuleBasedStateMachine):
         self.open()
 
     def open(self):
-        self.study = AskTell.open(STUDY, self.url, clock=lambda: self.now)
+        self.study = AskTell.open(STUDY, self.url, clock=LeaseClock("", 0.0, lambda: self.now))
 
     def teardown(self):
         self.study.close()

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -40,18 +41,26 @@ def run_of(trial: int, series: str = "") -> dict:
 
 def test_each_sees_what_the_others_are_at(meet):
     a, b = meet("a:1:x"), meet("b:1:x")
-    assert a.take("00003", run_of(3))
-    assert a.take("verdict-00-0", run_of(2, "verdict"))
+    assert a.take_all({"00003": run_of(3)})
+    assert a.take_all({"verdict-00-0": run_of(2, "verdict")})
     b.look()
     assert (b.others, b.busy) == ({"a:1:x"}, {3})
-    assert not b.take("00003", run_of(3))
+    assert not b.take_all({"00003": run_of(3)})
     a.look()
     assert (a.others, a.busy) == ({"b:1:x"}, frozenset())
 
 
+def test_the_folders_of_what_others_have_in_flight_are_known(meet):
+    a, b = meet("a:1:x"), meet("b:1:x")
+    a.take_all({"00003": run_of(3) | {"job": {"folder": "/runs/00003"}}})
+    a.look()
+    b.look()
+    assert (a.in_flight, b.in_flight) == ({}, {"00003": Path("/runs/00003")})
+
+
 def test_what_a_silent_one_had_is_taken_over_by_one_of_the_others(meet, clock):
     a, b, c = meet("a:1:x"), meet("b:1:x"), meet("c:1:x")
-    a.take("00003", run_of(3))
+    a.take_all({"00003": run_of(3)})
     a.note_job("00003", "slurm:7:/x")
     clock.now = SILENT_S - 1.0
     b.look()
@@ -70,8 +79,8 @@ def test_what_a_silent_one_had_is_taken_over_by_one_of_the_others(meet, clock):
 
 def test_one_place_is_taken_over_alone(meet):
     a, b = meet("a:1:x"), meet("b:1:x")
-    a.take("verdict-00-0", run_of(3, "verdict"))
-    a.take("verdict-00-1", run_of(0, "verdict"))
+    a.take_all({"verdict-00-0": run_of(3, "verdict")})
+    a.take_all({"verdict-00-1": run_of(0, "verdict")})
     a.leave()
     b.look()
     assert b.inherit("00003") == []
@@ -81,18 +90,23 @@ def test_one_place_is_taken_over_alone(meet):
 
 def test_who_leaves_lets_the_others_go_on_at_once(meet):
     a, b = meet("a:1:x"), meet("b:1:x")
-    a.take("00003", run_of(3))
+    a.take_all({"00003": run_of(3)})
     a.leave()
     b.look()
     assert (b.others, [lease.place for lease in b.inherit()]) == (frozenset(), ["00003"])
 
 
 def test_who_is_alone_inherits_everything_at_once(meet):
-    meet("a:1:x", alone=True).take("00003", run_of(3))
+    meet("a:1:x", alone=True).take_all({"00003": run_of(3)})
     after = meet("a:2:x", alone=True)
     assert (after.others, after.busy) == (frozenset(), frozenset())
     assert [lease.place for lease in after.inherit()] == ["00003"]
     assert after.inherit() == []
+
+
+def test_the_part_of_one_that_is_gone_is_left_to_nobody(meet):
+    assert meet("a:1:x", alone=True).play("verdict") is None
+    assert meet("a:2:x", alone=True).book.all() == []
 
 
 def test_a_process_of_this_host_that_ended_is_dead_at_once(meet):
@@ -100,9 +114,12 @@ def test_a_process_of_this_host_that_ended_is_dead_at_once(meet):
     ended.wait()
     here, own = new_coordinator_id().split(":")[::2]
     dead, alive = meet(f"{here}:{ended.pid}:{own}"), meet(f"{here}:{os.getpid()}:{own}")
-    dead.take("00003", run_of(3))
+    dead.take_all({"00003": run_of(3)})
     alive.look()
     assert (alive.others, [lease.place for lease in alive.inherit()]) == (frozenset(), ["00003"])
+    later = meet(f"{here}:{os.getpid()}:{own}2")
+    # Nothing is left that says that it was there.
+    assert all(dead.holder not in lease.place for lease in later.book.all())
 
 
 def test_a_process_of_a_container_with_the_same_host_name_is_not_known_by_its_number(meet):
@@ -110,7 +127,7 @@ def test_a_process_of_a_container_with_the_same_host_name_is_not_known_by_its_nu
     ended.wait()
     here = new_coordinator_id().split(":")[0]
     elsewhere, alive = meet(f"{here}:{ended.pid}:another"), meet(new_coordinator_id())
-    elsewhere.take("00003", run_of(3))
+    elsewhere.take_all({"00003": run_of(3)})
     alive.look()
     assert (len(alive.others), alive.inherit()) == (1, [])
 

@@ -7,12 +7,12 @@ import pytest
 from autotune.coordination.coordinators import Coordinators
 from autotune.coordination.lease_record import LeaseRecord
 from autotune.execution.task import describe_job
-from autotune.records.series import Series
-from autotune.records.study import Purpose
+from autotune.records.series import TUNING, Series
+from autotune.records.study import Purpose, Run
 from autotune.storage.leases import MemoryLeaseBook
 from launchers import Job
 from tests.autotune.coordination.test_coordinators import Clock
-from tests.support.fakes import PaperExecutor, PaperObjective, bowl
+from tests.support.fakes import PaperExecutor, PaperObjective, bowl, took
 from tests.support.managers import managed
 
 NAME = "workload-large-abc-1-00-0"
@@ -64,3 +64,20 @@ def test_a_job_that_nobody_resumes_is_ended_and_its_lease_given_up(manager):
     manager.registry.end_left_over()
     assert manager.executor.ended_jobs == ["17"]
     assert manager.registry.inherit(()) == []
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_the_folder_of_a_run_that_is_made_again_elsewhere_is_removed(tmp_path, stored):
+    book, folder = MemoryLeaseBook("here:1:dead", Clock()), tmp_path / "dead" / "00001"
+    folder.mkdir(parents=True)
+    (folder / "stdout").write_text("half of it")
+    job = describe_job(Job(("paper",), folder, name="00001"))
+    purpose = Purpose({"np": 4}, 1, TUNING)
+    book.take("00001", LeaseRecord(purpose, job, "00001", None, STARTED, None, 0, 1, "").to_dict())
+    registry = managed(PaperExecutor(bowl), tmp_path).registry
+    registry.coordinators = Coordinators(book.seen_by("here:2:me"), "here:2:me", alone=False)
+    registry.coordinators.join()
+    run = Run({"np": 4}, outcome=took(1.0), started=STARTED, job=job)
+    assert registry.inherit([run] if stored else []) == []
+    assert folder.exists() is stored
+    assert "00001" not in {lease.place for lease in book.all()}

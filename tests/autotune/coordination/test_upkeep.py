@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from autotune.cli import removal
 from autotune.cli.app import app
+from autotune.coordination.session_settings import RUNS_LOCK
 from autotune.coordination.upkeep import unused
 from autotune.errors import BusyError, ExitCode
 from autotune.scheduling.checkpoints import Checkpoints
@@ -52,6 +53,7 @@ def test_a_study_is_deleted_with_its_runs_its_checkpoints_and_the_folder_around_
     other.run(1, "time 4 DONE\n")
     Checkpoints(runs, study.store.mark).folder(1).mkdir(parents=True)
     (runs / "plan").mkdir()
+    (runs / RUNS_LOCK).touch()
     ended = autotune(study, "delete", "mine", "--yes")
     assert ended.exit_code == OK, ended.output
     assert "study 'mine' is deleted, with 2 folders of runs" in ended.output

@@ -1,5 +1,9 @@
 """No two trials ever share a card, within a study or between studies."""
 
+import subprocess
+import sys
+from contextlib import contextmanager
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,7 +55,7 @@ def test_studies_share_the_cards_out_and_do_not_meet(tmp_path):
     first = CardPool("study 'a'", lambda: EIGHT[:2], tmp_path)
     second = CardPool("study 'b'", lambda: EIGHT[:5], tmp_path)
     assert first.take(1) == (EIGHT[0],)
-    assert second.take(9) == EIGHT[2:5]
+    assert second.take(3) == EIGHT[2:5]
     third = CardPool("study 'c'", lambda: EIGHT[:5], tmp_path)
     with pytest.raises(BusyError, match=r"study 'a'.*CUDA_VISIBLE_DEVICES"):
         third.take(1)
@@ -61,8 +65,77 @@ def test_studies_share_the_cards_out_and_do_not_meet(tmp_path):
         pool.close()
 
 
+def test_a_trial_never_has_fewer_cards_than_it_wants_because_others_have_some(tmp_path):
+    first = CardPool("study 'a'", lambda: EIGHT[:2], tmp_path)
+    assert first.take(1) == (EIGHT[0],)
+    second = CardPool("study 'b'", lambda: EIGHT[:4], tmp_path)
+    with pytest.raises(BusyError, match=r"a run needs 4 GPUs, 2 are free; others are in use by .*study 'a'"):
+        second.take(4)
+    # It holds none that it cannot use.
+    third = CardPool("study 'c'", lambda: EIGHT[2:4], tmp_path)
+    assert third.take(2) == EIGHT[2:4]
+    third.close()
+    # Of a machine with too few it has all, and later trials have to wait for its own.
+    small = second.take(2)
+    first.close()
+    assert second.take(4) is None
+    second.give_back(small)
+    assert second.take(9) == EIGHT[:4]
+    second.close()
+
+
+def test_cards_that_others_have_are_waited_for_where_a_session_waits(tmp_path):
+    first = CardPool("study 'a'", lambda: EIGHT[:2], tmp_path)
+    first.take(2)
+    said, waits, asked, beats = [], [], [], []
+
+    def wait_by(text):
+        said.append(text)
+        first.close()
+
+    def find():
+        asked.append("nvidia-smi")
+        return EIGHT[:2]
+
+    @contextmanager
+    def waiting():
+        waits.append("begins")
+        yield
+        waits.append("ends")
+
+    second = CardPool("study 'b'", find, tmp_path, wait_by, waiting, lambda: beats.append("lives"))
+    assert second.take(2) == EIGHT[:2]
+    assert said[0].startswith("waiting (Ctrl-C leaves): the GPUs of this machine are in use by ")
+    assert "study 'a'" in said[0]
+    assert waits == ["begins", "ends"]
+    # The vendor's tool would disturb the runs that are waited for, again and again.
+    assert len(asked) == 1
+    # Nor may other coordinators take one that waits for dead.
+    assert len(beats) == 2
+    second.close()
+
+
+def test_a_study_that_was_killed_leaves_its_cards_to_others(tmp_path):
+    claim = (
+        "import sys; from pathlib import Path; from autotune.execution.card_pool import CardPool; "
+        "from launchers.card import Card; "
+        "CardPool('killed', lambda: [Card('GPU-0', 'nvidia')], Path(sys.argv[1])).take(1); "
+        "print('has it', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", claim, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as study:
+        assert study.stdout.readline() == "has it\n"
+        mine = CardPool("tests", lambda: EIGHT[:1], tmp_path)
+        with pytest.raises(BusyError, match="killed"):
+            mine.take(1)
+        study.kill()
+        study.wait()
+        assert mine.take(1) == EIGHT[:1]
+        mine.close()
+
+
 def test_a_card_that_cannot_be_locked_is_said(tmp_path):
-    (tmp_path / "card-GPU-0.lock").symlink_to(tmp_path / "thesis")
+    (tmp_path / "card-nvidia-GPU-0.lock").symlink_to(tmp_path / "thesis")
     with pytest.raises(CannotRunHereError, match="cannot lock a GPU"):
         CardPool("tests", lambda: EIGHT, tmp_path).take(1)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.errors import CannotRunHereError
-from autotune.execution.node_pool import Node, NodePool, overdue
+from autotune.execution.node_pool import Node, NodePool, gpus_per_node, overdue
 from autotune.execution.task import describe_job, job_from_description
 from autotune.records.study import Run
 from launchers import Job, Resources
@@ -50,6 +50,24 @@ def test_a_job_with_gpus_goes_where_they_are():
     pool = NodePool([node("a"), node("b", gpus=2)])
     assert pool.take(Resources(1, gpus=1)).hosts == ("b",)
     assert NodePool([node("a", gpus=1)]).take(Resources(1)).hosts == ("a",)
+
+
+def test_gpus_of_a_node_are_lent_once_and_another_node_has_free_ones():
+    pool = NodePool([node("a", gpus=2), node("b", gpus=1)])
+    taken = [pool.take(Resources(1, gpus=1)) for _ in range(3)]
+    assert sorted(one.hosts for one in taken) == [("a",), ("a",), ("b",)]
+    assert pool.take(Resources(1, gpus=1)) is None
+    assert pool.take(Resources(1)) is not None
+    pool.give_back(next(one for one in taken if one.hosts == ("b",)))
+    assert pool.take(Resources(1, gpus=1)).hosts == ("b",)
+
+
+def test_a_job_of_several_nodes_has_its_share_of_the_gpus_on_each():
+    pool = NodePool([node("a", gpus=4), node("b", gpus=2), node("c", gpus=4)])
+    wanted = Resources(8, nodes=2, gpus=8)
+    assert gpus_per_node(wanted) == 4
+    assert pool.take(wanted).hosts == ("a", "c")
+    assert pool.take(Resources(8, nodes=2, gpus=2)) is None
 
 
 def test_a_node_that_is_gone_gets_no_job_and_one_that_is_new_does():
@@ -135,3 +153,13 @@ def test_a_run_on_record_knows_its_host_and_one_made_again_does_not_want_it(tmp_
     assert run.host == "a"
     assert replace(run, job={}).host == "head"
     assert job_from_description(stored) == replace(job, resources=replace(job.resources, hosts=()))
+
+
+def test_a_job_that_names_its_host_gets_that_one():
+    pool = NodePool([node("a"), node("b")])
+    assert pool.take(Resources(3, hosts=("b",))).hosts == ("b",)
+    assert pool.take(Resources(3, hosts=("b",))) is None
+    assert pool.take(Resources(3, hosts=("a",))).hosts == ("a",)
+    gpus = NodePool([node("a"), node("b", gpus=1)])
+    assert gpus.take(Resources(1, gpus=1, hosts=("a",))).hosts == ("b",)
+    assert gpus.take(Resources(1, hosts=("gone",))) is not None

@@ -8,9 +8,16 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from ray.exceptions import LocalRayletDiedError
 
-from autotune.errors import CannotRunHereError
-from autotune.execution.ray_access import own_token_for_others, with_token
+from autotune.errors import CannotRunHereError, ExitCode, InterruptedSessionError
+from autotune.execution import ray_executor
+from autotune.execution.ray_access import own_token_for_others, starts_or_says, with_token
+from autotune.execution.ray_executor import RayExecutor
+from autotune.execution.task import Task
+from launchers import Job
+from launchers.local import local_launcher
+from tests.support.fakes import PaperObjective
 
 # In a process of its own: Ray leaves threads and processes behind until its process ends.
 PROGRAM = """
@@ -126,3 +133,30 @@ def test_a_token_of_rays_own_that_others_can_read_is_named(monkeypatch):
         assert own_token_for_others() == token
         token.chmod(0o600)
         assert own_token_for_others() is None
+
+
+@starts_or_says()
+def failing(error):
+    raise error
+
+
+def test_a_ray_that_does_not_start_is_an_error_in_words_and_the_study_can_go_on():
+    with pytest.raises(InterruptedSessionError, match="did not start: The node timed out\nevery finished") as caught:
+        failing(Exception("The node timed out. This could happen because the GCS has become overloaded"))
+    # A supervisor starts the study again after it.
+    assert caught.value.exit_code == ExitCode.INTERRUPTED
+    with pytest.raises(SystemExit):
+        failing(SystemExit(1))
+
+
+def test_a_ray_that_is_gone_ends_the_session_and_fails_no_run(monkeypatch, tmp_path):
+    def gone(_):
+        raise LocalRayletDiedError
+
+    executor = RayExecutor(1, local_launcher())
+    job = Job(("true",), tmp_path, name="00001")
+    executor._running["reference"] = Task(1, job, PaperObjective())
+    monkeypatch.setattr(ray_executor.ray, "wait", lambda references, **_: (references, []))
+    monkeypatch.setattr(ray_executor.ray, "get", gone)
+    with pytest.raises(InterruptedSessionError, match="local raylet died\nevery finished run is stored"):
+        executor.wait(0.0)

@@ -7,12 +7,14 @@ from autotune.records.series import TUNING, WARM_UP, RunId, Series
 STORED = {
     TUNING: "",
     WARM_UP: "warm-up",
+    Series.short(500): "short:500",
     Series.select((3, 5)): "select:3,5",
     Series.verdict(12): "verdict:12",
     Series.ablate(12): "ablate:12",
     Series.simplify(12, "a1b2"): "simplify:12:a1b2",
     Series.workload("large", "c3d4", 12): "workload:large:c3d4:12",
     Series.scaling("e5f6"): "scaling:e5f6",
+    Series.watch(12, 3): "watch:12:3",
 }
 NAMES = {
     RunId(trial=12): "00012",
@@ -25,6 +27,7 @@ NAMES = {
     RunId(Series.simplify(12, "a1b2"), round=0, side=0): "simplify-12-a1b2-00-0",
     RunId(Series.workload("very-large", "c3d4", 12), round=9): "workload-very-large-c3d4-12-09-0",
     RunId(Series.scaling("e5f6"), round=1, side=10): "scaling-e5f6-01-10",
+    RunId(Series.watch(12, 3), round=1, side=1): "watch-12-3-01-1",
 }
 
 
@@ -55,4 +58,4 @@ def test_other_folders_are_not_runs(name):
 def test_only_runs_of_tuning_count_for_trials():
     assert [series for series in STORED if series.is_tuning] == [TUNING]
     assert not WARM_UP.is_comparison
-    assert all(series.is_comparison for series in STORED if series not in {TUNING, WARM_UP})
+    assert all(series.is_comparison for series in STORED if series not in {TUNING, WARM_UP, Series.short(500)})

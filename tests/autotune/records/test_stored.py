@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from autotune.comparison.findings import Ablation, WorkloadComparison
 from autotune.performance.warm_start import WarmStart
+from autotune.records.hint import Hint
 from autotune.records.measurement import Measured, Setting
 from autotune.records.outcome import Outcome
 from autotune.records.study import Definition
@@ -23,6 +24,7 @@ CLASSES = {
         Ablation,
         WorkloadComparison,
         Definition,
+        Hint,
         Measured,
         Outcome,
         StoppingForecast,

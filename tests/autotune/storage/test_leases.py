@@ -78,6 +78,20 @@ def test_what_was_taken_is_seen_by_everybody_and_given_up_once(leases):
     assert [lease.place for lease in other.all()] == ["b"]
 
 
+def test_of_places_that_are_taken_together_one_has_those_that_nobody_else_has(leases):
+    one, other = leases.book("one"), leases.book("other")
+    assert one.take_all({}) == frozenset()
+    assert one.take_all({"a": (RECORD, None), "b": ({}, "4711")}) == {"a", "b"}
+    assert other.take_all({"b": ({}, None), "c": ({}, "1")}) == {"c"}
+    assert one.take_all({"a": ({}, "2"), "d": ({}, None)}) == {"a", "d"}
+    assert [(lease.place, lease.holder, lease.job_id) for lease in one.all()] == [
+        ("a", "one", "2"),
+        ("b", "one", "4711"),
+        ("c", "other", "1"),
+        ("d", "one", None),
+    ]
+
+
 def test_a_place_has_one_holder_dead_or_alive(leases):
     one, other = leases.book("one"), leases.book("other")
     assert one.take("a", RECORD)

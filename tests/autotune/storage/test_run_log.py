@@ -4,6 +4,7 @@ import optuna
 import sqlalchemy as sa
 
 from autotune.records.study import Run
+from autotune.storage.run_log import Seldom
 from autotune.storage.study_store import StudyStore
 from tests.support.fakes import definition, small_space, took
 
@@ -51,3 +52,18 @@ def test_a_study_has_no_runs_of_one_that_another_program_deleted(address):
     with before._storage.engine.connect() as connection:
         left = connection.scalars(sa.text("SELECT trial FROM autotune_runs")).all()
     assert left == [1], "what was deleted with its study is forgotten when there is a new one"
+
+
+def test_what_is_done_seldom_takes_a_tenth_of_the_time_at_most():
+    now, acted = [100.0], []
+
+    def act():
+        acted.append(now[0])
+        now[0] += 3.0
+
+    seldom = Seldom(act, 2.0, lambda: now[0])
+    for _ in range(400):
+        seldom()
+        now[0] += 0.5
+    assert acted[0] == 102.0
+    assert acted[1] - acted[0] == 33.0

@@ -235,3 +235,28 @@ def test_another_environment_makes_another_study(address):
     opened(address, identity={"environment": "none"})
     with pytest.raises(StorageError, match=r"(?s)environment: none there, TILE=\{tile\} here.*--name NEW-NAME"):
         opened(address, identity={"environment": "TILE={tile}"})
+
+
+def test_a_study_that_was_stored_with_the_value_of_a_secret_goes_on_and_does_not_show_it(address):
+    opened(address, identity={"environment": "API_KEY=open-sesame, N=1, SORT_KEY={by}"})
+    opened(address, identity={"environment": "API_KEY=***, N=1, SORT_KEY={by}"})
+    with pytest.raises(StorageError, match=r"environment: API_KEY=\*\*\*, N=1.* there, API_KEY=\*\*\*, N=2 here"):
+        opened(address, identity={"environment": "API_KEY=***, N=2"})
+
+
+def test_what_is_new_in_a_copy_in_memory_is_seen_before_it_ends(sqlite):
+    space = small_space()
+    store = StudyStore.create(sqlite, "replayed", definition(space))
+    first, second, *_ = space.configurations()
+    with store.mirrored(lambda write: write) as copy:
+        add_trial(copy, space, first, took(2.0))
+        assert [run.outcome for run in StudyStore.read(sqlite, "replayed").runs()] == [took(2.0)]
+        add_trial(copy, space, second, took(1.0), worth=Observation(1.0))
+        assert [trial.configuration for trial in StudyStore.read(sqlite, "replayed").trials()] == [first, second]
+    after = StudyStore.read(sqlite, "replayed")
+    assert [run.outcome for run in after.runs()] == [took(2.0), took(1.0)]
+    assert [trial.settled for trial in after.trials()] == [False, True]
+    with store.mirrored() as copy:
+        copy.add_runs([Run(first, 0, outcome=took(2.1))])
+        assert len(StudyStore.read(sqlite, "replayed").runs()) == 2, "not at every run"
+    assert len(StudyStore.read(sqlite, "replayed").runs()) == 3

@@ -174,18 +174,23 @@ from autotune.storage.versions.upgrade import upgrade
 
 @event.listens_for(Engine, "before_cursor_execute")
 def die(connection, cursor, statement, *rest):
-    if "DROP TABLE autotune_leases_3" in statement:
+    if sys.argv[2] in statement:
         os.kill(os.getpid(), signal.SIGKILL)
 
 upgrade(sys.argv[1])
 """
 
 
-def test_killed_while_it_brings_tables_up_to_date_they_are_as_they_were(address):
+@pytest.mark.parametrize("last", ["DROP TABLE autotune_leases_3", "UPDATE alembic_version"])
+def test_killed_while_it_brings_tables_up_to_date_they_are_as_they_were(address, last):
     older(address)
+    storages.set_revision(address, "v3.0.0.d")
     before = storages.rows(address)
-    command = [sys.executable, "-c", UPGRADE_KILLED, address]
+    command = [sys.executable, "-c", UPGRADE_KILLED, address, last]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ended.returncode == -9, ended.stderr
-    assert storages.rows(address) == before
-    assert upgrade(address).versions == (3, 4)
+    if sqlite_path(address) is not None or "autotune" in last:
+        # On a server Optuna's tables follow autotune's, in a transaction of their own.
+        assert storages.rows(address) == before
+    assert upgrade(address).revisions is not None
+    assert upgrade(address) is None

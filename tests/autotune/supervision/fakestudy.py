@@ -13,10 +13,14 @@ from pathlib import Path
 
 file, status = Path(sys.argv[1]), Path(sys.argv[sys.argv.index("--status") + 1])
 
+started = int(Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[19])
+boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+process = {"pid": os.getpid(), "started": started, "boot": boot}
+
 
 def tell(**more):
     aside = status.with_name(".new")
-    aside.write_text(json.dumps({"pid": os.getpid(), "written": time.time(), "phase": "tuning", **more}))
+    aside.write_text(json.dumps({"pid": os.getpid(), "process": process, "phase": "tuning", **more}))
     aside.replace(status)
 
 

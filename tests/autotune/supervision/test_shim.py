@@ -220,3 +220,10 @@ def test_a_file_that_cannot_be_written_is_as_it_was(tmp_path):
     with pytest.raises(TypeError):
         shim.write_private(os.fspath(path), {"a": object()})
     assert json.loads(path.read_text()) == {"a": 1}
+
+
+def test_a_new_name_is_on_disk_when_its_writer_says_so(tmp_path, monkeypatch):
+    synced, sync = [], os.fsync
+    monkeypatch.setattr(shim.os, "fsync", lambda one: synced.append(stat.S_ISDIR(os.fstat(one).st_mode)) or sync(one))
+    shim.write_private(os.fspath(tmp_path / "file"), {})
+    assert synced == [False, True]

@@ -3,7 +3,6 @@
 Run as a program, for which the library must be loaded before the C library: `start` does that.
 """
 
-import gc
 import importlib
 import json
 import os
@@ -12,15 +11,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support import postgres
 from tests.support.faults import forks, library, sessions, twin
 from tests.support.faults.library import FAULTS, Fault
+from tests.support.faults.service import Service
 from tests.support.faults.sessions import Session
 from tests.support.faults.twin import Harm, Twin
 
+SESSIONS: tuple[Session, ...] = (*sessions.SESSIONS, Service())
 ROOT = Path(__file__).resolve().parents[3]
 _IMPORTED = ("autotune.cli.app", "autotune.tuning.session", "autotune.asktell", "autotune.results.summary")
 
@@ -38,7 +41,7 @@ class Event:
 class Request:
     """Which events: of some sessions and faults, drawn at random until there are so many or the time is over."""
 
-    sessions: Sequence[str] = tuple(session.name for session in sessions.SESSIONS)
+    sessions: Sequence[str] = tuple(session.name for session in SESSIONS if session.why_not() is None)
     faults: Sequence[str] = tuple(fault.name for fault in FAULTS)
     events: int | None = None
     seconds: float | None = None
@@ -58,7 +61,12 @@ def start(request: Request, folder: Path) -> Iterator[tuple[Event, dict[str, lis
         "TMPDIR": str(folder),
     }
     words = [sys.executable, "-m", __name__, json.dumps(asdict(request)), str(folder)]
-    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with ExitStack() as stack:
+        if sessions.OnServer.name in request.sessions:
+            environment[sessions.SERVER] = stack.enter_context(postgres.server()).url("")[:-1]
+        process = stack.enter_context(
+            subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        )
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -88,18 +96,14 @@ class Campaign:
             code = session.run()
             library.disarm()
             counted.write_text(json.dumps(library.counts()))
-            modules.write_text("\n".join(name for name in sys.modules if not name.startswith("_")))
+            modules.write_text(forks.imported())
             return code
 
-        code = forks.forked(place, place.parent / "log", alone, 300.0)
+        code = forks.forked(place, place.parent / "log", alone)
         assert code == 0, (place.parent / "log").read_text()
-        for name in modules.read_text().splitlines():
-            if name not in sys.modules and name.partition(".")[0] not in {"ray", "__main__"}:
-                importlib.import_module(name)
-        gc.collect()
-        gc.freeze()
+        forks.import_all(modules.read_text())
         self._counts[session.name] = json.loads(counted.read_text())
-        self._twins[session.name] = Twin.of(place, self._state(place))
+        self._twins[session.name] = Twin.of(place, self._state(session, place))
 
     def count(self, session: Session, fault: Fault) -> int:
         """Return at how many calls of a session a fault can strike."""
@@ -111,9 +115,18 @@ class Campaign:
         log, again = place.parent / "log", place.parent / "again"
         code = forks.forked(place, log, lambda: self._run(session, place, fault, at))
         orphans = forks.orphans()
-        between = self._state(place)
-        completed = forks.forked(place, again, lambda: self._run(session, place))
-        harm = twin.harm(place, fault, completed, between, self._state(place), self._twins[session.name])
+        states = place.parent / "states"
+
+        def complete() -> int:
+            # One fork for all three: each costs as much as what it does.
+            between = twin.state(session.url())
+            ended = self._run(session, place)
+            states.write_text(json.dumps([between, twin.state(session.url())]))
+            return ended
+
+        completed = forks.forked(place, again, complete)
+        between, after = json.loads(states.read_text()) if states.exists() else ({}, self._state(session, place))
+        harm = twin.harm(place, fault, completed, between, after, self._twins[session.name])
         harm.left += ["a process"] * (orphans + forks.orphans())
         if not fault.kills and code in {None, forks.BROKEN}:
             last = log.read_text(errors="replace").strip().splitlines()[-1:]
@@ -127,11 +140,12 @@ class Campaign:
     def _fresh(self, session: Session) -> Path:
         place, made = self._folder / "case" / "here", self._folder / f"made-{session.name}"
         shutil.rmtree(place.parent, ignore_errors=True)
+        session.begin()
         if made.exists():
             shutil.copytree(made, place, symlinks=True)
             return place
         (place / "tmp").mkdir(parents=True)
-        code = forks.forked(place, place.parent / "log", lambda: session.prepare(place) or 0, 300.0)
+        code = forks.forked(place, place.parent / "log", lambda: session.prepare(place) or 0)
         assert code == 0, (place.parent / "log").read_text()
         # Stored paths are those of this place: it is copied away and back.
         shutil.copytree(place, made, symlinks=True)
@@ -147,11 +161,11 @@ class Campaign:
         finally:
             library.disarm()
 
-    def _state(self, place: Path) -> dict[str, Any]:
+    def _state(self, session: Session, place: Path) -> dict[str, Any]:
         target = place.parent / "state"
 
         def looking() -> int:
-            target.write_text(json.dumps(twin.state()))
+            target.write_text(json.dumps(twin.state(session.url())))
             return 0
 
         log = place.parent / "looked"
@@ -160,8 +174,8 @@ class Campaign:
 
 
 def _drawn(request: Request, campaign: Campaign) -> Iterator[tuple[Session, Fault, int]]:
-    """Return events: in turn of each session and fault, at calls in a random order that never comes back."""
-    chosen = [session for session in sessions.SESSIONS if session.name in request.sessions]
+    """Return events: in turn of each session and fault, in a random order, at calls that never come back."""
+    chosen = [session for session in SESSIONS if session.name in request.sessions]
     faults = [fault for fault in FAULTS if fault.name in request.faults]
     for session in chosen:
         campaign.learn(session)
@@ -172,6 +186,8 @@ def _drawn(request: Request, campaign: Campaign) -> Iterator[tuple[Session, Faul
             calls = [request.at] if request.at is not None else list(range(1, campaign.count(session, fault) + 1))
             rng.shuffle(calls)
             left.append((session, fault, calls))
+    # Few events are of all kinds, too.
+    rng.shuffle(left)
     while left := [entry for entry in left if entry[2]]:
         for session, fault, calls in left:
             yield session, fault, calls.pop()
@@ -185,7 +201,7 @@ def main() -> None:
     sessions.be_quick()
     for name in _IMPORTED:
         importlib.import_module(name)
-    sessions.know_revisions()
+    sessions.know_before()
     forks.adopt_orphans()
     campaign = Campaign(folder)
     for number, (session, fault, at) in enumerate(_drawn(request, campaign), 1):

@@ -2,6 +2,8 @@
 
 import atexit
 import ctypes
+import gc
+import importlib
 import os
 import signal
 import sys
@@ -15,6 +17,9 @@ from pathlib import Path
 BROKEN = 70
 """The exit code of a fork that ended with a traceback."""
 
+# Nothing here waits, and takes a second. But who has little of a busy machine is not taken for one that hangs.
+_PATIENCE_S = 900.0
+
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
 _sleep, monotonic = time.sleep, time.monotonic
 
@@ -24,16 +29,26 @@ def adopt_orphans() -> None:
     assert ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
-def forked(folder: Path, log: Path, work: Callable[[], int], patience_s: float = 60.0) -> int | None:
+def forked(folder: Path, log: Path, work: Callable[[], int], patience_s: float = _PATIENCE_S) -> int | None:
     """Do `work` in a fork, in a folder; return its exit code, or None if it had to be killed."""
+    return ended(begun(folder, log, work), patience_s)
+
+
+def begun(folder: Path, log: Path, work: Callable[[], int]) -> int:
+    """Begin to do `work` in a fork, in a folder; return the fork's number."""
     pid = os.fork()
     if pid == 0:
         _be(folder, log, work)
+    return pid
+
+
+def ended(pid: int, patience_s: float) -> int | None:
+    """Wait for the end of a fork; return its exit code, or None if it had to be killed."""
     give_up_at = monotonic() + patience_s
     pause_s = 0.002
     while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
+        gone, status = os.waitpid(pid, os.WNOHANG)
+        if gone:
             return os.waitstatus_to_exitcode(status)
         if monotonic() >= give_up_at:
             os.kill(pid, signal.SIGKILL)
@@ -43,13 +58,31 @@ def forked(folder: Path, log: Path, work: Callable[[], int], patience_s: float =
         pause_s = min(1.2 * pause_s, 0.05)
 
 
-def orphans() -> int:
-    """Kill what forks have left behind; return how many processes those were."""
-    count = 0
+def imported() -> str:
+    """Return what this process has imported, for `import_all`."""
+    return "\n".join(name for name in sys.modules if not name.startswith("_"))
+
+
+def import_all(names: str) -> None:
+    """Import what a fork has imported, for all later ones."""
+    for name in names.splitlines():
+        if name not in sys.modules and name.partition(".")[0] not in {"ray", "__main__"}:
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    # No fork lives long enough to need it.
+    gc.disable()
+
+
+def orphans(patience_s: float = 60.0) -> int:
+    """Kill what forks have left behind, and what does not end by itself; return how many processes those were."""
+    count, give_up_at = 0, monotonic() + patience_s
     with suppress(ChildProcessError):
         while True:
             pid, _ = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
+            if pid == 0 and monotonic() < give_up_at:
+                _sleep(0.01)
+            elif pid == 0:
                 children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
                 for child in children:
                     os.kill(int(child), signal.SIGKILL)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
-from launchers.batch.commands import Answer
+from launchers.batch.commands import Answer, not_started
 from launchers.node import CLAIM_FILE, JOB_FILE
 from tests.launchers.fakes.options import RefusedError
 from tests.launchers.fakes.slurm import COMMANDS
@@ -68,14 +68,20 @@ def run_command(
 ) -> Answer:
     """Do what a command of the scheduler does, and leave its answer where the real one would."""
     state = RecordedJobs(Path(FOLDER).absolute())
+    if argv[0] == "squeue":
+        with elsewhere():
+            state.advance()
+    return called(state, argv, folder, answer_file)
+
+
+def called(state: State, argv: Sequence[str], folder: Path | None, answer_file: Path | None) -> Answer:
+    """Do what a command of a scheduler with these jobs does."""
     printed, complained = io.StringIO(), io.StringIO()
     try:
         with Path(os.devnull).open("w+b") if answer_file is None else answer_file.open("w+b") as file:
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with elsewhere(), chdir(folder or "."), redirect_stdout(printed), redirect_stderr(complained):
-                if argv[0] == "squeue":
-                    state.advance()
                 try:
                     code = COMMANDS[argv[0]](list(argv[1:]), state)
                 except RefusedError as error:
@@ -84,7 +90,7 @@ def run_command(
                 file.write(printed.getvalue().encode())
                 file.flush()
     except OSError as error:
-        return Answer(127, stderr=f"{argv[0]}: {error.strerror}")
+        return not_started(argv, error)
     return Answer(code, printed.getvalue(), complained.getvalue())
 
 

@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.support import postgres
 from tests.support.faults.library import elsewhere
 from tests.support.faults.recorded import STUDY
 
 ACKNOWLEDGED = "acknowledged.log"
 DATABASE = "autotune.db"
 NAME = "mine"
+# Of the environment: the address of a PostgreSQL server, without a database.
+SERVER = "AUTOTUNE_FAULTS_SERVER"
 
 _STUB = "autotune.execution.ray_executor"
 _real_monotonic, _real_sleep = time.monotonic, time.sleep
@@ -32,8 +35,27 @@ def be_quick() -> None:
     time.monotonic = lambda: _real_monotonic() + ahead_s
 
 
+def be_patient() -> None:
+    """Let this process wait as others do."""
+    time.sleep, time.monotonic = _real_sleep, _real_monotonic
+
+
+def know_before() -> None:
+    """Find out once, for all forks, what is the same in each: that is more than half of what a small session takes."""
+    import importlib.metadata
+
+    from sqlalchemy.orm import configure_mappers
+
+    from autotune.performance.measurements.shipped import shipped
+
+    know_revisions()
+    configure_mappers()
+    shipped()
+    installed = importlib.metadata.entry_points()
+    importlib.metadata.entry_points = installed.select
+
+
 def know_revisions() -> None:
-    """Read Optuna's migrations once, for all forks: that is half of what a small session takes."""
     from alembic.config import Config
     from alembic.script import ScriptDirectory
     from optuna.storages._rdb import storage
@@ -59,9 +81,20 @@ class Session(ABC):
 
     name: str
 
+    def why_not(self) -> str | None:
+        """Return why there can be no such session here; None if there can."""
+        return None
+
+    def url(self) -> str:
+        """Return the address of its storage, in the current folder."""
+        return f"sqlite:///{Path(DATABASE).absolute()}"
+
     def prepare(self, folder: Path) -> None:
         """Make what is there before the session."""
         (folder / f"{NAME}.toml").write_text(STUDY)
+
+    def begin(self) -> None:  # noqa: B027  most have nothing there
+        """Make what no folder holds, anew for each event."""
 
     @abstractmethod
     def run(self) -> int:
@@ -71,16 +104,25 @@ class Session(ABC):
 def play_machine(folder: Path) -> None:
     """Let this process have cores of its own, in its folder, and note what is stored as soon as it is acknowledged."""
     from autotune.execution import core_pool
-    from autotune.storage.study_store import StudyStore
+    from autotune.tuning import session
     from tests.support.faults import local
 
     locks = folder / "locks"
     locks.mkdir(exist_ok=True)
     core_pool.user_folder = lambda: locks
+    # It looks at every process of this machine, of which there are now more and now less; none is a run's.
+    session.end_left_over = lambda runs: 0
     stub = types.ModuleType(_STUB)
     for name in ("RayExecutor", "ClusterExecutor", "local_cluster"):
         setattr(stub, name, getattr(local, name))
     sys.modules[_STUB] = stub
+    note_acknowledged()
+
+
+def note_acknowledged() -> None:
+    """Note of this process what is stored as soon as it is acknowledged."""
+    from autotune.storage.study_store import StudyStore
+
     add_runs = StudyStore.add_runs
 
     def noted(self: StudyStore, runs: Any, *more: Any) -> Any:
@@ -117,6 +159,32 @@ class Local(Session):
     def run(self) -> int:
         """Tune to the verdict."""
         return command("study", f"./{NAME}.toml")
+
+
+class OnServer(Local):
+    """`autotune study` on this machine, with its storage in PostgreSQL."""
+
+    name = "postgresql"
+
+    def why_not(self) -> str | None:
+        """Return why there is no server."""
+        return postgres.missing()
+
+    def url(self) -> str:
+        """Return the address of the database."""
+        return f"{os.environ[SERVER]}/{NAME}"
+
+    def begin(self) -> None:
+        """Make an empty database."""
+        import psycopg
+
+        with psycopg.connect(f"{os.environ[SERVER].replace('+psycopg', '')}/postgres", autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)")
+            connection.execute(f"CREATE DATABASE {NAME}")
+
+    def run(self) -> int:
+        """Tune to the verdict."""
+        return command("study", f"./{NAME}.toml", "--storage", self.url())
 
 
 class Batch(Session):
@@ -168,7 +236,7 @@ class AskAndTell(Session):
 
         out = Path("out")
         try:
-            with AskTell.open(StudyFile.model_validate(self._study), f"sqlite:///{Path(DATABASE).absolute()}") as study:
+            with AskTell.open(StudyFile.model_validate(self._study), self.url()) as study:
                 while True:
                     with elsewhere():
                         lease, _, x = out.read_text().partition(" ") if out.exists() else ("", "", "")
@@ -183,7 +251,7 @@ class AskAndTell(Session):
                             out.write_text(f"{asked.lease} {asked.configuration['x']}")
         except FinishedError:
             return 0
-        except AutotuneError as error:
+        except (AutotuneError, OSError) as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             return 3
 
@@ -207,4 +275,4 @@ class Upgrade(Session):
         return command("storage", "upgrade") or command("study", f"./{NAME}.toml")
 
 
-SESSIONS: tuple[Session, ...] = (Local(), Batch(), AskAndTell(), Upgrade())
+SESSIONS: tuple[Session, ...] = (Local(), Batch(), AskAndTell(), Upgrade(), OnServer())

@@ -95,8 +95,8 @@ static int is_file(int fd) {
     ssize_t name(int fd, const void *data, size_t size __VA_ARGS__) { \
         NEXT(name); \
         if (strikes(is_file(fd) ? WRITE : SEND, fd, NULL)) { \
-            if (action == FAIL || size < 2) { errno = action == FAIL ? error_number : EIO; return -1; } \
-            size /= 2; \
+            if (action == FAIL) { errno = error_number; return -1; } \
+            if (size > 1) size /= 2; \
             ssize_t done = next(fd, data, size rest); \
             if (action == TEAR) die(); \
             return done; \
@@ -127,8 +127,8 @@ ssize_t sendfile64(int out, int in, off64_t *offset, size_t size) {
 ssize_t send(int fd, const void *data, size_t size, int flags) {
     NEXT(send);
     if (strikes(SEND, fd, NULL)) {
-        if (action == FAIL || size < 2) { errno = action == FAIL ? error_number : EIO; return -1; }
-        size /= 2;
+        if (action == FAIL) { errno = error_number; return -1; }
+        if (size > 1) size /= 2;
     }
     return next(fd, data, size, flags);
 }

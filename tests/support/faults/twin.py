@@ -35,6 +35,8 @@ KNOWN = (
     Known("tmp/autotune-asktell-", False, "a disk that fails for ever lets nothing be removed; the next one sweeps it"),
     Known("tmp/", True, "a temporary folder of a process that was killed: the system's own cleaning takes it"),
     Known("autotune.db.v3.0.0.d.", False, "a copy of what an upgrade was to change: none is ever overwritten"),
+    Known("lease role:", False, "a study that is done is not written to; who plays the part next takes it over"),
+    Known("lease tuner:", True, "as a part; the next tuner of a study that is not done removes it"),
     Known("autotune.db-", False, "what SQLite keeps beside its file while a reader is there"),
 )
 
@@ -55,19 +57,23 @@ class Harm:
         return {kind.name: found for kind in fields(self) if (found := getattr(self, kind.name))}
 
 
-def state() -> dict[str, Any]:
-    """Return what the storage in the current folder holds; nothing where there is none."""
-    if not Path(DATABASE).exists():
-        return {}
+def state(url: str) -> dict[str, Any]:
+    """Return what the storage of a session holds, which is in the current folder or on a server."""
     from autotune.errors import StorageError
+    from autotune.storage.address import sqlite_path
     from autotune.storage.study_store import StudyStore, study_names
 
-    url = f"sqlite:///{Path(DATABASE).absolute()}"
-    with closing(sqlite3.connect(DATABASE)) as connection:
-        broken = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
-        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    broken: list[str] = []
+    if sqlite_path(url) is not None:
+        if not Path(DATABASE).exists():
+            return {}
+        with closing(sqlite3.connect(DATABASE)) as connection:
+            broken = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        if not {"studies", "autotune_runs"} <= tables:
+            return {"broken": broken}
     try:
-        if not {"studies", "autotune_runs"} <= tables or NAME not in study_names(url):
+        if NAME not in study_names(url):
             return {"broken": broken}
         store = StudyStore.read(url, NAME)
     except StorageError:
@@ -110,24 +116,28 @@ def harm(
     elif after.get("result") != twin.state.get("result"):
         different.append(f"{after.get('result')} instead of {twin.state.get('result')}")
     return Harm(
-        lost=_lost(folder, between, after),
+        lost=lost(folder, between, after),
         doubled=_doubled(after, launches if twin.launches else None),
         left=[path for path in left if not any(known.covers(path, fault) for known in KNOWN)],
         different=different,
     )
 
 
-def _lost(folder: Path, between: dict[str, Any], after: dict[str, Any]) -> list[str]:
+def lost(folder: Path, between: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Return what was acknowledged, or was there `between`, and is no longer, or is another one."""
     kept = {(started, place): run for started, place, run in after.get("runs", [])}
     stored = {f"{started} {place}" for started, place in kept}
-    said = [line for line in _lines(folder / ACKNOWLEDGED) if not line.startswith("told ")]
-    lost = [f"{line} is not stored" for line in said if line not in stored]
+    lines = set(_lines(folder / ACKNOWLEDGED))
+    told = {line for line in lines if line.startswith("told ")}
+    gone = [f"{line} is not stored" for line in sorted(lines - told - stored)]
+    if len(told) > len(stored):
+        gone.append(f"{len(told)} runs were told, and {len(stored)} are stored")
     changes = [(run, kept.get((started, place))) for started, place, run in between.get("runs", [])]
-    lost += [f"{run} became {now}" for run, now in changes if now != run]
+    gone += [f"{run} became {now}" for run, now in changes if now != run]
     for found in (between, after):
-        lost += [f"database: {text}" for text in found.get("broken", [])]
-        lost += [f"trial {number} was told without a run" for number in found.get("unfounded", [])]
-    return lost
+        gone += [f"database: {text}" for text in found.get("broken", [])]
+        gone += [f"trial {number} was told without a run" for number in found.get("unfounded", [])]
+    return gone
 
 
 def _doubled(after: dict[str, Any], launches: int | None) -> list[str]:
@@ -154,13 +164,19 @@ class Twin:
 
 def _left(folder: Path, after: dict[str, Any]) -> Iterator[str]:
     """Return leases, jobs, temporary files, and folders of runs that are not stored."""
+    from autotune.coordination.session_settings import RUNS_LOCK
+
     yield from (f"lease {place}" for place in after.get("leases", []))
     active = folder / "queue" / "active"
     yield from (f"job {name}" for name in (_names(active)))
     yield from (f"tmp/{name}" for name in _names(folder / "tmp"))
-    own = {Path(place).name for _, place, _ in after.get("runs", []) if place} | {"plan"}
     runs = folder / _RUNS
-    yield from (f"{_RUNS}/{name}" for name in (_names(runs)) if name not in own)
+    own = {Path(place) for _, place, _ in after.get("runs", []) if place} | {runs / "plan", runs / RUNS_LOCK}
+    for path in map(runs.joinpath, _names(runs)):
+        # Where several coordinators may share a study, each has a folder around those of its runs.
+        inside = [path / name for name in _names(path)] if path not in own else []
+        around = any(place.parent == path for place in own)
+        yield from (str(each.relative_to(folder)) for each in (inside if around else [path]) if each not in own)
 
 
 def _names(folder: Path) -> list[str]:

@@ -1,0 +1,97 @@
+"""Neighbours: whether a run had its cores for itself, or another run of its study was bound to them, too."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from math import inf
+from pathlib import Path
+
+from autotune.coordination.runs import RunInFlight
+from autotune.records.occupancy import Occupancy
+from autotune.records.outcome import DISTURBED, SHARED_CORES, Outcome
+from autotune.records.series import WARM_UP
+from autotune.records.study import Run
+from launchers.cpus import cpu_list
+from launchers.status import begun_with, listed_status
+from objectives.base import FailureKind
+
+NEVER_QUIET = (
+    "wait until others leave it, ask for whole nodes, or let disturbed runs count (--noise accept, or "
+    "AUTOTUNE_NOISE=accept for all commands)"
+)
+"""What a user can do about a machine that others use all the time."""
+
+# Whoever ended so many runs ago is no neighbour of a run that ends now.
+_REMEMBERED = 1000
+
+
+def what_to_do(outcome: Outcome) -> str:
+    """Say what a user can do where runs end so again and again."""
+    if outcome.code == SHARED_CORES:
+        return "ask for whole nodes (exclusive = true in the site file), or make one run at a time (--workers 1)"
+    if outcome.code == DISTURBED:
+        return f"this machine was never quiet: {NEVER_QUIET}"
+    return "mend that"
+
+
+@dataclass
+class Neighbours:
+    """The runs of a study that may be on one node with a run that ends: in flight, or ended lately."""
+
+    _folders: dict[str, Path] = field(default_factory=dict, init=False)
+    _ended: deque[tuple[str, Occupancy]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED), init=False)
+
+    def know(self, stored: Iterable[Run]) -> None:
+        """Take note of the runs in storage, in the order in which they ended, in place of those known before."""
+        known = ((Path(run.job.get("folder", "")).name, Occupancy.of(run.outcome)) for run in stored)
+        self._ended = deque(((name, its) for name, its in known if its is not None), maxlen=_REMEMBERED)
+
+    def begin(self, run: RunInFlight) -> None:
+        """Take note that a run is in flight."""
+        self._folders[run.name] = run.task.job.folder
+
+    def end(self, run: RunInFlight, outcome: Outcome, elsewhere: Mapping[str, Path]) -> Outcome:
+        """Return the outcome of a run that ended: an infrastructure error if it shared a core while it was measured.
+
+        `elsewhere` are the folders of the runs that other coordinators have in flight.
+        """
+        self._folders.pop(run.name, None)
+        occupancy = Occupancy.of(outcome)
+        if occupancy is None:
+            return outcome
+        beside = chain(self._ended, _in_flight(self._folders), _in_flight(elsewhere))
+        shared = ((name, threads) for name, its in beside if (threads := its.shared(occupancy)))
+        name, threads = next(shared, ("", frozenset()))
+        self._ended.append((run.name, occupancy))
+        if not threads or not is_measured(run, outcome):
+            return outcome
+        message = (
+            f"ran on the same cores of {occupancy.node} as run {name} (CPUs {cpu_list(threads)}): each disturbed the "
+            "other, and this one does not count"
+        )
+        failure = FailureKind.INFRASTRUCTURE_ERROR
+        return replace(
+            outcome, metrics={}, answer=None, bound=None, failure=failure, code=SHARED_CORES, message=message
+        )
+
+
+def _in_flight(folders: Mapping[str, Path]) -> Iterator[tuple[str, Occupancy]]:
+    """Yield what the runs in some folders have been bound to; one that has ended meanwhile, until it did."""
+    for name, folder in folders.items():
+        status = listed_status(folder)
+        affinity = begun_with(folder) if status is None else status.affinity
+        elapsed_s = inf if status is None else status.usage.elapsed_s
+        occupancy = None if affinity is None else Occupancy.by(affinity, elapsed_s)
+        if occupancy is not None:
+            yield name, occupancy
+
+
+def is_measured(run: RunInFlight, outcome: Outcome) -> bool:
+    """Whether a run says something of how fast its configuration is.
+
+    What a training shows at its steps does not depend on the time that they took; a warm-up counts for nothing anyway.
+    """
+    if run.task.segment is not None or run.purpose.series == WARM_UP:
+        return False
+    return outcome.failure in {None, FailureKind.TIMED_OUT}

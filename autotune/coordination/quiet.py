@@ -1,0 +1,117 @@
+"""A quiet machine: runs that are compared wait while others use the cores, for they would say little."""
+
+import os
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Self
+
+from autotune.coordination.neighbours import NEVER_QUIET
+from autotune.display.console import Display
+from autotune.errors import CannotRunHereError
+from autotune.studyfile import NoiseMode, NoiseSection
+from launchers.noise.meter import PROC, cpu_times
+from launchers.process_tree import impolite_ticks
+
+# Of the time of the cores: a machine that does nothing else uses a percent or two.
+_BUSY = 0.1
+_LOOK_S = 0.5
+_PAUSE_S = 2.0
+
+
+@dataclass(frozen=True)
+class Use:
+    """What others use of the cores, a share of their time, and which process uses most of them."""
+
+    share: float
+    process: str = ""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether runs may be compared."""
+        return self.share <= _BUSY
+
+    def words(self) -> str:
+        """Say it."""
+        return f"others use {self.share:.0%} of the cores" + (f", process {self.process}" if self.process else "")
+
+
+def use_by_others(cpus: Collection[int]) -> Use | None:
+    """Look for a moment at what others use of these CPUs while nothing of ours runs; None if the kernel does not tell.
+
+    Processes that are nice to others are not counted.
+    """
+    before, own_s = _times(), time.process_time()
+    time.sleep(_LOOK_S)
+    after, own_s = _times(), time.process_time() - own_s
+    known = [cpu for cpu in cpus if cpu in before and cpu in after]
+    if not known:
+        return None
+    used_s = sum(after[cpu][0] - before[cpu][0] for cpu in known) - own_s
+    use = Use(min(max(used_s / (_LOOK_S * len(known)), 0.0), 1.0))
+    return use if use.is_quiet else Use(use.share, _busiest())
+
+
+def _times() -> dict[int, tuple[float, float]]:
+    with suppress(OSError):
+        return cpu_times(Path(PROC, "stat").read_text(encoding="ascii", errors="replace"), nice=False)
+    return {}
+
+
+def _busiest() -> str:
+    """Return the number and the name of the process that uses most, but for this one; empty if there is none."""
+    before = _ticks()
+    time.sleep(_LOOK_S)
+    used = {pid: ticks - before[pid] for pid, ticks in _ticks().items() if pid in before and pid != os.getpid()}
+    pid = max(used, key=lambda one: used[one], default=None)
+    if pid is None or not used[pid]:
+        return ""
+    with suppress(OSError):
+        return f"{pid} {Path(PROC, str(pid), 'comm').read_text(encoding='utf-8', errors='replace').strip()}"
+    return str(pid)
+
+
+def _ticks() -> dict[int, int]:
+    return {pid: impolite_ticks(pid) for pid in map(int, filter(str.isdigit, os.listdir(PROC)))}  # noqa: PTH208
+
+
+@dataclass
+class QuietMachine:
+    """This machine, whose `cpus` runs have. All waits of a session together take `patience_s` at most."""
+
+    cpus: Collection[int]
+    patience_s: float
+    look: Callable[[Collection[int]], Use | None] = use_by_others
+    pause: Callable[[float], None] = time.sleep
+    _waited_s: float = field(default=0.0, init=False)
+
+    @classmethod
+    def of(cls, cpus: Collection[int], section: NoiseSection, mode: NoiseMode) -> Self | None:
+        """Return what comparisons wait for; None where all runs count."""
+        return None if mode == "accept" else cls(cpus, section.wait_s if mode == "wait" else 0.0)
+
+    def wait(self, display: Display, check: Callable[[], None], within_s: float = inf) -> float:
+        """Return, when others use little of the machine, how long that was waited for; `check` may end the wait.
+
+        Raises:
+            CannotRunHereError: the patience of the session is over, or it took longer than `within_s`.
+        """
+        said, waited_s = False, 0.0
+        while (use := self.look(self.cpus)) is not None and not use.is_quiet:
+            if self._waited_s >= self.patience_s or waited_s >= within_s:
+                waited = f", after {self._waited_s:.0f} s of waiting" if self._waited_s else ""
+                msg = f"this machine was never quiet: {use.words()}{waited}"
+                raise CannotRunHereError(f"{msg}\n{NEVER_QUIET}, then use the same command again")
+            if not said:
+                display.waits(f"waiting: {use.words()}")
+            said = True
+            check()
+            self.pause(_PAUSE_S)
+            self._waited_s += _PAUSE_S
+            waited_s += _PAUSE_S
+        if said:
+            display.line("others use little of the machine now: going on")
+        return waited_s

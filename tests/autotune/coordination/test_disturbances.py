@@ -1,0 +1,152 @@
+"""Runs that others disturb count for nothing and are made again, within a budget; a busy machine ends a comparison."""
+
+from dataclasses import replace
+
+import pytest
+
+from autotune.comparison.blocks import Blocks, Side
+from autotune.coordination.disturbances import Disturbances, noise_mode
+from autotune.coordination.runs import PlannedRun, RunInFlight
+from autotune.errors import CannotRunHereError, StudyFileError
+from autotune.execution.task import Task
+from autotune.records.outcome import DISTURBED
+from autotune.records.series import TUNING, WARM_UP, Series
+from autotune.records.study import Purpose
+from autotune.search.asker import Asker
+from autotune.search.gp_sampler import ValidSetSampler
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import NoiseSection
+from autotune.tuning.loop import TuningLoop
+from launchers import Job
+from objectives.base import FailureKind, Metric
+from tests.support.fakes import (
+    SECONDS,
+    ListDisplay,
+    PaperExecutor,
+    PaperObjective,
+    definition,
+    failed,
+    small_space,
+    study_file,
+    took,
+)
+from tests.support.managers import managed
+
+
+def taken(share, seconds=10.0):
+    return replace(took(seconds), conditions={"taken_share": share, "others_share": 0.87})
+
+
+def in_flight(folder, series=TUNING):
+    task = Task(2, Job(("paper",), folder / "00002", name="00002"), PaperObjective())
+    return RunInFlight(PlannedRun(task, Purpose({"np": 4}, 2, series)), "", {})
+
+
+def test_a_disturbed_run_does_not_count_and_keeps_what_it_measured(tmp_path):
+    judge = Disturbances(SECONDS, "wait")
+    quiet = taken(0.001)
+    assert judge.judge(in_flight(tmp_path), quiet) == quiet
+    outcome = judge.judge(in_flight(tmp_path), taken(0.43))
+    assert outcome.retryable
+    assert outcome.disturbed
+    assert (outcome.code, outcome.metrics) == (DISTURBED, {})
+    assert outcome.details["measured"] == {"wall_s": 10.0}
+    assert "others kept it from running for 43% of its time, and used 87% of its cores" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("judge", "outcome", "series"),
+    [
+        (Disturbances(SECONDS, "accept"), taken(0.9), TUNING),
+        (Disturbances(SECONDS, "wait"), took(10.0), TUNING),
+        # 40 ms: somebody started a program.
+        (Disturbances(SECONDS, "wait"), taken(0.4, seconds=0.1), TUNING),
+        (Disturbances(SECONDS, "wait"), taken(0.9), WARM_UP),
+        (Disturbances(Metric("auc", "", "maximize"), "wait"), replace(taken(0.9), metrics={"auc": 0.9}), TUNING),
+        (Disturbances(SECONDS, "wait"), replace(failed(FailureKind.APPLICATION_ERROR), usage=took(9.0).usage), TUNING),
+    ],
+)
+def test_what_others_cannot_spoil_and_what_is_accepted_counts(tmp_path, judge, outcome, series):
+    assert judge.judge(in_flight(tmp_path, series), outcome) == outcome
+
+
+def test_the_budget_of_tuning_is_half_of_the_runs_that_count_and_then_disturbed_ones_count(tmp_path):
+    said = []
+    judge = Disturbances(SECONDS, "wait", line=said.append)
+    outcomes = [judge.judge(in_flight(tmp_path), taken(0.4 + 0.01 * k)) for k in range(20)]
+    aside = sum(outcome.disturbed for outcome in outcomes)
+    assert 3 <= aside <= 4 + 0.5 * (20 - aside)
+    assert len(said) == 1
+    assert "from here on" in said[0]
+
+
+def test_the_environment_says_what_to_do_where_the_study_does_not(monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_NOISE", "refuse")
+    assert noise_mode(NoiseSection()) == "refuse"
+    assert noise_mode(NoiseSection(mode="wait")) == "wait"
+    monkeypatch.setenv("AUTOTUNE_NOISE", "loud")
+    with pytest.raises(StudyFileError, match=r"AUTOTUNE_NOISE .* is 'loud', it must be one of accept, wait, refuse"):
+        noise_mode(NoiseSection())
+    monkeypatch.delenv("AUTOTUNE_NOISE")
+    assert noise_mode(NoiseSection()) == "wait"
+
+
+class Neighbour(PaperExecutor):
+    """A machine on which others take these shares of the runs, in turns."""
+
+    def __init__(self, shares):
+        shares = iter(shares)
+        super().__init__(lambda _: taken(next(shares)))
+
+
+def store_in(folder):
+    return StudyStore.create(f"sqlite:///{folder / 'autotune.db'}", "paper", definition(small_space()))
+
+
+def tuned(folder, shares, mode="wait"):
+    store, display, executor = store_in(folder), ListDisplay(), Neighbour(shares)
+    manager = managed(executor, folder / "runs", display=display)
+    manager.disturbances = Disturbances.of(NoiseSection(mode=mode), SECONDS, store.runs(), display.line, 99)
+    loop = TuningLoop(Asker(store, ValidSetSampler(small_space(), seed=0)), manager, study_file(budget={"trials": 4}))
+    loop.tune()
+    return store, display, executor
+
+
+def test_a_disturbed_trial_is_stored_aside_and_made_again(tmp_path):
+    store, display, _ = tuned(tmp_path, [0.0, 0.5, 0.0, 0.0, 0.0])
+    assert sorted((run.trial, str(run.series), run.outcome.disturbed) for run in store.runs()) == [
+        (0, "", False),
+        (1, "", False),
+        (1, "aside:tuning", True),
+        (2, "", False),
+        (3, "", False),
+    ]
+    assert sum("trial 1: was disturbed: " in line and line.endswith("; tried again") for line in display.lines) == 1
+
+
+def test_a_machine_that_is_never_quiet_is_tuned_on_within_the_budget_unless_that_is_refused(tmp_path):
+    (tmp_path / "a").mkdir()
+    store, _, executor = tuned(tmp_path / "a", [0.5] * 99)
+    assert [len(trial.runs) for trial in store.trials()] == [1, 1, 1, 1]
+    assert len(executor.launched) <= 4 + 3 + 2
+    (tmp_path / "b").mkdir()
+    with pytest.raises(CannotRunHereError, match="this machine was never quiet"):
+        tuned(tmp_path / "b", [0.5] * 99, mode="refuse")
+
+
+@pytest.mark.parametrize(("shares", "ends"), [([0.0, 0.5] * 99, False), ([0.5] * 99, True)])
+def test_a_comparison_on_a_machine_that_is_never_quiet_ends_with_a_sentence(tmp_path, shares, ends):
+    store, display, executor = store_in(tmp_path), ListDisplay(), Neighbour(shares)
+    manager = managed(executor, tmp_path / "runs", display=display)
+    manager.disturbances = Disturbances(SECONDS, "wait", again=1.0)
+    sides = (Side("default", {"np": 8}), Side("trial 1", {"np": 4}, 1))
+    blocks = Blocks(store, manager, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x")
+    if ends:
+        with pytest.raises(CannotRunHereError, match=r"confirming cannot go on.*\n.*never quiet.*--noise accept"):
+            blocks.until(8)
+        assert len(executor.launched) == 3
+    else:
+        assert len(blocks.until(8).pairs(0, 1)) == 8
+        assert len(executor.launched) == 31
+    assert {str(run.series) for run in store.runs() if run.outcome.disturbed} == {"aside:verdict:1"}

@@ -1,0 +1,104 @@
+"""Comparisons wait while others use the machine, for a while, and say so."""
+
+import pytest
+
+from autotune.comparison.blocks import Blocks, Side
+from autotune.coordination import quiet
+from autotune.coordination.disturbances import Disturbances
+from autotune.coordination.quiet import QuietMachine, Use, use_by_others
+from autotune.errors import CannotRunHereError, PausedError
+from autotune.records.series import Series
+from autotune.statistics.standings import Standings
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import NoiseSection
+from launchers import process_tree
+from tests.support.fakes import SECONDS, ListDisplay, PaperExecutor, definition, small_space, took
+from tests.support.managers import managed
+
+BUSY = Use(0.87, "788 python")
+
+
+def machine(*looks, patience_s=600.0):
+    """Return a machine that looks so, at each look, and how long it was waited for."""
+    waits, looks = [], iter(looks)
+    return QuietMachine((0, 1), patience_s, lambda _: next(looks), waits.append), waits
+
+
+def test_a_busy_machine_is_waited_for_and_said_once():
+    display = ListDisplay()
+    here, waits = machine(BUSY, BUSY, BUSY, Use(0.02), Use(0.02))
+    here.wait(display, lambda: None)
+    here.wait(display, lambda: None)
+    assert len(waits) == 3
+    assert display.lines == [
+        "waiting: others use 87% of the cores, process 788 python",
+        "others use little of the machine now: going on",
+    ]
+
+
+def test_what_a_kernel_does_not_tell_is_not_waited_for():
+    here, waits = machine(None)
+    here.wait(display := ListDisplay(), lambda: None)
+    assert not waits
+    assert not display.lines
+
+
+def test_a_machine_that_is_never_quiet_is_given_up_after_all_waits_of_the_session_together():
+    here, waits = machine(*[BUSY] * 4, Use(0.0), *[BUSY] * 99, patience_s=20.0)
+    here.wait(ListDisplay(), lambda: None)
+    said = r"never quiet: others use 87% of the cores, process 788 python, after 20 s of waiting\n.*--noise accept"
+    with pytest.raises(CannotRunHereError, match=said):
+        here.wait(ListDisplay(), lambda: None)
+    assert sum(waits) == 20.0
+
+
+def test_a_wait_can_be_paused():
+    def pause():
+        raise PausedError("paused")
+
+    here, _ = machine(BUSY)
+    with pytest.raises(PausedError):
+        here.wait(ListDisplay(), pause)
+
+
+def test_the_mode_says_whether_there_is_a_wait():
+    assert QuietMachine.of((0,), NoiseSection(), "accept") is None
+    assert QuietMachine.of((0,), NoiseSection(wait_s=5.0), "wait").patience_s == 5.0
+    assert QuietMachine.of((0,), NoiseSection(wait_s=5.0), "refuse").patience_s == 0.0
+
+
+def test_use_is_that_of_the_given_cores_without_nice_processes(monkeypatch, tmp_path):
+    stats = iter(["cpu0 100 0 0 0\ncpu1 0 0 0 0\ncpu2 0 0 0 0\n", "cpu0 140 50 0 0\ncpu1 0 50 0 0\ncpu2 50 0 0 0\n"])
+    monkeypatch.setattr(quiet, "PROC", str(tmp_path))
+    monkeypatch.setattr(quiet.time, "sleep", lambda _: None)
+    monkeypatch.setattr(quiet.time, "process_time", lambda: 1.0)
+    monkeypatch.setattr(quiet.Path, "read_text", lambda *_, **__: next(stats))
+    monkeypatch.setattr(quiet, "_busiest", lambda: "788 python")
+    assert use_by_others((0, 1)) == Use(pytest.approx(0.4), "788 python")
+
+
+@pytest.mark.parametrize(("nice", "named"), [(0, "7"), (5, "")])
+def test_the_process_that_uses_most_is_named_unless_it_makes_way(monkeypatch, nice, named):
+    ticks = iter([1, 0, 30, 2])  # of two processes, before and after
+    fields = lambda _: [b"R", *[b"0"] * 10, b"%d" % next(ticks), b"0", *[b"0"] * 3, b"%d" % nice]  # noqa: E731
+    monkeypatch.setattr(process_tree, "_stat", fields)
+    monkeypatch.setattr(quiet.os, "listdir", lambda _: ["7", "8", "self"])
+    monkeypatch.setattr(quiet.time, "sleep", lambda _: None)
+    monkeypatch.setattr(quiet, "PROC", "/nowhere")
+    assert quiet._busiest() == named
+
+
+def test_a_comparison_looks_at_its_beginning_and_after_a_disturbed_run(tmp_path):
+    space, display = small_space(), ListDisplay()
+    store = StudyStore.create(f"sqlite:///{tmp_path / 'autotune.db'}", "paper", definition(space))
+    manager = managed(PaperExecutor(lambda _: took(2.0)), tmp_path / "runs", display=display)
+    manager.disturbances = Disturbances(SECONDS, "wait")
+    manager.quiet, waits = machine(BUSY, Use(0.0), BUSY, Use(0.0))
+    sides = (Side("default", {"np": 8}), Side("trial 1", {"np": 4}, 1))
+    blocks = Blocks(store, manager, Standings({}, SECONDS, "median"), Series.verdict(1), sides, 0, "confirming", "x")
+    assert len(blocks.until(6).pairs(0, 1)) == 6
+    assert len(waits) == 1
+    manager.disturbances.suspects = True
+    blocks.until(7)
+    assert len(waits) == 2
+    assert display.lines.count(f"waiting: {BUSY.words()}") == 2

@@ -1,0 +1,49 @@
+"""What a session holds while it works: the study, and the folder of its runs."""
+
+from dataclasses import replace
+
+import pytest
+
+from autotune.coordination.resources import held
+from autotune.coordination.session_settings import SessionSettings
+from autotune.errors import BusyError
+from autotune.execution import core_pool
+from autotune.machines.this_machine import this_machine
+from autotune.storage.study_lock import IfHeld
+from launchers.batch import BatchLauncher
+from launchers.batch_systems.slurm import SLURM
+from launchers.site import Site
+from tests.launchers.answers import FakeSlurm
+from tests.support.fakes import ListDisplay
+
+
+def settings_of(folder, storage):
+    launcher = BatchLauncher(SLURM.scheduler, Site("slurm"), FakeSlurm())
+    url = f"sqlite:///{folder / storage}"
+    return SessionSettings(url, "mine", folder / "autotune-runs" / "mine", this_machine(), launcher)
+
+
+def test_two_storages_do_not_make_the_jobs_of_studies_of_one_name_in_one_folder(tmp_path):
+    first, second = settings_of(tmp_path, "a.db"), settings_of(tmp_path, "b.db")
+    with held(first, ListDisplay(), claim=True):
+        with (
+            pytest.raises(BusyError, match=r"autotune-runs/mine has the runs .* by process .*a\.db: .*--wait.*--runs"),
+            held(second, ListDisplay(), claim=True),
+        ):
+            pass
+        # What makes no runs needs no folder, and another one is free.
+        with held(second, ListDisplay(), claim=False):
+            pass
+        with held(replace(second, runs=tmp_path / "elsewhere"), ListDisplay(), claim=True):
+            pass
+    with held(second, ListDisplay(), claim=True):
+        pass
+
+
+def test_the_folder_of_runs_is_waited_for_where_a_session_waits(tmp_path, monkeypatch):
+    first = held(settings_of(tmp_path, "a.db"), ListDisplay(), claim=True)
+    first.__enter__()
+    monkeypatch.setattr(core_pool.time, "sleep", lambda _: first.__exit__(None, None, None))
+    display = ListDisplay()
+    with held(replace(settings_of(tmp_path, "b.db"), if_held=IfHeld.WAIT), display, claim=True):
+        assert len(display.lines) == 1

@@ -1,0 +1,71 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from autotune.coordination.coordinators import has_ended, new_coordinator_id
+from autotune.coordination.kept_results import RESULT_FILE
+from autotune.coordination.unlaunched import sweep_unlaunched
+from autotune.records.study import Run
+from launchers.supervisor import STATUS_FILE
+from tests.support.fakes import took
+
+ENDED = {
+    "state": "ended",
+    "reason": "exited",
+    "exit_code": 0,
+    "message": "",
+    "elapsed_s": 1.0,
+    "cpu_s": 1.0,
+    "peak_memory_bytes": 1,
+}
+
+
+@pytest.fixture
+def of_the_dead(tmp_path):
+    """Return the folder of a coordinator that was a process of this host, with one folder of a run."""
+    host, _, word = new_coordinator_id().split(":")
+    pid = os.spawnlp(os.P_NOWAIT, "true", "true")
+    os.waitpid(pid, 0)
+    folder = tmp_path / f"{host}-{pid}-{word}"
+    (folder / "verdict-1-02-0").mkdir(parents=True)
+    return folder
+
+
+def test_a_folder_whose_run_was_never_taken_is_removed(tmp_path, of_the_dead):
+    sweep_unlaunched(tmp_path, [])
+    assert list(of_the_dead.iterdir()) == []
+
+
+def test_the_folder_of_a_stored_run_stays(tmp_path, of_the_dead):
+    folder = of_the_dead / "verdict-1-02-0"
+    sweep_unlaunched(tmp_path, [Run({}, outcome=took(1.0), job={"folder": str(folder)})])
+    assert folder.exists()
+
+
+def test_a_stored_run_is_known_from_whatever_folder_its_study_goes_on(tmp_path, of_the_dead, monkeypatch):
+    folder = of_the_dead / "verdict-1-02-0"
+    monkeypatch.chdir(tmp_path)
+    sweep_unlaunched(Path(), [Run({}, outcome=took(1.0), job={"folder": str(folder)})])
+    assert folder.exists()
+
+
+@pytest.mark.parametrize("name", [RESULT_FILE, STATUS_FILE])
+def test_what_ended_stays(tmp_path, of_the_dead, name):
+    file = of_the_dead / "verdict-1-02-0" / name
+    file.write_text(json.dumps(ENDED))
+    sweep_unlaunched(tmp_path, [])
+    assert file.exists()
+
+
+def test_what_a_living_coordinator_prepares_stays(tmp_path):
+    folder = tmp_path / new_coordinator_id().replace(":", "-") / "00001"
+    folder.mkdir(parents=True)
+    sweep_unlaunched(tmp_path, [])
+    assert folder.exists()
+
+
+@pytest.mark.parametrize("name", ["plan", "00012", "other-host-12-0cba08271824", ".lock", "vm-x-0cba"])
+def test_other_folders_are_no_coordinators(name):
+    assert not has_ended(name)

@@ -1,0 +1,71 @@
+"""Roles: which of a session's processes is its Ray worker, its raylet, its supervisor."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from launchers.process_tree import descendants
+from tests.support.kills import slurm
+
+_START_COMMANDS = (b"mpirun", b"orterun", b"mpiexec", b"prterun")
+_LOOK_S = 0.01
+# Who ends as a service of the system does.
+_ASKED = {f"{slurm.CONTROLLER}, asked": signal.SIGTERM}
+
+Words = list[bytes]
+"""The command line of a process."""
+
+
+def _runs(*endings: str) -> Callable[[Words], bool]:
+    return lambda words: any(word.endswith(ending.encode()) for word in words for ending in endings)
+
+
+ROLES: Mapping[str, Callable[[Words], bool]] = {
+    "worker": lambda words: words[0].startswith(b"ray::run_task"),
+    "gcs": lambda words: words[0].endswith(b"/gcs_server"),
+    "raylet": lambda words: words[0].endswith(b"/raylet"),
+    "supervisor": _runs("launchers/supervisor.py", "launchers/node.py"),
+    "service": lambda words: b"serve" in words,
+    "shim": _runs("supervision/shim.py"),
+    "study": lambda words: b"study" in words and b"--status" in words,
+    "answer": lambda words: b"answer-of-sbatch" in words,
+    "start command": lambda words: Path(os.fsdecode(words[0])).name.encode() in _START_COMMANDS,
+}
+
+FATAL = frozenset({"coordinator", "gcs", "raylet"})
+"""A session ends with each of them."""
+
+
+def victim(role: str, coordinator: int) -> int | None:
+    """Return the process that plays a role in the session of a coordinator; None if there is none."""
+    if role == "coordinator":
+        return coordinator
+    if role.startswith(slurm.CONTROLLER):
+        return slurm.controller()
+    return next((pid for pid in descendants(os.getpid()) if _plays(role, pid)), None)
+
+
+def strike(roles: list[str], find: Callable[[str], int | None], until: Callable[[], bool]) -> list[int]:
+    """Kill who plays these roles, all at the same instant, as soon as all are there; nobody after `until`."""
+    while not until():
+        pids = [pid for pid in map(find, roles) if pid is not None]
+        if len(pids) == len(roles):
+            struck = []
+            for role, pid in zip(roles, pids, strict=True):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, _ASKED.get(role, signal.SIGKILL))
+                    struck.append(pid)
+            return struck
+        time.sleep(_LOOK_S)
+    return []
+
+
+def _plays(role: str, pid: int) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return bool(words[0]) and ROLES[role](words)

@@ -1,0 +1,182 @@
+"""What is run while somebody of it is killed: sessions as users start them, and a program whose times are recorded."""
+
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from tests.launchers.fakes.cluster import FakeCluster
+from tests.launchers.fakes.state import State
+from tests.support.faults.queue import called
+from tests.support.faults.recorded import LAUNCHES
+from tests.support.faults.sessions import NAME, command, note_acknowledged
+
+# It leaves what programs leave that are killed: a process of a session of its own, and a segment of shared memory.
+_PROGRAM = """
+import mmap, os, sys, time, zlib
+x, log, token, nap_s = sys.argv[1:]
+name = os.path.basename(os.getcwd())
+file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+os.write(file, f"{name} {x}\\n".encode())
+segment = f"/dev/shm/{token}-{os.getpid()}"
+memory = os.open(segment, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+os.ftruncate(memory, 4096)
+mapped = mmap.mmap(memory, 4096)
+if os.fork() == 0:
+    os.setsid()
+    os.close(1)  # a start command would wait for whoever can still write
+    os.close(2)
+    time.sleep(600)
+time.sleep(float(nap_s))
+kind, *rest = name.split("-")
+which = rest[0] if kind.isdigit() and rest else rest[-2] if len(rest) > 1 else ""
+noise = zlib.crc32(f"{x} {'' if kind.isdigit() else kind} {which}".encode()) % 1000 / 10000
+print("took", round(3 + abs(int(x) - 20) / 10 + noise, 4), flush=True)
+os.unlink(segment)
+"""
+_STUDY = """
+objective = "command"
+
+[options]
+argv = ["{python}", "-I", "-S", "{folder}/work.py", "{{x}}", "{folder}/{log}", "{token}", "{nap_s}"]
+{more}
+success = ["took"]
+metrics = [{{ name = "took_s", unit = "s", pattern = 'took (\\S+)' }}]
+{rest}
+"""
+_REST = """
+[budget]
+trials = 2
+
+[repeats]
+max_runs = 1
+warm_up_runs = 0
+baseline_runs = 1
+
+[verdict]
+candidates = 1
+pairs = 3
+max_pairs = 3
+rounds = 2
+confidence = 0.75
+
+[space.parameters.x]
+type = "integer"
+low = 1
+high = 40
+default = 1
+"""
+
+
+class Session(ABC):
+    """One kind of session; `roles` are those that may be killed in it."""
+
+    name: str
+    roles: tuple[str, ...]
+    # A run is made again so often: who kills it oftener has made it fail.
+    kills = 2
+
+    @classmethod
+    def why_not(cls) -> str | None:
+        """Return why there can be no such session here; None if there can."""
+        return None
+
+    @abstractmethod
+    def prepare(self, folder: Path, token: str) -> None:
+        """Make what is there before the session; segments of shared memory are to begin with `token`."""
+
+    @abstractmethod
+    def run(self) -> int:
+        """Run the session in the current folder to its end; return its exit code."""
+
+    def left(self) -> list[str]:
+        """Return what the session has left where nobody else looks."""
+        return []
+
+    def clear(self) -> None:  # noqa: B027  most have nothing
+        """End what belongs to the machine, and not to the session."""
+
+
+class Local(Session):
+    """`autotune study` on this machine: a private Ray on one core, which nobody else is to leave alone for that."""
+
+    name = "local"
+    roles = ("coordinator", "worker", "gcs", "raylet", "supervisor")
+    more = ""
+
+    def prepare(self, folder: Path, token: str) -> None:
+        """Write the program and the study file."""
+        write_study(folder, token, 0.05, self.more)
+
+    def run(self) -> int:
+        """Tune to the verdict."""
+        on_one_core()
+        note_acknowledged()
+        return command("study", f"./{NAME}.toml", "--warm-start", "off")
+
+
+class Ranks(Local):
+    """The same, of a program that an MPI start command starts."""
+
+    name = "ranks"
+    roles = ("start command", "supervisor", "worker", "coordinator")
+    more = "ranks = 1"
+
+
+class Batch(Session):
+    """`autotune study` with a batch system, whose jobs go on without it."""
+
+    name = "batch"
+    roles = ("coordinator", "supervisor")
+
+    def __init__(self) -> None:
+        self._cluster: FakeCluster | None = None
+
+    def prepare(self, folder: Path, token: str) -> None:
+        """Start a cluster of its own, and write the program and the study file."""
+        self._cluster = FakeCluster("slurm")
+        (folder / "queue").symlink_to(self._cluster.bin.parent)
+        write_study(folder, token, 0.05)
+        site = 'base = "slurm"\nqueue = "debug"\nwalltime = "5m"\npoll_s = 0.05\nworkers = 1\n'
+        (folder / "site.toml").write_text(site)
+
+    def run(self) -> int:
+        """Tune to the verdict, a job a run."""
+        from launchers.batch import launcher
+
+        # Its commands are called, its jobs are processes: that is half of the time.
+        state = State(Path("queue").absolute())
+        launcher.run_command = lambda argv, folder=None, answer_file=None, *_, **__: called(
+            state, argv, folder, answer_file
+        )
+        # A job whose supervisor was killed has no status: nobody here is as late as a network file system may be.
+        launcher.BatchLauncher.__init__.__defaults__ = (None, time.monotonic, 3.0, "")
+        os.environ["PATH"] = os.pathsep.join([str(Path("queue", "bin").absolute()), os.environ["PATH"]])
+        note_acknowledged()
+        return command("study", f"./{NAME}.toml", "--warm-start", "off", "--launcher", "slurm", "--site", "./site.toml")
+
+    def clear(self) -> None:
+        """End the cluster."""
+        if self._cluster is not None:
+            with self._cluster:
+                self._cluster = None
+
+
+def on_one_core() -> None:
+    """Let this process have a core, and a folder of locks, that are the campaign's."""
+    from autotune.execution import core_pool, ray_executor
+    from autotune.tuning import session
+
+    # Ray puts sockets there, whose paths must be short.
+    locks = Path(os.environ["KILLS_LOCKS"])
+    for module in (core_pool, ray_executor, session):
+        module.user_folder = lambda: locks
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def write_study(folder: Path, token: str, nap_s: float, more: str = "") -> None:
+    """Write a program that takes `nap_s`, and its study file."""
+    (folder / "work.py").write_text(_PROGRAM)
+    words = {"python": sys.executable, "folder": folder, "log": LAUNCHES, "token": token, "nap_s": nap_s}
+    (folder / f"{NAME}.toml").write_text(_STUDY.format(more=more, rest=_REST, **words))

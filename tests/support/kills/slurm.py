@@ -1,0 +1,143 @@
+"""A real Slurm that is killed, or stopped, and started again; and answers of sbatch that are lost on their way."""
+
+import os
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from launchers.process_tree import start_time
+from tests.support import real_slurm
+from tests.support.faults.sessions import NAME, command, note_acknowledged
+from tests.support.kills.sessions import Session, write_study
+from tests.support.real_slurm import RealSlurm
+
+CONTROLLER = "slurmctld"
+_BIN = "bin"
+# Between a submission and its answer there is a moment. Who kills the shell that waits then has the answer lost: with
+# its command, without a word, or as Slurm says it.
+_SBATCH = """#!/bin/sh
+answer=$({sbatch} "$@") || exit
+if sh -c 'sleep 0.4; :' answer-of-sbatch; then echo "$answer"; exit; fi
+case $((${{answer##*[!0-9]}} % 3)) in
+0) kill -9 $$ ;;
+1) exit 0 ;;
+*) echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1 ;;
+esac
+"""
+_AWAY_S = 5.0
+_LOOK_S = 0.05
+_WATCH_S = 0.5
+_ENDS_S = 120.0
+
+
+class Slurm(Session):
+    """`autotune study` with a real Slurm, whose controller and whose answers come and go."""
+
+    name = "slurm"
+    roles = ("slurmctld", "slurmctld, asked", "answer", "coordinator")
+
+    def __init__(self) -> None:
+        self._token = ""
+
+    @classmethod
+    def why_not(cls) -> str | None:
+        """Return why there can be no Slurm here."""
+        return real_slurm.why_not()
+
+    def prepare(self, folder: Path, token: str) -> None:
+        """Write the program, the study file, and an sbatch that takes a moment to answer."""
+        self._token = token
+        write_study(folder, token, 0.05)
+        site = 'base = "slurm"\nqueue = "debug"\nwalltime = "5m"\npoll_s = 0.2\nworkers = 1\n'
+        (folder / "site.toml").write_text(site)
+        bin_folder = folder.parent / _BIN
+        bin_folder.mkdir()
+        (bin_folder / "sbatch").write_text(_SBATCH.format(sbatch=real_slurm.found("sbatch")))
+        (bin_folder / "sbatch").chmod(0o755)
+
+    def run(self) -> int:
+        """Tune to the verdict, a job a run."""
+        from launchers.batch import launcher
+
+        # A job that Slurm has forgotten, or whose supervisor was killed, has no status: nobody is so late here.
+        launcher.BatchLauncher.__init__.__defaults__ = (None, time.monotonic, 10.0, "")
+        os.environ["PATH"] = os.pathsep.join([str(Path.cwd().parent / _BIN), os.environ["PATH"]])
+        note_acknowledged()
+        return command("study", f"./{NAME}.toml", "--warm-start", "off", "--launcher", "slurm", "--site", "./site.toml")
+
+    def left(self) -> list[str]:
+        """Return the jobs that have not ended after a while, and the processes that jobs have left."""
+        give_up_at = time.monotonic() + _ENDS_S
+        while (left := [*_jobs(), *self._programs()]) and time.monotonic() < give_up_at:
+            time.sleep(_LOOK_S)
+        return left
+
+    def clear(self) -> None:
+        """End all jobs."""
+        with suppress(subprocess.CalledProcessError):
+            subprocess.run(["scancel", "--me"], check=True, capture_output=True)
+        self.left()
+
+    def _programs(self) -> list[str]:
+        found = []
+        for process in psutil.process_iter(["cmdline"]):
+            words = process.info["cmdline"] or []
+            if self._token in words and any(word.endswith("/work.py") for word in words):
+                found.append(f"process {' '.join(words)}")
+        return found
+
+
+def _jobs() -> list[str]:
+    """Return the jobs that wait or go on.
+
+    A controller that was killed forgets the end of a job that it has just heard of, and takes it for one that runs:
+    nothing of that is on its node, and its run was told by the files of the job.
+    """
+    shown = subprocess.run(["squeue", "--noheader", "--format=%i %T"], capture_output=True, text=True, check=False)
+    if shown.returncode != 0:
+        return [shown.stderr.strip()]
+    there = " ".join(" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
+    jobs = [line.split() for line in shown.stdout.splitlines()]
+    return [f"job {job} {state}" for job, state in jobs if state == "PENDING" or f"slurmstepd: [{job}." in there]
+
+
+def controller() -> int | None:
+    """Return the process of the controller, None while it is away."""
+    with suppress(OSError, ValueError):
+        pid = int(Path(os.environ["SLURM_CONF"]).with_name(f"{CONTROLLER}.pid").read_text())
+        with suppress(psutil.Error):
+            return pid if psutil.Process(pid).name() == CONTROLLER else None
+    return None
+
+
+@contextmanager
+def serving() -> Iterator[dict[str, str]]:
+    """Start a Slurm, whose controller comes back some seconds after it has ended; provide what its commands need.
+
+    A controller that was killed may start a job twice: the node takes it once, and is drained until it is resumed.
+    """
+    over = threading.Event()
+    with RealSlurm() as slurm:
+
+        def bring_back() -> None:
+            while not over.wait(_WATCH_S):
+                if start_time(slurm.pids[CONTROLLER]) is None:
+                    over.wait(random.uniform(0.0, _AWAY_S))
+                    slurm.start(CONTROLLER)
+                elif slurm.node() & {"drained", "down", "down*"}:
+                    nodes = f"NodeName={slurm.host},{slurm.second}"
+                    slurm.call("scontrol", "update", nodes, "State=RESUME", check=False)
+
+        bringing = threading.Thread(target=bring_back)
+        bringing.start()
+        try:
+            yield slurm.environment
+        finally:
+            over.set()
+            bringing.join()
