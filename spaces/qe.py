@@ -7,8 +7,8 @@ value beside those that it may choose. See the user's guide of PWscf, "Paralleli
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from spaces.parameters.constraint import Constraint
 from spaces.parameters.parameter import Choice, Float, Integer, Parameter, Value
@@ -46,6 +46,9 @@ class QeFacts:
         change_path: also the knobs that change the path to the solution.
         change_output: also the knobs that change which scratch files are written.
         inputs: what the input file sets of those knobs, in lower case.
+        node_memory_bytes: memory of a node; 0 where it is not known.
+        pool_bytes: by pw.x's own estimate, what every pool needs; 0 where it is not known.
+        shared_bytes: what the pools need together, each its part.
     """
 
     cores: int
@@ -65,6 +68,15 @@ class QeFacts:
     change_path: bool = False
     change_output: bool = False
     inputs: Mapping[str, str] = field(default_factory=dict)
+    node_memory_bytes: int = 0
+    pool_bytes: int = 0
+    shared_bytes: int = 0
+
+    @property
+    def memory_may_lack(self) -> bool:
+        """Whether a configuration might need more memory than a node has: with a copy of everything for each core."""
+        most = self.cores_per_node * (self.pool_bytes + self.shared_bytes)
+        return 0 < self.node_memory_bytes < most
 
     @property
     def rank_limit(self) -> int:
@@ -88,6 +100,28 @@ def rule_facts(facts: QeFacts) -> dict[str, Value]:
     }
 
 
+def memory_of_node(facts: QeFacts, configuration: Mapping[str, Value]) -> float | None:
+    """Return the bytes that a run needs on its fullest node, by pw.x's own estimates; it needs somewhat more.
+
+    The ranks of a pool share what it has; band groups have copies. None where pw.x has not said it, or chooses the
+    pools itself.
+    """
+    ranks, pools = configuration["np"], configuration.get("npool", None if facts.kpoints > 1 else 1)
+    groups, threads = configuration.get("nbgrp", 1), configuration.get("threads", 1)
+    if not facts.pool_bytes + facts.shared_bytes or not (
+        isinstance(ranks, int) and isinstance(pools, int) and isinstance(groups, int) and isinstance(threads, int)
+    ):
+        return None
+    of_node = min(ranks, max(1, facts.cores_per_node // threads))
+    return of_node * groups / ranks * (facts.pool_bytes * pools + facts.shared_bytes)
+
+
+def default_lacks_memory(facts: QeFacts) -> bool:
+    """Return whether by that estimate not even the default configuration has enough."""
+    default = {parameter.name: parameter.default for parameter in parameters(facts) if parameter.default is not None}
+    return facts.memory_may_lack and (memory_of_node(facts, default) or 0.0) > facts.node_memory_bytes
+
+
 def parameters(facts: QeFacts) -> tuple[Parameter, ...]:
     """Return the knobs that have a choice here."""
     ranks = rank_counts(facts)
@@ -105,7 +139,8 @@ def parameters(facts: QeFacts) -> tuple[Parameter, ...]:
 def constraints(facts: QeFacts) -> tuple[Constraint, ...]:
     """Return the rules between the knobs of `parameters(facts)`."""
     names = {parameter.name for parameter in parameters(facts)}
-    return tuple(rule for needs, rule in _RULES if needs <= names) + _machine_rules(facts, names)
+    rules = _RULES if "npool" in names else _rules_of_one_pool(facts)
+    return tuple(rule for needs, rule in rules if needs <= names) + _machine_rules(facts, names)
 
 
 def rank_counts(facts: QeFacts) -> tuple[int, ...]:
@@ -258,6 +293,18 @@ _RULES: tuple[tuple[frozenset[str], Constraint], ...] = tuple(
 )
 
 
+def _rules_of_one_pool(facts: QeFacts) -> Iterator[tuple[frozenset[str], Constraint]]:
+    """Yield the rules where there are no pools to choose, as with one k-point."""
+    for needs, rule in _RULES:
+        others = needs - {"npool"}
+        text = rule.rule.replace(" // npool", "")
+        if facts.chooses_layout and "planes" in text:
+            # With task groups, which pw.x chooses, a rank needs no plane.
+            text = f"nbgrp == 1 and not is_set(ntg) or {text}"
+        if others:
+            yield others, replace(rule, rule=text)
+
+
 def _machine_rules(facts: QeFacts, names: set[str]) -> tuple[Constraint, ...]:
     used = "np * threads" if "threads" in names else "np"
     rules = []
@@ -273,11 +320,24 @@ def _machine_rules(facts: QeFacts, names: set[str]) -> tuple[Constraint, ...]:
     if facts.cores > facts.cores_per_node:
         rule = f"{used} <= cores_per_node or {used} % cores_per_node == 0"
         rules.append(Constraint("whole nodes", rule, "beyond one node, nodes are used whole"))
+    if facts.memory_may_lack:
+        rules.append(_memory_rule(facts, names))
     if "threads" in names:
         rules.extend(_thread_rules(facts))
     if "diago_david_ndim" in names:
         rules.extend(_davidson_rules(facts))
     return tuple(rules)
+
+
+def _memory_rule(facts: QeFacts, names: set[str]) -> Constraint:
+    """Return the rule that `memory_of_node` is at most what a node has, in GiB."""
+    node, pool, shared = (
+        f"{amount / 2**30:.4g}" for amount in (facts.node_memory_bytes, facts.pool_bytes, facts.shared_bytes)
+    )
+    of_node = "min(np, cores_per_node // threads)" if "threads" in names else "min(np, cores_per_node)"
+    pools = f"{pool} * npool" if "npool" in names else pool
+    rule = f"{of_node} * nbgrp * ({pools} + {shared}) <= np * {node}"
+    return Constraint("memory", rule, "by pw.x's own estimate the ranks of a node need more memory (GiB) than it has")
 
 
 def _thread_rules(facts: QeFacts) -> list[Constraint]:

@@ -17,6 +17,7 @@ from autotune.machines.this_machine import Machine
 from autotune.planning.idle_rules import idle_rules
 from autotune.planning.left_behind import left_behind
 from autotune.planning.typed import blamed, changed_keys, input_keys
+from autotune.planning.what_runs import what_runs
 from autotune.results.export import resolved
 from autotune.studyfile import OWN_SAMPLER, StudyFile
 from autotune.studyfile.paths import with_absolute_paths
@@ -69,10 +70,19 @@ class CheckReport:
         return () if self.plan is None else self.plan.objective.metrics
 
 
-def check(
-    path: Path, changes: Iterable[str], machine: Machine, launcher: Launcher, own_input: str | None = None
+def check(  # noqa: PLR0913
+    path: Path,
+    changes: Iterable[str],
+    machine: Machine,
+    launcher: Launcher,
+    own_input: str | None = None,
+    *,
+    static: bool = False,
 ) -> CheckReport:
-    """Check a study file, with changes as `key=value` and an input of the user's, for the machine."""
+    """Check a study file, with changes as `key=value` and an input of the user's, for the machine.
+
+    `static`: run and import nothing that it names, and note what that is.
+    """
     report = CheckReport()
     try:
         text = text_of(path)
@@ -100,7 +110,12 @@ def check(
         key.startswith("options") for key, _ in changed_keys(changes)
     )
     folders = (path.absolute().parent, Path.cwd())
-    _Examination(report, machine, launcher, lines, folders, is_own=is_own).examine(table, changes)
+    examination = _Examination(report, machine, launcher, lines, folders, is_own=is_own)
+    if static:
+        report.study = examination.read(table, changes)
+        report.notes += [f"it names {key}: {what}" for key, what in what_runs(table)]
+    else:
+        examination.examine(table, changes)
     report.mistakes = sorted(
         (blamed(problem, typed, lines) for problem in report.mistakes), key=lambda problem: problem.line or 0
     )
@@ -124,7 +139,7 @@ class _Examination:
     is_own: bool = True
 
     def examine(self, table: dict[str, Any], changes: Iterable[str]) -> None:
-        study = self._study(table, changes)
+        study = self.read(table, changes)
         if study is None:
             return
         self.report.study = study
@@ -145,7 +160,7 @@ class _Examination:
     def _missing(self, problems: Iterable[Problem]) -> None:
         self.report.missing += [located(self.of(problem), self.lines) for problem in problems]
 
-    def _study(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
+    def read(self, table: dict[str, Any], changes: Iterable[str]) -> StudyFile | None:
         """Return the table as a study file; wrong sections have their defaults."""
         try:
             return studyfile.changed(table, changes, "study")

@@ -1,5 +1,6 @@
 """From a study file and a machine to everything a study is made of."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from autotune.studyfile.plans import plan_of
 from autotune.studyfile.software import plan_with_software
 from autotune.studyfile.space import joined
 from launchers import Job, Launcher
+from launchers.secret import masked_names, masked_tables
 from objectives import registry
 from objectives.base import Output, Plan, PlanError
 from spaces import Space
@@ -60,6 +62,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         CannotRunHereError: the program cannot be tuned here.
         StudyFileError: the space has errors; all of them are listed.
     """
+    _check_secrets(study)
 
     def run_dry(job: Job) -> Output:
         before_run()
@@ -99,7 +102,7 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         raise CannotRunHereError("\n".join(errors))
     definition = Definition(
         objective=study.objective,
-        options=study.options,
+        options=masked_tables(study.options),
         metrics=plan.objective.metrics,
         space=space.to_dict(),
         identity=plan.identity,
@@ -109,7 +112,21 @@ def prepare(  # noqa: PLR0913, PLR0917  they have little in common
         # What was recorded, or is made elsewhere, does not depend on the machine that keeps it.
         machine_identity={**machine.identity, **(session or {})} if plan.runs == "launched" else {},
         version=__version__,
-        study=study.model_dump(mode="json"),
+        study=masked_tables(study.model_dump(mode="json")),
         reading=plan.reading,
     )
     return Prepared(study, plan, space, definition, tuple(workloads))
+
+
+def _check_secrets(study: StudyFile) -> None:
+    """Check that the secrets which a study file does not tell are in this environment.
+
+    Raises:
+        CannotRunHereError: some are missing.
+    """
+    missing = sorted(masked_names(study.model_dump()) - os.environ.keys())
+    if missing:
+        msg = (
+            f"{', '.join(missing)}: secrets are not stored with a study; set them in the environment (export NAME=...)"
+        )
+        raise CannotRunHereError(msg)

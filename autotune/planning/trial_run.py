@@ -1,5 +1,6 @@
 """The first run of a study: its default configuration, and what was read from what it printed and wrote."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from autotune.execution.run_folder import output_in
@@ -10,6 +11,7 @@ from autotune.studyfile import StudyFile
 from launchers import EndReason, Launcher, LaunchError, Usage
 from launchers.sequence import last_folder
 from objectives.base import STEPS_VARIABLE, Context, Output, Plan, Reading, Readings, RunFailure
+from objectives.patterns.lines import read_each
 from spaces import Configuration
 
 _TAIL_LINES = 10
@@ -70,11 +72,13 @@ def trial_run(
         progress = objective.progress_reader()
         seen: list[int] = []
 
-        def follow(line: str) -> bool:
-            sign = progress(line)
-            if sign is not None:
-                seen.append(sign.step)
-            return steps is not None and seen[-1:] > [steps]
+        def follow(lines: Sequence[str]) -> bool:
+            for sign in read_each(progress, lines):
+                if sign is not None:
+                    seen.append(sign.step)
+                if steps is not None and seen[-1:] > [steps]:
+                    return True
+            return False
 
         try:
             output = run_job(job, launcher, follow)

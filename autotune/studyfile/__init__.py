@@ -1,30 +1,40 @@
 """The study file: a study as its user describes it, read from TOML and checked."""
 
+from autotune.studyfile.decisions import DecisionsSection
 from autotune.studyfile.loading import catalogue, changed, find, load, parse, read
 from autotune.studyfile.model import (
     AUTO,
     NAME,
+    NOISE_MODES,
     OWN_SAMPLER,
     SAMPLERS,
     BudgetSection,
     LauncherSection,
+    NoiseMode,
+    NoiseSection,
     RepeatsSection,
     SamplerSection,
     ScalingSection,
     SpaceSection,
-    StoppingSection,
     StudyFile,
     TradeoffSection,
     VerdictSection,
 )
+from autotune.studyfile.stopping import StoppingSection
+from autotune.studyfile.weights import COUNT
 
 __all__ = [
     "AUTO",
+    "COUNT",
     "NAME",
+    "NOISE_MODES",
     "OWN_SAMPLER",
     "SAMPLERS",
     "BudgetSection",
+    "DecisionsSection",
     "LauncherSection",
+    "NoiseMode",
+    "NoiseSection",
     "RepeatsSection",
     "SamplerSection",
     "ScalingSection",

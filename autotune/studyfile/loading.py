@@ -9,6 +9,7 @@ from typing import Any
 from autotune.errors import StudyFileError
 from autotune.studyfile.model import StudyFile
 from autotune.studyfile.paths import with_absolute_paths
+from autotune.studyfile.weights import with_weights
 from autotune.tomlfiles import reading as tomlfiles
 from objectives.tomltext import parsed
 from spaces.parameters.errors import did_you_mean
@@ -77,7 +78,7 @@ def changed(table: dict[str, Any], overrides: Iterable[str], source: str) -> Stu
     for override in given:
         _apply(table, override)
     try:
-        return parse(table, source=source)
+        return parse(with_weights(table), source=source)
     except StudyFileError as error:
         raise _blamed(error, [override.partition("=")[0].strip() for override in given]) from None
 

@@ -4,12 +4,16 @@ import re
 from collections import Counter
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.racing import RaceRules
 from autotune.statistics.signed_rank import least_pairs
+from autotune.studyfile.decisions import DecisionsSection
+from autotune.studyfile.fidelity import FidelitySection
 from autotune.studyfile.one_of import OneOf
+from autotune.studyfile.section import Section
+from autotune.studyfile.stopping import StoppingSection
 from launchers.batch_systems.registry import names
 from launchers.software.containers import RUNTIMES
 from objectives.mentions.words import VariableName
@@ -23,10 +27,6 @@ AUTO = "auto"
 """The number of trials of a study that decides by itself when to stop."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
 def _written(value: object) -> object:
     """Return a number as the text of an expression; anything else as it is."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
@@ -35,7 +35,7 @@ def _written(value: object) -> object:
 Expression = Annotated[str, BeforeValidator(_written)]
 
 
-class InputSection(_Section):
+class InputSection(Section):
     """One input of a mix: what its options have instead of the study's, and what it counts beside the others."""
 
     name: str = Field(pattern=NAME)
@@ -43,7 +43,7 @@ class InputSection(_Section):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class SpaceSection(_Section):
+class SpaceSection(Section):
     """Parameters and constraints beside (or instead of) those that the objective brings.
 
     A parameter with the name of one of the objective's replaces it. The tables' own format is that of
@@ -56,7 +56,7 @@ class SpaceSection(_Section):
     derived: dict[str, Expression] = Field(default_factory=dict)
 
 
-class BudgetSection(_Section):
+class BudgetSection(Section):
     """How much may be spent. `trials` is the total, over all sessions of the study.
 
     With `auto` the search ends where more of it no longer pays, after `max_trials` at the latest.
@@ -92,12 +92,14 @@ class BudgetSection(_Section):
 OWN_SAMPLER = "autotune"
 
 SAMPLERS = (OWN_SAMPLER, "random", "exhaustive", "tpe", "gp", "cmaes")
-"""Samplers by name; `optuna:CLASS`, `optunahub:PACKAGE` and `MODULE:CLASS` are others'."""
+"""Samplers by name; `optuna:CLASS`, `optunahub:PACKAGE@COMMIT` and `MODULE:CLASS` are others'."""
 
-_OTHERS_SAMPLER = re.compile(r"optunahub:[A-Za-z]\w*(/\w+)*(:[A-Za-z]\w*)?|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_OTHERS_SAMPLER = re.compile(
+    r"optunahub:[A-Za-z]\w*(/\w+)*@[0-9a-f]{40}(:[A-Za-z]\w*)?|(?!optunahub:)[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
+)
 
 
-class SamplerSection(_Section):
+class SamplerSection(Section):
     """Which configurations are tried. `startup` of them come first, before any measurement is looked at.
 
     With `warm_start` what is predicted to be best goes first, by the program's costs or measurements elsewhere, and
@@ -114,14 +116,20 @@ class SamplerSection(_Section):
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:
+        if name.startswith("optunahub:") and "@" not in name:
+            msg = (
+                f"{name} says not which revision: write optunahub:PACKAGE@COMMIT, with the 40 digits of a commit of "
+                "github.com/optuna/optunahub-registry that you have looked at: the code runs as you"
+            )
+            raise ValueError(msg)
         if name not in SAMPLERS and not _OTHERS_SAMPLER.fullmatch(name):
-            others = "optuna:CLASS (any sampler of Optuna's), optunahub:PACKAGE, MODULE:CLASS (one of your own)"
+            others = "optuna:CLASS (any sampler of Optuna's), optunahub:PACKAGE@COMMIT, MODULE:CLASS (one of your own)"
             msg = f"unknown sampler{did_you_mean(name, SAMPLERS)}; known: {', '.join(SAMPLERS)}, {others}"
             raise ValueError(msg)
         return name
 
 
-class RepeatsSection(_Section):
+class RepeatsSection(Section):
     """How often configurations are run, so that noise does not decide who wins.
 
     The default configuration is run `baseline_runs` times at first, again after every `baseline_every` runs of others
@@ -147,9 +155,11 @@ class RepeatsSection(_Section):
         return self
 
     @property
-    def without_races(self) -> Self:
-        """The same for a study without a single winner: no trial is repeated to beat another, or capped by it."""
-        return self.model_copy(update={"max_runs": self.min_runs, "caps": False})
+    def for_a_table(self) -> Self:
+        """The same for a decision table: trials of different contexts do not race, and the default is one of many."""
+        return self.model_copy(
+            update={"max_runs": self.min_runs, "caps": False, "baseline_runs": 1, "baseline_every": 0}
+        )
 
     @property
     def rules(self) -> RaceRules:
@@ -157,11 +167,11 @@ class RepeatsSection(_Section):
         return RaceRules(self.min_runs, self.max_runs, self.error_rate, self.min_gain)
 
 
-class VerdictSection(_Section):
+class VerdictSection(Section):
     """How the winner is chosen among the best few `candidates`, in `rounds`, and compared with the baseline.
 
     The comparison takes `pairs` interleaved runs, and then as many more, up to `max_pairs`, as an interval needs that
-    reaches `precision` (relative) to either side.
+    reaches `precision` (relative) to either side. It speaks for at least so many `nodes`.
     """
 
     candidates: int = Field(default=3, ge=1)
@@ -170,6 +180,7 @@ class VerdictSection(_Section):
     max_pairs: int = Field(default=20, ge=3)
     precision: float = Field(default=0.05, gt=0)
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    nodes: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _enough(self) -> Self:
@@ -180,40 +191,46 @@ class VerdictSection(_Section):
         if self.max_pairs < self.pairs:
             msg = f"max_pairs is {self.max_pairs}, less than pairs, {self.pairs}"
             raise ValueError(msg)
-        return self
-
-
-class StoppingSection(_Section):
-    """How far trials go whose program works in steps (epochs): the better ones go on, the others are stopped.
-
-    No trial makes more than `max_steps` steps, none is judged before `min_steps`; at every rung one of `eta` goes on.
-    `hyperband` mixes brackets from many short trials to few long ones, `asha` is the one with most trials and does not
-    wait for a rung to be complete, `median` stops a trial that is worse than the median of others at its step.
-    """
-
-    rule: Literal["hyperband", "asha", "median", "none"] = "hyperband"
-    max_steps: int = Field(ge=1)
-    min_steps: int = Field(default=1, ge=1)
-    eta: int = Field(default=3, ge=2)
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.min_steps > self.max_steps:
-            msg = f"min_steps is {self.min_steps}, more than max_steps, {self.max_steps}"
+        if self.nodes is not None and self.nodes > self.pairs:
+            msg = f"{self.pairs} pairs are on {self.pairs} nodes at most, nodes is {self.nodes}; ask for more pairs"
             raise ValueError(msg)
         return self
 
 
-class TradeoffSection(_Section):
-    """A second metric that matters: the study looks for configurations that no other beats in both.
+def _several(names: object) -> object:
+    """Return a list of names where there is only one; anything else as it is."""
+    return [names] if isinstance(names, str) else names
 
-    There is no single winner then, hence neither races nor a verdict.
+
+class TradeoffSection(Section):
+    """Other metrics that matter: the study looks for configurations that no other beats in all of them.
+
+    There is no single winner then. `metric` is the name of one, or a list of names. `weights` say how much each metric
+    matters: the point of the front that they choose is compared with the default.
     """
 
-    metric: str
+    metric: Annotated[list[str], BeforeValidator(_several)] = Field(min_length=1)
+    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
 
 
-class ModelSection(_Section):
+class LimitSection(Section):
+    """What a metric of the winner must keep: it is `min` at least and `max` at most.
+
+    Each is a number in the metric's unit, or a text with another unit of its kind: `12 GiB`.
+    """
+
+    min: Annotated[float, Field(allow_inf_nan=False)] | str | None = None
+    max: Annotated[float, Field(allow_inf_nan=False)] | str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.min is None and self.max is None:
+            msg = "a limit has a min, a max, or both: { max = 20 }"
+            raise ValueError(msg)
+        return self
+
+
+class ModelSection(Section):
     """What a run time is a sum of: `terms` are expressions over parameters, facts and derived values, never negative.
 
     Of a metric that is maximised, its inverse is that sum. The rate of each term follows from measurements; with
@@ -224,14 +241,14 @@ class ModelSection(_Section):
     seconds: bool = False
 
 
-class ScalingSection(_Section):
+class ScalingSection(Section):
     """What `autotune scaling` varies: the parameter that counts `processes`; `work` grows with it in weak scaling."""
 
     processes: str
     work: str | None = None
 
 
-class LauncherSection(_Section):
+class LauncherSection(Section):
     """Where the runs are made: on this machine, or as jobs of a batch system at a `site`, by default the user's own.
 
     Without a `kind` it is what the site has, and this machine if there is no site either.
@@ -248,7 +265,7 @@ class LauncherSection(_Section):
         return self
 
 
-class RunsSection(_Section):
+class RunsSection(Section):
     """For how long the folders of runs are kept; `autotune runs STUDY --prune` removes those that are older.
 
     Without `keep_days` they are kept for ever. What was measured stays in storage.
@@ -267,7 +284,26 @@ def _named(name: str) -> str:
     return name
 
 
-class SoftwareSection(_Section):
+NoiseMode = Literal["accept", "wait", "refuse"]
+NOISE_MODES: tuple[NoiseMode, ...] = ("accept", "wait", "refuse")
+
+
+class NoiseSection(Section):
+    """What is done about runs that others on the machine disturb.
+
+    With `wait` they are made again, `again` for each run that counts and three more; with `refuse` they are not; with
+    `accept` they count. Without a `mode` it is that of AUTOTUNE_NOISE, or else `wait`. The comparisons of a session
+    wait for a quiet machine for `wait_s` at most; with all that others cost, a session takes at most `times` as long as
+    on a quiet machine.
+    """
+
+    mode: NoiseMode | None = None
+    again: float = Field(default=0.5, ge=0, allow_inf_nan=False)
+    wait_s: float = Field(default=600.0, ge=0, allow_inf_nan=False)
+    times: float = Field(default=3.0, ge=1, allow_inf_nan=False)
+
+
+class SoftwareSection(Section):
     """Where the programs come from, as one value of the parameter `software`; empty: from where they are found here.
 
     `modules` are loaded in their order, after all others were unloaded with `purge`. `spack` are specs of installed
@@ -287,7 +323,7 @@ class SoftwareSection(_Section):
     environment: dict[VariableName, str] = Field(default_factory=dict)
 
 
-class StudyFile(_Section):
+class StudyFile(Section):
     """A whole study file.
 
     With `inputs` the program is tuned for all of them together. `workloads` are other problems for the same program, by
@@ -307,11 +343,25 @@ class StudyFile(_Section):
     repeats: RepeatsSection = RepeatsSection()
     verdict: VerdictSection = VerdictSection()
     stopping: StoppingSection | None = None
+    fidelity: FidelitySection | None = None
     model: ModelSection | None = None
     scaling: ScalingSection | None = None
     tradeoff: TradeoffSection | None = None
+    decisions: DecisionsSection | None = None
+    limits: dict[str, LimitSection] = Field(default_factory=dict)
     launcher: LauncherSection = LauncherSection()
     runs: RunsSection = RunsSection()
+    noise: NoiseSection = NoiseSection()
+
+    @property
+    def has_one_winner(self) -> bool:
+        """Whether it looks for one best configuration: not for a trade-off, nor for a table of decisions."""
+        return self.tradeoff is None and self.decisions is None
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """The parameters over whose values a decision table is wanted; none without one."""
+        return () if self.decisions is None else tuple(self.decisions.over)
 
     @property
     def whole_steps(self) -> int | None:

@@ -1,5 +1,6 @@
 """Paths of a study file, which are relative to it: they must lead to the same place from every folder."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ def with_absolute_paths(table: Mapping[str, Any], folder: Path) -> dict[str, Any
         rooted["workloads"] = _rooted(rooted.get("workloads"), ["*", *path], folder)
     for path in (["container"], ["programs", "*"], ["libraries", "*"]):
         rooted["software"] = _rooted(rooted.get("software"), ["*", *path], folder)
+    rooted["decisions"] = _rooted(rooted.get("decisions"), ["weights"], folder)
     return {key: value for key, value in rooted.items() if key in table}
 
 
@@ -28,7 +30,9 @@ def _rooted(value: object, path: Sequence[str], folder: Path) -> object:
     """Return a value with a full path at `path`; `*` stands for every item."""
     if not path:
         # The address of an image in a registry is no path.
-        return str((folder / value).absolute()) if isinstance(value, str) and "://" not in value else value
+        if not isinstance(value, str) or "://" in value:
+            return value
+        return str((folder / os.path.expanduser(value)).absolute())  # noqa: PTH111  a user who is not there is no error
     name, rest = path[0], path[1:]
     if isinstance(value, dict):
         return {key: _rooted(item, rest, folder) if name in {"*", key} else item for key, item in value.items()}

@@ -1,11 +1,14 @@
 """The plan of a study whose program comes from several places: one plan with each, joined."""
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from autotune.studyfile.model import SoftwareSection, StudyFile
 from launchers.detect import detect
+from launchers.secret import filled, masked
 from launchers.software.changes import in_effect
 from launchers.software.loading import load
 from launchers.software.software import LoadedSoftware, Software, SoftwareError
@@ -76,8 +79,10 @@ def _loaded(study: StudyFile, section: SoftwareSection) -> LoadedSoftware:
             runtime=section.runtime or "",
             programs=tuple(section.programs),
             libraries=tuple(section.libraries),
-            variables=section.environment,
+            variables=filled(section.environment, os.environ),
         )
     )
+    # Its variables are a part of what it is.
+    software = replace(software, identity=masked(software.identity))
     searched = software.changes.variables.get("PATH")
     return software if searched is None else software.with_mpi(detect(searched))

@@ -1,9 +1,11 @@
 """The space of a study: what its objective brings, and what its file adds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autotune.errors import StudyFileError
+from autotune.studyfile.lengths import derived_values, fidelity_errors, shorter_jobs
+from autotune.studyfile.limits import limit_errors
 from autotune.studyfile.model import AUTO, OWN_SAMPLER, StudyFile
 from autotune.studyfile.shape import mentioned_terms, shape_of, term_errors
 from objectives.base import Plan
@@ -37,7 +39,7 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     parameters: tuple[Parameter, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     try:
-        fixed = constants(study.space.derived, facts)
+        fixed = constants(derived_values(study), facts)
         parameters = parameters_from_tables(study.space.parameters, {**fixed, **facts})
     except SpaceError as error:
         errors.extend(error.problems)
@@ -45,12 +47,14 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
         constraints = constraints_from_tables(study.space.constraints)
     except SpaceError as error:
         errors.extend(error.problems)
-    known = {parameter.name for parameter in (*plan.parameters, *parameters)} | set(study.space.parameters)
-    known |= {*study.space.derived, *facts}
+    known = {*_parameters(study, plan), *derived_values(study), *facts}
     mentioned = (*plan.mentioned, *mentioned_terms(study))
     errors.extend(problem for mention in mentioned if (problem := mention.problem(known)) is not None)
     errors.extend(_tradeoff_errors(study, plan))
     errors.extend(_auto_errors(study))
+    errors.extend(_decisions_errors(study, _parameters(study, plan)))
+    errors.extend(limit_errors(study, plan))
+    errors.extend(fidelity_errors(study, plan, _parameters(study, plan), facts))
     if plan.runs == "told" and study.workloads:
         errors.append(
             Problem("asking programs are not told which workload to run: give each a study of its own", "workloads")
@@ -62,8 +66,8 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
         own = {parameter.name: parameter for parameter in parameters}
         merged = [own.pop(parameter.name, parameter) for parameter in plan.parameters]
         try:
-            space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts, study.space.derived)
-            ready, space = _computing(plan, space)
+            space = Space([*merged, *own.values()], [*plan.constraints, *constraints], facts, derived_values(study))
+            ready, space = _computing(study, plan, space)
             errors.extend(term_errors(study, space))
             if not errors:
                 return replace(ready, shape=shape_of(study, plan, space)), space
@@ -73,7 +77,7 @@ def joined(study: StudyFile, plan: Plan, machine: Mapping[str, Value]) -> tuple[
     raise StudyFileError(msg, errors)
 
 
-def _computing(plan: Plan, space: Space) -> tuple[Plan, Space]:
+def _computing(study: StudyFile, plan: Plan, space: Space) -> tuple[Plan, Space]:
     """Return the plan whose jobs get what the space computes for them, and the space in which all of it has values.
 
     Raises:
@@ -85,7 +89,9 @@ def _computing(plan: Plan, space: Space) -> tuple[Plan, Space]:
     if needed:
         space = Space(space.parameters, [*space.constraints, *needed], space.facts, space.derived)
     space.default()
-    return replace(plan, objective=ComputingObjective(plan.objective, values)) if values.computes else plan, space
+    if not values.computes:
+        return plan, space
+    return replace(plan, objective=ComputingObjective(plan.objective, values, shorter_jobs(study, plan, space))), space
 
 
 def _stopping_errors(study: StudyFile, plan: Plan) -> list[Problem]:
@@ -108,21 +114,75 @@ def _auto_errors(study: StudyFile) -> list[Problem]:
     if study.sampler.name != OWN_SAMPLER:
         why = f"needs the sampler {OWN_SAMPLER!r}, which knows what it still expects, got {study.sampler.name!r}"
         wrong.append(f"{why}; give a number of trials")
+    if study.decisions is not None:
+        wrong.append("cannot be had with [decisions]: nobody knows yet what more runs would bring a table")
     if study.stopping is not None:
         wrong.append("cannot be had with [stopping], whose brackets need a number of trials")
     if study.tradeoff is not None:
         wrong.append("cannot be had with [tradeoff]: there is no single best to gain on")
+    if study.limits:
+        wrong.append("cannot be had with [limits]: nobody knows which of the gains that are forecast would keep them")
     return [Problem(f"{rule} {reason}", "budget.trials") for reason in wrong]
+
+
+def _weight_errors(weights: Mapping[str, float], known: Sequence[str]) -> list[Problem]:
+    errors = [
+        Problem(f"{name!r} is no metric of the trade-off{did_you_mean(name, known)}; they are {', '.join(known)}", path)
+        for name in weights
+        if name not in known and (path := f"tradeoff.weights.{name}")
+    ]
+    if weights and not any(weights.values()):
+        errors.append(Problem("all weights are 0: give what matters more than 0", "tradeoff.weights"))
+    return errors
+
+
+def _parameters(study: StudyFile, plan: Plan) -> list[str]:
+    """Return the names of all parameters, the objective's first."""
+    return list(dict.fromkeys([*(parameter.name for parameter in plan.parameters), *study.space.parameters]))
+
+
+def _decisions_errors(study: StudyFile, known: Sequence[str]) -> list[Problem]:
+    if study.decisions is None:
+        return []
+    over, errors = study.decisions.over, []
+    for name in dict.fromkeys(over):
+        if name not in known:
+            msg = f"no parameter is called {name!r}{did_you_mean(name, known)}; the parameters are {', '.join(known)}"
+            errors.append(Problem(msg, "decisions.over"))
+        if over.count(name) > 1:
+            errors.append(
+                Problem(f"each parameter stands there once, {name!r} does {over.count(name)} times", "decisions.over")
+            )
+    if not errors and set(over) == set(known):
+        errors.append(Problem("nothing is left to decide: every parameter stands there", "decisions.over"))
+    clashing = {
+        "tradeoff": (study.tradeoff is not None, "each of its cells would need a front"),
+        "stopping": (study.stopping is not None, "a cell has no steps"),
+        "limits": (bool(study.limits), "each of its cells would need limits of its own"),
+        "inputs": (bool(study.inputs), "make the input a parameter, and decide over it"),
+        "workloads": (bool(study.workloads), "make the workload a parameter, and decide over it"),
+    }
+    return errors + [
+        Problem(f"[decisions] and {name} cannot go together: {why}", name)
+        for name, (given, why) in clashing.items()
+        if given
+    ]
 
 
 def _tradeoff_errors(study: StudyFile, plan: Plan) -> list[Problem]:
     if study.tradeoff is None:
         return []
-    name, known = study.tradeoff.metric, [metric.name for metric in plan.objective.metrics[1:]]
+    names, known = study.tradeoff.metric, [metric.name for metric in plan.objective.metrics[1:]]
     errors = []
-    if name not in known:
-        msg = f"the other metrics are {', '.join(known)}{did_you_mean(name, known)}, got {name!r}"
-        errors.append(Problem(msg, "tradeoff.metric"))
+    for name in dict.fromkeys(names):
+        if name not in known:
+            msg = f"the other metrics are {', '.join(known)}{did_you_mean(name, known)}, got {name!r}"
+            errors.append(Problem(msg, "tradeoff.metric"))
+        if names.count(name) > 1:
+            errors.append(
+                Problem(f"each metric stands there once, {name!r} does {names.count(name)} times", "tradeoff.metric")
+            )
+    errors.extend(_weight_errors(study.tradeoff.weights, [plan.objective.metrics[0].name, *names]))
     if study.workloads:
         errors.append(Problem("a trade-off has no single winner to try on other workloads", "workloads"))
     if study.stopping is not None:

@@ -1,6 +1,5 @@
 """Reading a user's TOML files into models: all problems of a file are reported at once."""
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +25,7 @@ def read(path: Path, noun: str, error: type[AutotuneError]) -> dict[str, Any]:
     except OSError as caught:
         msg = f"cannot read the {noun} {path}: {caught.strerror}"
         raise error(msg) from caught
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as caught:
+    except ValueError as caught:  # no text, no TOML, or no name of a file
         msg = f"{path} is not a TOML file: {caught}"
         raise error(msg) from caught
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spaces import Space
-from spaces.qe import QeFacts, constraints, parameters, rank_counts, rule_facts
+from spaces.qe import QeFacts, constraints, default_lacks_memory, memory_of_node, parameters, rank_counts, rule_facts
 
 DEBIAN = QeFacts(
     cores=2,
@@ -77,6 +77,53 @@ def test_what_is_invalid_says_why(changes, rule):
     broken = space_of(GADI).violations({"np": 48, "npool": 1, "nbgrp": 1, "ntg": 1, "threads": 1, **changes})
     assert broken
     assert any(rule in sentence for sentence in broken)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"np": 1, "nbgrp": 2}, {"np": 2, "ntg": 4}, {"np": 48, "nbgrp": 5}, {"np": 40, "ndiag": 49}, {"np": 960}],
+)
+def test_one_k_point_has_no_pools_but_all_other_rules(changes):
+    gamma = space_of(replace(GADI, kpoints=1))
+    assert "npool" not in gamma.default()
+    assert gamma.violations({"np": 48, "nbgrp": 1, "ntg": 1, "threads": 1, **changes})
+
+
+def test_with_one_k_point_pw_x_may_choose_task_groups_for_more_ranks_than_planes():
+    space = space_of(replace(GADI, kpoints=1, chooses_layout=True))
+    assert space.default()["np"] == 1536
+    assert not space.contains({**space.default(), "ntg": 1})
+
+
+GIB = 2**30
+LARGE = replace(GADI, node_memory_bytes=192 * GIB, pool_bytes=20 * GIB, shared_bytes=10 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("changes", "gib"),
+    [
+        ({"np": 48, "npool": 1}, 30),
+        ({"np": 48, "npool": 4}, 90),
+        ({"np": 48, "npool": 1, "nbgrp": 4}, 120),
+        ({"np": 48, "npool": 12}, 250),
+        ({"np": 192, "npool": 12}, 62.5),
+        ({"np": 96, "npool": 12, "threads": 2}, 62.5),
+    ],
+)
+def test_pools_and_band_groups_on_a_node_have_copies_that_must_fit(changes, gib):
+    configuration = {**space_of(LARGE).default(), "nbgrp": 1, **changes}
+    assert memory_of_node(LARGE, configuration) == gib * GIB
+    lacking = [sentence for sentence in space_of(LARGE).violations(configuration) if sentence.startswith("memory: ")]
+    assert bool(lacking) is (gib > 192)
+
+
+def test_memory_is_no_rule_where_it_cannot_lack_or_where_the_default_lacks_it():
+    small = replace(LARGE, pool_bytes=GIB, shared_bytes=GIB)
+    assert "memory" not in {constraint.name for constraint in constraints(small)}
+    assert not default_lacks_memory(LARGE)
+    assert default_lacks_memory(replace(LARGE, pool_bytes=2000 * GIB))
+    gamma = replace(LARGE, kpoints=1, cores=48)
+    assert not space_of(gamma).contains({"np": 48, "nbgrp": 12, "ntg": 1, "threads": 1})
 
 
 def test_threads_need_a_library_that_uses_them():

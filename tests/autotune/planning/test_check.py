@@ -9,11 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from autotune.cli.app import app
-from autotune.errors import BusyError
+from autotune.errors import BusyError, CannotRunHereError
 from autotune.execution import core_pool
 from autotune.execution.core_pool import CoreClaim
 from autotune.machines.this_machine import this_machine
 from autotune.planning.prepare import prepare
+from autotune.planning.what_runs import what_runs
+from autotune.studyfile import parse
 from autotune.studyfile.loading import load
 from launchers.local import local_launcher
 from objectives.base import Context
@@ -62,7 +64,7 @@ def test_a_good_file(tmp_path):
     code, found = checked(tmp_path, GOOD)
     assert (code, found["mistakes"], found["missing"], found["warnings"]) == (0, [], [], [])
     assert (found["size"], found["default"]) == (7, {"x": 2})
-    assert found["command"].startswith(f"cd RUN-FOLDER && env OMP_NUM_THREADS=1 {PYTHON} -c 'print(")
+    assert found["command"].startswith(f"cd RUN-FOLDER && env AUTOTUNE_SEED=0 OMP_NUM_THREADS=1 {PYTHON} -c 'print(")
     assert [metric["name"] for metric in found["metrics"]] == ["took_s"]
     assert found["run"] is None
 
@@ -260,6 +262,55 @@ def test_the_job_of_a_run_has_the_cores_that_its_expression_says(tmp_path):
     assert prepared.plan.identity["threads"] == "ntmpi * ntomp"
 
 
+def test_a_secret_is_not_part_of_what_is_stored_and_is_asked_for_where_it_is_missing(tmp_path, monkeypatch):
+    secret = GOOD.replace("[options]", "[options]\nenvironment = { API_KEY = 'open-sesame' }", 1)
+    (tmp_path / "mine.toml").write_text(secret, encoding="utf-8")
+    prepared = prepare(load(tmp_path / "mine.toml"), this_machine(), local_launcher(), tmp_path / "plan")
+    assert "open-sesame" not in json.dumps(prepared.definition.to_dict())
+    stored = parse(prepared.definition.study, "the stored study")
+    monkeypatch.delenv("API_KEY", raising=False)
+    with pytest.raises(CannotRunHereError, match="API_KEY: secrets are not stored with a study"):
+        prepare(stored, this_machine(), local_launcher(), tmp_path / "again")
+    monkeypatch.setenv("API_KEY", "open-sesame")
+    again = prepare(stored, this_machine(), local_launcher(), tmp_path / "again")
+    assert again.definition == prepared.definition
+
+
+def test_a_file_of_others_is_read_without_running_or_importing_anything_of_it(tmp_path):
+    ran = tmp_path / "ran"
+    touch = f"{{ command = ['touch', '{ran}'], pattern = '(.)' }}"
+    hostile = f"""
+objective = "command"
+sampler.name = "evil.module:Sampler"
+budget.trials = "many"
+
+[options]
+argv = ["touch", "{ran}"]
+prepare = [["touch", "{ran}"]]
+environment = {{ LD_PRELOAD = "/evil.so" }}
+facts.x = {touch}
+
+[software.new]
+modules = ["evil"]
+"""
+    code, found = checked(tmp_path, hostile, "--static")
+    assert (code, ran.exists()) == (2, False)
+    assert [problem["path"] for problem in found["mistakes"]] == ["budget.trials"]
+    assert [note.partition(":")[0].removeprefix("it names ") for note in found["notes"]] == [
+        *("sampler.name", "options.argv", "options.prepare", "options.environment", "options.facts.x.command"),
+        "software.new.modules",
+    ]
+    assert checked(tmp_path, GOOD, "--static")[0] == 0
+    assert CliRunner().invoke(app, ["check", str(tmp_path / "mine.toml"), "--static", "--run"]).exit_code == 2
+
+
+def test_what_a_file_of_others_names_neither_speaks_to_the_terminal_nor_shows_secrets():
+    table = {"options": {"a\x1b[31m": {"argv": ["\x1b[2J"]}, "environment": {"B\n": "1", "API_KEY": "open-sesame"}}}
+    told = [f"{key}: {what}" for key, what in what_runs(table)]
+    assert told == [r"options.'a\x1b[31m'.argv: '\x1b[2J'", r"options.environment: 'B\n'='1', API_KEY='***'"]
+    assert list(what_runs({"options": {"server": ["ssh", "node2"]}})) == [("options.server", "'ssh' 'node2'")]
+
+
 def test_mistakes_in_expressions_have_their_path_and_a_caret(tmp_path):
     wrong = THREAD_MPI.replace("12 // ntomp", "12 // ntmop").replace('"ntmpi * ntomp"\nenv', '"ntmpi *"\nenv')
     code, found = checked(tmp_path, wrong.replace("@= ntmpi + 1@", "@= ntmpi + one@"))
@@ -378,7 +429,9 @@ def test_a_mix_shows_the_command_and_the_values_of_each_input(tmp_path):
     code, found = checked(tmp_path, MIX, "--run")
     assert (code, found["mistakes"], found["warnings"]) == (0, [], [])
     first, second = found["command"].splitlines()
-    assert first.startswith(f"input plain: cd RUN-FOLDER/plain && env OMP_NUM_THREADS=1 {PYTHON} -c 'print(")
+    assert first.startswith(
+        f"input plain: cd RUN-FOLDER/plain && env AUTOTUNE_SEED=0 OMP_NUM_THREADS=1 {PYTHON} -c 'print("
+    )
     assert second.startswith("input other: cd RUN-FOLDER/other && ")
     values = {one["name"]: one["value"] for one in found["run"]["metrics"]}
     assert values == {"mix": pytest.approx(3.0), "took_s[plain]": 3.0, "took_s[other]": 3.0}

@@ -43,3 +43,13 @@ def test_a_file_that_is_nested_very_deep_is_an_error_in_words(tmp_path):
     path.write_text("a = " + "[" * 5000 + "]" * 5000)
     with pytest.raises(StudyFileError, match="is not a TOML file: it is nested more than 32 deep"):
         load(path)
+
+
+def test_what_an_input_of_pwx_continues_from_is_found_from_every_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    path = tmp_path / "bands.toml"
+    text = 'objective = "qe"\noptions.saved = "{}"\noptions.input = "nscf.in"'
+    for given, meant in (("out", f"{tmp_path}/out"), ("/scratch/out", "/scratch/out"), ("~/out", "/home/me/out")):
+        path.write_text(text.format(given))
+        assert load(path).options["saved"] == meant
+    assert load(path, ["options.saved=out"]).options["saved"] == "out"

@@ -173,6 +173,14 @@ def test_a_fact_of_one_program_is_named_after_its_software_and_its_rules_bind_no
     assert {c.reason for c in plan.constraints} == {"software a: no more", "software b: no more"}
 
 
+def test_a_rule_that_no_difference_of_the_programs_touches_is_one_rule():
+    size = Integer("size", (1, 2, 3), default=1)
+    rules = (Constraint("few", "size <= limit", "no more"), Constraint("odd", "size % 2 == 1", "pairs fail"))
+    plans = [Plan(SimpleNamespace(metrics=()), (size,), rules, {"limit": limit}, {}) for limit in (1, 3)]
+    plan = joined([PlannedSoftware(name, LoadedSoftware(), plan) for name, plan in zip("ab", plans, strict=True)])
+    assert sorted(rule.name for rule in plan.constraints) == ["few (a)", "few (b)", "odd"]
+
+
 def test_builds_are_folders_beside_the_study_file_each_with_its_own_identity(here, tmp_path, monkeypatch):
     text = STUDY.replace('spack = ["solver@1"]', 'programs = ["solver1"]').replace(
         'spack = ["solver@2"]', 'programs = ["solver2"]\nenvironment = { SOLVER = "2" }'

@@ -1,0 +1,1 @@
+"""Decision tables: what to use in which cell, as stored runs say it."""

@@ -1,0 +1,264 @@
+"""The decision table of a study: a pure function of its stored runs.
+
+The model of all runs guesses what is the best in each cell. Where that and the default were compared in fresh,
+interleaved runs, these alone decide: the default stays wherever the interval holds 1. Elsewhere it stays unless the
+model is sure: its guesses are good on the average, and in some cells worse than the default.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from math import exp, expm1, log, log1p
+from typing import Any
+
+from autotune.decisions.costs import default_values
+from autotune.decisions.section import decisions_section
+from autotune.decisions.shares import Shares, shares_of
+from autotune.records.points import median_points, points_of
+from autotune.records.series import Series
+from autotune.records.study import Run, TrialRecord
+from autotune.search.decisions.belief import Kernels, belief_of
+from autotune.search.decisions.decide import GUESS, Choice, choices
+from autotune.search.decisions.grid import Grid
+from autotune.search.decisions.weights import Usage
+from autotune.statistics import signed_rank
+from autotune.statistics.false_coverage import intervals
+from autotune.statistics.ratio_words import Interval
+from autotune.storage.observation import Observation
+from autotune.storage.readable import ReadableStudy
+from autotune.studyfile import DecisionsSection, SamplerSection, VerdictSection
+from objectives.base import Metric
+from objectives.decisions.decision import Decision
+from spaces import Space, Value
+
+
+@dataclass(frozen=True)
+class DecisionTable:
+    """The decisions of all cells, by contexts and then by points.
+
+    `believed` are the guesses that are compared with the default in fresh runs. `overall` is how many times better
+    these are than the default, the geometric mean over all cells, with its interval; None before fresh runs.
+    `defaults` are the default's values in the cells of `decisions`, None where it has not run; `shares` are those of a
+    program's time, where its weights are known. Then `overall` is how many times less time that takes.
+    """
+
+    metric: Metric
+    over: tuple[str, ...]
+    points: str | None
+    confidence: float
+    decisions: tuple[Decision, ...] = ()
+    believed: tuple[Decision, ...] = ()
+    overall: Interval | None = None
+    defaults: tuple[float | None, ...] = ()
+    shares: Shares | None = None
+
+    @property
+    def changed(self) -> list[Decision]:
+        """The decisions that are not the default's."""
+        return [decision for decision in self.decisions if not decision.is_default]
+
+    @property
+    def proven(self) -> tuple[Decision, ...]:
+        """The decisions to be written for a program: where nothing was compared in fresh runs, the default stays."""
+        return tuple(one if one.confirmed else replace(one, chosen=one.default) for one in self.decisions)
+
+    def sentences(self) -> list[str]:
+        """Say how many cells changed, what they gain, and what was not compared in fresh runs."""
+        cells = len(self.decisions)
+        said = [f"{len(self.changed)} of {cells} cells are better with another setting than the default"]
+        if self.overall is not None:
+            ratio, low, high = self.overall
+            what = "over all cells" if self.shares is None else "over all uses of the program, by time"
+            mean = ", geometric mean" if self.shares is None else ""
+            said.append(
+                f"{what}: {ratio:.3f} times better than the default{mean} "
+                f"({self.confidence:.0%} interval {low:.3f} to {high:.3f})"
+            )
+        if self.shares is not None:
+            of_changed = sum(
+                share for one, share in zip(self.decisions, self.shares.by_cell, strict=True) if not one.is_default
+            )
+            said.append(
+                f"these cells take {of_changed:.1%} of the program's time in all cells; "
+                f"{self.shares.outside:.1%} of its uses are in none"
+            )
+        if any(not decision.pairs for decision in self.changed):
+            said.append("without pairs: by the model of all runs, not compared with the default in fresh runs")
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        overall = None if self.overall is None else dict(zip(("ratio", "low", "high"), self.overall, strict=True))
+        shares = [None] * len(self.decisions) if self.shares is None else self.shares.by_cell
+        cells = [
+            asdict(decision)
+            | {"point": _whole(decision.point), "is_default": decision.is_default, "confirmed": decision.confirmed}
+            | {"default_value": value, "share": share}
+            for decision, value, share in zip(self.decisions, self.defaults, shares, strict=True)
+        ]
+        outside = None if self.shares is None else self.shares.outside
+        return {
+            "over": list(self.over),
+            "points": self.points,
+            "overall": overall,
+            "outside": outside,
+            "cells": cells,
+        }
+
+
+def decision_table(store: ReadableStudy, section: DecisionsSection) -> DecisionTable:
+    """Return the table of a study by all of its runs so far; it has no decisions before enough of them ended."""
+    definition = store.definition
+    verdict = VerdictSection(**definition.study.get("verdict", {}))
+    over, metric = tuple(section.over), definition.target
+    table = DecisionTable(metric, over, section.points, verdict.confidence)
+    space = Space.from_dict(definition.space)
+    seed = SamplerSection(**definition.study.get("sampler", {})).seed
+    believed, sure = _by_model(Grid(space, over), store.trials(), metric, seed, (GUESS, verdict.confidence))
+    runs = store.runs()
+    fresh = FreshPairs(believed, sure, [run for run in runs if run.series.kind is CELL_KIND], metric)
+    defaults = default_values(believed, runs, metric)
+    shares = shares_of(Usage(tuple(section.rows), section.points), believed, defaults, metric)
+    return replace(
+        table,
+        decisions=fresh.decided(verdict.confidence),
+        believed=believed,
+        overall=fresh.overall(verdict.confidence, shares),
+        defaults=defaults,
+        shares=shares,
+    )
+
+
+def table_of(store: ReadableStudy) -> DecisionTable | None:
+    """Return the table of a study; None for one that looks for a winner, or before enough of its runs ended."""
+    section = decisions_section(store.definition)
+    table = None if section is None else decision_table(store, section)
+    return table if table is not None and table.decisions else None
+
+
+CELL_KIND = Series.cell("").kind
+
+
+def cell_series(contexts: Mapping[str, Value]) -> Series:
+    """Return the series that compares settings with the default in a context."""
+    return Series.cell(f"{zlib.crc32(repr(sorted(contexts.items())).encode()):08x}")
+
+
+def _by_model(
+    grid: Grid, trials: Sequence[TrialRecord], metric: Metric, seed: int, confidences: Sequence[float]
+) -> list[tuple[Decision, ...]]:
+    """Return the decisions of every cell with each of these confidences; none before there are enough runs."""
+    ended = [trial for trial in trials if trial.runs]
+    rows = grid.space.indices([trial.configuration for trial in ended])
+    valid = grid.space.valid_indices(rows)
+    observations = [_observed(trial, metric) for trial, there in zip(ended, valid, strict=True) if there]
+    sign = -1.0 if metric.direction == "maximize" else 1.0
+    belief = belief_of(grid, rows[valid], observations, sign, Kernels(seed))
+    if belief is None:
+        return [()] * len(confidences)
+    return [_decisions(grid, choices(belief, rows[valid], confidence)) for confidence in confidences]
+
+
+def _decisions(grid: Grid, chosen: Sequence[Choice]) -> tuple[Decision, ...]:
+    defaults = grid.configurations(grid.defaults)
+    return tuple(
+        Decision(
+            grid.contexts[choice.context],
+            choice.point,
+            defaults[choice.context] if choice.is_default else grid.configurations(choice.row[None, :])[0],
+            defaults[choice.context],
+            exp(choice.gain),
+            exp(choice.low),
+            exp(choice.high),
+        )
+        for choice in chosen
+    )
+
+
+def _observed(trial: TrialRecord, metric: Metric) -> Observation:
+    if not trial.complete:
+        return Observation()
+    values = trial.measured(metric.name)
+    complete = [outcome.details for outcome in trial.outcomes if outcome.complete]
+    return Observation(sorted(values)[len(values) // 2], runs=len(values), points=median_points(complete))
+
+
+@dataclass(frozen=True)
+class FreshPairs:
+    """Fresh runs of believed decisions and of the default, side by side in rounds; elsewhere those that are `sure`."""
+
+    believed: tuple[Decision, ...]
+    sure: tuple[Decision, ...]
+    runs: Sequence[Run]
+    metric: Metric
+
+    def decided(self, confidence: float) -> tuple[Decision, ...]:
+        """Return the decisions: those that were compared stay only if they are better beyond the noise."""
+        compared = [place for place, samples in enumerate(self._samples) if samples]
+        found = intervals([list(self._samples[place].values()) for place in compared], confidence)
+        decided = list(self.sure)
+        for place, interval in zip(compared, found, strict=True):
+            before, pairs = self.believed[place], len(self._samples[place])
+            middle, low, high = (None, None, None) if interval is None else map(exp, interval)
+            stays = low is not None and low > 1.0
+            chosen = before.chosen if stays else before.default
+            decided[place] = replace(before, chosen=chosen, ratio=middle, low=low, high=high, pairs=pairs)
+        return tuple(decided)
+
+    def overall(self, confidence: float, shares: Shares | None = None) -> Interval | None:
+        """Return the geometric mean over all cells of the table as it was believed: no cell that failed is left out.
+
+        With `shares` of a program's time it is how many times less of that there is.
+        """
+        weights = [1.0 / len(self.believed)] * len(self.believed) if shares is None else shares.by_cell
+        cells = [
+            (samples, weight) for samples, weight in zip(self._samples, weights, strict=True) if samples and weight
+        ]
+        rounds = sorted(set.intersection(*(set(samples) for samples, _ in cells))) if cells else []
+        if len(rounds) < signed_rank.least_pairs(confidence):
+            return None
+        if shares is None:
+            gains = [sum(weight * samples[number] for samples, weight in cells) for number in rounds]
+        else:
+            gains = [-log1p(sum(weight * expm1(-samples[number]) for samples, weight in cells)) for number in rounds]
+        middle, low, high = signed_rank.interval(gains, confidence)
+        return exp(middle), exp(low), exp(high)
+
+    @cached_property
+    def _samples(self) -> list[dict[int, float]]:
+        """How much better each believed decision was than the default, by round, as logarithms."""
+        values: dict[tuple[Series, int, frozenset[tuple[str, Value]]], dict[float | None, float]] = {}
+        for run in self.runs:
+            if run.outcome.complete:
+                key = (run.series, run.round, frozenset(run.configuration.items()))
+                values[key] = dict(points_of(run.outcome.details)) | {None: run.outcome.metrics[self.metric.name]}
+        rounds = sorted({number for _, number, _ in values})
+        sign = -1.0 if self.metric.direction == "maximize" else 1.0
+        samples = []
+        for decision in self.believed:
+            series, point = cell_series(decision.contexts), decision.point
+            sides = [frozenset({**decision.contexts, **one}.items()) for one in (decision.default, decision.chosen)]
+            pairs = {
+                number: [values.get((series, number, side), {}).get(point, 0.0) for side in sides] for number in rounds
+            }
+            samples.append(
+                {
+                    number: sign * (log(first) - log(second))
+                    for number, (first, second) in pairs.items()
+                    if not decision.is_default and first > 0.0 and second > 0.0
+                }
+            )
+        return samples
+
+
+def _whole(point: float | None) -> float | None:
+    """Return a point as an integer where it is one."""
+    return int(point) if point is not None and point.is_integer() else point
+
+
+def gain_of(decisions: Sequence[Decision], weights: Sequence[float]) -> float:
+    """Return the sum of the logarithms of the ratios of decisions, by their weights."""
+    return sum(
+        weight * log(decision.ratio) for decision, weight in zip(decisions, weights, strict=True) if decision.ratio
+    )

@@ -1,0 +1,41 @@
+"""What a study file has run: for somebody who reads the file of another, before anything of it runs."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from launchers.secret import ENVIRONMENT, masked_tables
+
+_COMMANDS = frozenset({"argv", "prepare", "command", "made_by", "python", "program", "server"})
+_SOFTWARE = frozenset({"modules", "spack", "spack_environment", "container", "runtime", "programs", "libraries"})
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def what_runs(table: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the keys of a study file that name programs or code, each with what it says."""
+    if isinstance(table, list | tuple):
+        for index, value in enumerate(table):
+            yield from what_runs(value, f"{path}.{index}")
+    if not isinstance(table, Mapping):
+        return
+    for key, value in table.items():
+        inner = f"{path}.{_key(key)}".lstrip(".")
+        is_code = inner == "sampler.name" and ":" in str(value)
+        is_site = inner == "launcher.site"
+        is_environment = key == ENVIRONMENT and isinstance(value, Mapping)
+        if value and (key in _COMMANDS | _SOFTWARE or is_code or is_site or is_environment):
+            yield inner, _shown(masked_tables({key: value})[key])
+        elif not inner.startswith("space."):
+            yield from what_runs(value, inner)
+
+
+def _key(key: str) -> str:
+    """Return a key as TOML has it: in quotes it may be any text, also one that a terminal obeys."""
+    return key if _BARE.fullmatch(key) else repr(key)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_key(name)}={_shown(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return " ".join(_shown(inner) for inner in value)
+    return repr(value) if isinstance(value, str) else str(value)

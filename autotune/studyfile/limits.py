@@ -1,0 +1,97 @@
+"""The limits of a study: from what its file says to values in the units of the metrics."""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import inf, isfinite
+from typing import Any
+
+from autotune.records.limit import OF_EVERY_RUN, Limit, Limits
+from autotune.studyfile.model import LimitSection, StudyFile
+from objectives.base import Metric, Plan
+from spaces.parameters.errors import did_you_mean
+from spaces.parameters.problem import Problem
+
+_WRITTEN = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*")
+_BINARY = {f"{prefix}iB": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)}
+_DECIMAL = {f"{prefix}B": 1000.0**power for power, prefix in enumerate("kMGTPE", start=1)}
+# Units of one family are multiples of one another.
+_FAMILIES: tuple[Mapping[str, float], ...] = (
+    {"B": 1.0, "byte": 1.0, "bytes": 1.0, "KB": 1000.0, **_BINARY, **_DECIMAL},
+    {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
+    {"mJ": 1e-3, "J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3600.0, "kWh": 3.6e6},
+    {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6},
+)
+
+
+def limits_of(study: Mapping[str, Any], metrics: Sequence[Metric]) -> Limits:
+    """Return the limits of a study file, as it is stored; those of metrics that there are no more are left out."""
+    known = {metric.name: metric for metric in (*OF_EVERY_RUN, *metrics)}
+    sections = ((name, LimitSection(**section)) for name, section in study.get("limits", {}).items())
+    return tuple(_limit(section, known[name]) for name, section in sections if name in known)
+
+
+def limit_errors(study: StudyFile, plan: Plan) -> list[Problem]:
+    """Return what is wrong with the limits of a study, each with its path."""
+    of_every_run = OF_EVERY_RUN if plan.runs == "launched" else ()
+    known = {metric.name: metric for metric in (*of_every_run, *plan.objective.metrics)}
+    errors = []
+    for name, section in study.limits.items():
+        path = f"limits.{name}"
+        if name not in known:
+            msg = f"no metric is called {name!r}{did_you_mean(name, known)}; the metrics are {', '.join(known)}"
+            errors.append(Problem(msg, path))
+            continue
+        wrong = [
+            Problem(str(error), f"{path}.{end}")
+            for end, written in (("min", section.min), ("max", section.max))
+            if (error := _unreadable(written, known[name])) is not None
+        ]
+        if not wrong:
+            limit = _limit(section, known[name])
+            if limit.low > limit.high:
+                wrong = [Problem(f"min is {section.min}, more than max, {section.max}: no value can be both", path)]
+        errors += wrong
+    if study.limits and study.stopping is not None:
+        msg = "trainings that are left early are compared by one metric alone: take [limits] or [stopping] out"
+        errors.append(Problem(msg, "limits"))
+    return errors
+
+
+def _limit(section: LimitSection, metric: Metric) -> Limit:
+    low = -inf if section.min is None else in_unit(section.min, metric)
+    return Limit(metric, low, inf if section.max is None else in_unit(section.max, metric))
+
+
+def _unreadable(written: float | str | None, metric: Metric) -> ValueError | None:
+    try:
+        if written is not None:
+            in_unit(written, metric)
+    except ValueError as error:
+        return error
+    return None
+
+
+def in_unit(written: float | str, metric: Metric) -> float:
+    """Return a number as it is, and `12 GiB` in the unit of the metric.
+
+    Raises:
+        ValueError: it is no number, or its unit is none that the metric's can be computed from.
+    """
+    if not isinstance(written, str):
+        return float(written)
+    match = _WRITTEN.fullmatch(written)
+    if match is None or not isfinite(float(match[1])):
+        msg = f"must be a number, or a number with a unit in quotes ('12 GiB', '20 ms'), got {written!r}"
+        raise ValueError(msg)
+    value, unit = float(match[1]), match[2]
+    if unit in {"", metric.unit}:
+        return value
+    family = next((units for units in _FAMILIES if metric.unit in units), None)
+    if family is None:
+        has = f"is in {metric.unit}" if metric.unit else "has no unit"
+        msg = f"{metric.name} {has}, which nothing is converted to, got {written!r}: write the number alone"
+        raise ValueError(msg)
+    if unit not in family:
+        msg = f"{unit!r} is no unit of {metric.name}, which is in {metric.unit}; known: {', '.join(family)}"
+        raise ValueError(msg)
+    return value * family[unit] / family[metric.unit]
