@@ -1,4 +1,7 @@
-"""Equivalence: a configuration that by the program's own words does what a measured one did need not be run."""
+"""Equivalence: a configuration that by the program's own words does what a measured one did need not be run.
+
+Nor need one be run that surely lacks memory, as another one did.
+"""
 
 from bisect import bisect_left, insort
 from collections import Counter
@@ -7,19 +10,24 @@ from typing import Any
 
 from autotune.formatting import shown
 from autotune.records.study import TrialRecord
-from objectives.base import Alike
+from autotune.scheduling.memory_bounds import MemoryBounds
+from objectives.base import Alike, MemoryNeed
 from spaces import Configuration
 
 # A program may say of one run that a parameter had no effect for a reason of that run.
 _INERT_AFTER = 2
+# After so many that lacked memory a reader knows.
+_MOST_SAID = 5
 
 
 class Equivalence:
-    """Which configurations have the same effect; `alike` is the objective's word, if it has one."""
+    """Which configurations have the same effect; `alike` and `memory` are the objective's words, if it has any."""
 
-    def __init__(self, alike: Alike | None) -> None:
+    def __init__(self, alike: Alike | None, memory: MemoryNeed | None = None) -> None:
         """Start without any trial."""
         self.alike = alike
+        self._memory = MemoryBounds(memory) if memory is not None else None
+        self._said = 0
         self._trials: dict[int, TrialRecord] = {}
         self._numbers: list[int] = []
         self._set: Counter[str] = Counter()
@@ -42,7 +50,9 @@ class Equivalence:
         return self._inert
 
     def learn(self, trial: TrialRecord) -> None:
-        """Learn from what ran of a trial by now; only measured ones tell anything."""
+        """Learn from what ran of a trial by now; beside what lacked memory, only measured ones tell anything."""
+        if self._memory is not None:
+            self._memory.learn(trial)
         before = self._trials.pop(trial.number, None)
         measured = any(outcome.complete for outcome in trial.outcomes)
         if before is None and not measured:
@@ -84,12 +94,18 @@ class Equivalence:
         """
 
         def shows_nothing(configuration: Configuration) -> bool:
+            lack = self._memory.lacks(configuration) if self._memory is not None else ""
+            if lack:
+                if self._said < _MOST_SAID:
+                    say(f"passed over, {lack}: {shown(configuration)}")
+                self._said += 1
+                return True
             twin = self.twin(configuration)
             if twin is not None:
                 say(f"passed over, the same in effect as trial {twin.number}: {shown(configuration)}")
             return twin is not None
 
-        return shows_nothing if self._inert or self.alike else None
+        return shows_nothing if self._inert or self.alike or self._memory else None
 
     def _count(self, trial: TrialRecord, by: int) -> None:
         unused = {name for outcome in trial.outcomes for name in outcome.unused}

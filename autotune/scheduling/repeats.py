@@ -1,28 +1,30 @@
 """The repeat scheduler: which run comes next in a session, so that every run can change a decision.
 
 The default configuration comes first, often enough to know the noise; then every open trial until its race against the
-incumbent is over; a new incumbent as often as the default, since a lucky run must not decide against all that follow;
-capped trials whose bound the incumbent turned out not to keep; now and then the default again, which starts a new block
-of time and shows whether the machine drifts. When nothing of that is left, a new trial may start.
+incumbent is over, and it is clear whether it keeps the limits: one that surely breaks one has lost; a new incumbent as
+often as the default, since a lucky run must not decide against all that follow; capped trials whose bound the incumbent
+turned out not to keep; now and then the default again, which starts a new block of time and shows whether the machine
+drifts. When nothing of that is left, a new trial may start.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from math import inf, log
+from math import inf
 from statistics import median
 from typing import ClassVar
 
 from autotune.execution.capping import Cap, Pace, cap
 from autotune.execution.segments import Segment
 from autotune.records.mix import MixedInput
-from autotune.records.series import TUNING, WARM_UP, Series
+from autotune.records.points import median_points
+from autotune.records.series import TUNING, WARM_UP, RunId, Series
 from autotune.records.study import RECORDED_CAP, Purpose, State, TrialRecord
 from autotune.scheduling.mix_cap import mix_cap
+from autotune.statistics.front_race import FrontRace
 from autotune.statistics.racing import RaceRules, Standing, losing_value, standing
 from autotune.statistics.standings import Standings
 from autotune.storage.observation import Observation
 from autotune.studyfile import RepeatsSection
-from objectives.base import Metric
 
 # A warm-up fills caches and wakes the processor: that takes no longer.
 WARM_UP_LIMIT_S = 60.0
@@ -30,23 +32,41 @@ WARM_UP_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class Step:
-    """One run to be made: of tuning, or a warm-up, which does not count; `segment` is how far it goes."""
+    """One run to be made: of tuning, or a warm-up or a short run, which do not count; `segment` is how far it goes.
+
+    A short run goes `until` this number of steps, of those of a whole one; its answer is not that of a whole one.
+    """
 
     trial: TrialRecord
     series: Series = TUNING
     segment: Segment | None = None
+    until: tuple[int, int] | tuple[None, None] = (None, None)
+
+    @property
+    def reaches(self) -> tuple[int, int] | tuple[None, None]:
+        """The step that its run goes to, and that of a whole run; None of a run that is not told how far it goes."""
+        return self.until if self.segment is None else (self.segment.steps, self.segment.of)
+
+    @property
+    def run_name(self) -> str:
+        """The name of its run; empty for a warm-up, of which every coordinator makes its own."""
+        if self.series == WARM_UP:
+            return ""
+        if not self.series.is_tuning:
+            return str(RunId(self.series, round=self.trial.number))
+        return str(RunId(trial=self.trial.number, number=self.segment.steps if self.segment else len(self.trial.runs)))
 
 
 @dataclass
 class RepeatScheduler:
     """What a session has to run.
 
-    `second` is the other metric of a trade-off, `inputs` are those of a mix; `block` is the number of the present block
-    of time.
+    `front` judges places on the front of a trade-off, which has no incumbent; `inputs` are those of a mix; `block` is
+    the number of the present block of time.
     """
 
     repeats: RepeatsSection
-    second: Metric | None = None
+    front: FrontRace | None = None
     inputs: tuple[MixedInput, ...] = ()
     block: int = 0
     apart: ClassVar[bool] = True
@@ -55,6 +75,8 @@ class RepeatScheduler:
     _baselines: int = 0
     _since_baseline: int = 0
     _left_alone: set[int] = field(default_factory=set)
+    # The trials whose places on the front are sure, as they were when that was judged.
+    _placed: dict[int, TrialRecord] = field(default_factory=dict)
 
     @property
     def rules(self) -> RaceRules:
@@ -81,17 +103,37 @@ class RepeatScheduler:
         return trial.number not in busy and trial.number not in self._left_alone
 
     def deserving(self, standings: Standings) -> list[TrialRecord]:
-        """Return the settled trials that deserve another run: a young incumbent, and those capped below its value."""
+        """Return the settled trials that deserve another run: a young incumbent, and those capped below its value.
+
+        Where nothing keeps the limits, all capped trials do: what they lost against has turned out to break one. Of a
+        trade-off those do that have an unsure place on the front since another has lost its own.
+        """
+        if self.front is not None:
+            return self._displaced(self.front, standings)
         best = standings.incumbent
-        if best is None or not best.settled:
+        if best is not None and not best.settled:
             return []
-        young = [best] if len(best.runs) < min(self.repeats.baseline_runs, self.rules.max_runs) else []
-        value = standings.effects.center(best.number)
+        is_young = best is not None and len(best.runs) < min(self.repeats.baseline_runs, self.rules.max_runs)
+        young = [best] if best is not None and is_young else []
+        value = inf if best is None else standings.effects.center(best.number)
         return young + [
             trial
             for trial in standings.capped_below(value)
             if len(trial.runs) < self.rules.max_runs and trial.outcomes[-1].code != RECORDED_CAP
         ]
+
+    def _displaced(self, front: FrontRace, standings: Standings) -> list[TrialRecord]:
+        front.follow(standings.trials, standings.limits.keeps)
+        unsure = []
+        for number in front.front:
+            trial = standings.trials[number]
+            if not trial.settled or trial is standings.default or self._placed.get(number) is trial:
+                continue
+            if front.standing(number, self.rules) is Standing.OPEN:
+                unsure.append(trial)
+            else:
+                self._placed[number] = trial
+        return unsure
 
     def ready(self, standings: Standings) -> bool:
         """Whether the default configuration has run as often as is needed before others."""
@@ -110,8 +152,10 @@ class RepeatScheduler:
 
     def _for_race(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> TrialRecord:
         """Return the side of a race whose run tells more: the one with fewer runs."""
-        rival = standings.incumbent
+        rival = self._rival(trial, standings)
         if rival is None or not trial.runs or rival.number in busy or rival.number in self._left_alone:
+            return trial
+        if standings.limits.standing(trial.number, self.rules) is Standing.OPEN:
             return trial
         if standings.effects.drift > 0.0:
             # Only what ran in the same block of time can be compared well.
@@ -121,6 +165,14 @@ class RepeatScheduler:
         if len(trial.runs) <= len(rival.runs) or len(rival.runs) >= self.rules.max_runs:
             return trial
         return rival
+
+    def _rival(self, trial: TrialRecord, standings: Standings) -> TrialRecord | None:
+        """Return what a trial has to beat: the incumbent, or the point of the front that is most likely to beat it."""
+        if self.front is None:
+            return standings.incumbent
+        self.front.follow(standings.trials, standings.limits.keeps)
+        number = self.front.rival(trial.number, self.rules) if trial.complete else None
+        return None if number is None else standings.trials[number]
 
     def starts(self, step: Step, standings: Standings) -> None:
         """Take note of a run that starts: the default configuration opens a new block."""
@@ -153,12 +205,14 @@ class RepeatScheduler:
     def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
         """Return what a trial tells the sampler."""
         observed = observation(trial, standings)
-        if self.second is None or not trial.complete:
+        if standings.limits.limits:
+            observed = replace(observed, limited=standings.limits.known(trial))
+        if not trial.complete:
             return observed
-        values = [value for value in trial.measured(self.second.name) if value > 0.0]
-        if not values:
-            return observed
-        return replace(observed, second=self.second.cost(log(median(values))))
+        others = self.front.metrics[1:] if self.front is not None else ()
+        values = ((metric, trial.measured(metric.name)) for metric in others)
+        costs = (metric.cost(median(measured)) if measured else None for metric, measured in values)
+        return replace(observed, others=tuple(costs))
 
     def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int] = ()) -> bool:
         """Whether no further run could change what a trial is worth."""
@@ -167,13 +221,24 @@ class RepeatScheduler:
             return bool(trial.runs)
         if standings.default is trial:
             return len(trial.runs) >= self.repeats.baseline_runs
+        limits = standings.limits.standing(trial.number, self.rules)
         rival = standings.incumbent
-        if rival is None or rival.number == trial.number:
-            return len(trial.runs) >= self.rules.min_runs
-        return standing(standings.effects, trial.number, rival.number, self.rules) is not Standing.OPEN
+        if self.front is not None and limits is not Standing.LOST:
+            self.front.follow(standings.trials, standings.limits.keeps)
+            place = self.front.standing(trial.number, self.rules)
+            return place is Standing.LOST or (place is Standing.WON and limits is not Standing.OPEN)
+        if limits is Standing.LOST or rival is None or rival.number == trial.number:
+            return len(trial.runs) >= self.rules.min_runs and limits is not Standing.OPEN
+        race = standing(standings.effects, trial.number, rival.number, self.rules)
+        return race is Standing.LOST or (race is Standing.WON and limits is not Standing.OPEN)
 
     def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
-        """Return from where on the next run of a challenger has lost; None for the incumbent and the default."""
+        """Return from where on the next run of a challenger has lost; None for the incumbent and the default.
+
+        A run of a trade-off is not stopped: what it loses in one metric it may gain in another.
+        """
+        if self.front is not None:
+            return None
         rival = standings.incumbent
         untouched = {other.number for other in (rival, standings.default) if other is not None}
         if not self.repeats.caps or rival is None or not rival.complete or trial.number in untouched:
@@ -196,7 +261,9 @@ def observation(trial: TrialRecord, standings: Standings) -> Observation:
     """Return what a trial that is not paused tells the sampler."""
     match trial.state:
         case State.COMPLETE:
-            return Observation(value=standings.value(trial), runs=len(trial.measured(standings.metric.name)))
+            points = median_points(outcome.details for outcome in trial.outcomes if outcome.complete)
+            runs = len(trial.measured(standings.metric.name))
+            return Observation(value=standings.value(trial), runs=runs, points=points)
         case State.CAPPED:
             return Observation(bound=standings.bound(trial))
         case State.RUNNING:

@@ -74,7 +74,7 @@ def look_ahead(
 
     Only a look that is `due` may stop a study: how often its sessions end must not matter.
     """
-    if study.stopping is not None or study.tradeoff is not None:
+    if study.stopping is not None or not study.has_one_winner:
         return None
     before = stored_stopping_forecast(asker.store)
     there = before is not None and before.stopped and before.after == len(standings.trials)

@@ -10,6 +10,7 @@ from autotune.search.feasibility import chance_to_work
 from autotune.search.gaussian_process import Array, GaussianProcess, fit_censored, log_expected_improvement
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import UNGUIDED, PriorMean, PriorWeights
+from autotune.search.limit_beliefs import NO_LIMITS, LimitBeliefs
 from autotune.search.training_data import TrainingData
 from spaces import Space
 
@@ -28,7 +29,7 @@ class Posterior:
     """What is believed of a space: the mean function, and the process of what it leaves unsaid; the best mean so far.
 
     Where runs work is known from what was `tried`, traits (n, d), and `worked`, (n,); `cores` are what runs hold, where
-    that matters.
+    that matters; `limits` tell where limits are kept.
     """
 
     space: Space
@@ -38,6 +39,7 @@ class Posterior:
     worked: Array
     best: float
     cores: HeldCores | None = None
+    limits: LimitBeliefs = NO_LIMITS
 
     def promise(self, rows: Rows) -> Array:
         """Return the logarithm of the improvement expected at value indexes, (m, p), for what it costs."""
@@ -48,8 +50,11 @@ class Posterior:
         return promise
 
     def weight(self, rows: Rows, traits: Array) -> Array:
-        """Return what to add, (m,), to the logarithm of an improvement: the chance of a run to work, and its cost."""
-        chance: Array = np.log(self.works(traits))
+        """Return what to add, (m,), to the logarithm of an improvement.
+
+        That is the chance of a run to work, that of a configuration to keep the limits, and the cost.
+        """
+        chance: Array = np.log(self.works(traits)) + self.limits.log_chance(traits)
         return chance if self.cores is None else chance - self.cores.dearness(rows)
 
     def works(self, traits: Array) -> Array:
@@ -96,14 +101,26 @@ def model_of(  # noqa: PLR0913  by keyword
     chosen = remembered(evidence.filled)
     spread = 0.0 if guide is UNGUIDED else _OFF
     surrogate = fit_censored(x[chosen], values[chosen], evidence.runs[chosen], evidence.censored[chosen], spread)
-    among = chosen[valued[chosen]]
-    places = among if len(among) else valued
-    best = float((leant[places] + surrogate.predict(x[places])[0]).min())
+    best = _best(evidence, chosen, leant + surrogate.predict(x)[0])
+    limits = LimitBeliefs.fitted(evidence.limited, x, evidence.runs, chosen)
     if believing and evidence.pending.any():
-        surrogate = surrogate.believing(x[evidence.pending])
+        surrogate, limits = surrogate.believing(x[evidence.pending]), limits.believing(x[evidence.pending])
     measured = ~evidence.pending
     worked = evidence.measured[measured].astype(float)
-    return Posterior(space, leaning, surrogate, x[measured], worked, best, None if guide is UNGUIDED else cores)
+    cores = None if guide is UNGUIDED else cores
+    return Posterior(space, leaning, surrogate, x[measured], worked, best, cores, limits)
+
+
+def _best(evidence: TrainingData, chosen: NDArray[np.int64], mean: Array) -> float:
+    """Return what is to be improved on: the best mean, (n,), of the `chosen` trials that have values.
+
+    Those that break a limit are no better than any that keeps them: while there is none of these, whatever is expected
+    to be better than the worst is an improvement, and the chance to keep the limits decides.
+    """
+    among = chosen[evidence.valued[chosen]]
+    places = among if len(among) else np.flatnonzero(evidence.valued)
+    feasible = places[evidence.feasible[places]]
+    return float(mean[feasible].min() if len(feasible) else mean[places].max())
 
 
 def leaning_of(evidence: TrainingData, guide: PriorMean, rows: Rows) -> PriorWeights:

@@ -1,18 +1,31 @@
 """Asker: asks a sampler for the next trial of a study, and stores that trial before anybody runs it."""
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
+import numpy as np
 import optuna
 
 from autotune.records.expected_gain import ExpectedGain
+from autotune.records.limit import Limits
 from autotune.records.study import TrialRecord
-from autotune.search.base import History, Proposer, SpaceExhaustedError
+from autotune.search.base import History, Proposer, Rows, SpaceExhaustedError, fresh, keys
 from autotune.search.expected_gain import expected_gain_of
 from autotune.search.gp_sampler import ValidSetSampler
+from autotune.search.guidance.hints import hints_of, may_try
+from autotune.search.training_data import evidence_of
 from autotune.search.trial_index import TrialIndex
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore
 from spaces import Configuration, Space
+
+# So long others wait for one who proposes.
+_MOMENT_S = 0.05
+_RUNNING = Observation(pending=True)
+# Hints are looked for that often: many programs may ask for trials meanwhile.
+_HINTS_S = 1.0
 
 
 class Asker:
@@ -22,6 +35,8 @@ class Asker:
         self.store = store
         self.sampler = sampler
         self._roster: TrialIndex | None = None
+        self._hints: Sequence[Configuration] = ()
+        self._hints_due = 0.0
 
     @property
     def space(self) -> Space:
@@ -33,7 +48,18 @@ class Asker:
         seen: Mapping[int, Observation] | None = None,
         shows_nothing: Callable[[Configuration], bool] | None = None,
     ) -> TrialRecord | None:
-        """Propose a new trial and store it; None when every valid configuration has been proposed.
+        """Propose a new trial, as in `ask_all`, and store it; None if all configurations have been proposed."""
+        return next(iter(self.ask_all(1, seen, shows_nothing)), None)
+
+    def ask_all(
+        self,
+        most: int,
+        seen: Mapping[int, Observation] | None = None,
+        shows_nothing: Callable[[Configuration], bool] | None = None,
+    ) -> list[TrialRecord]:
+        """Propose new trials, at most so many, and store them together; none if all configurations have been proposed.
+
+        It takes no more than a moment, after which there may be fewer.
 
         `seen` is what is known of the trials by now, by number: more than what was stored when each was settled;
         `shows_nothing` tells which configurations have the same effect as a measured one.
@@ -42,13 +68,36 @@ class Asker:
             self.sampler.learn(seen, shows_nothing)
         with self.store.as_optuna():
             index, history = self.store.patiently(lambda: self._read(seen or {}))
-            try:
-                configuration = self.sampler.propose(history)
-            except SpaceExhaustedError:
-                return None
-            number = self.store.add_trial(configuration, index.distributions)
-            index.add(number, configuration)
-            return TrialRecord(number, configuration)
+            configurations = self._proposed(history, most, shows_nothing)
+            numbers = self.store.add_trials(configurations, index.distributions)
+            trials = [TrialRecord(*trial) for trial in zip(numbers, configurations, strict=True)]
+            for trial in trials:
+                index.add(trial.number, trial.configuration)
+            return trials
+
+    def _proposed(
+        self, history: History, most: int, shows_nothing: Callable[[Configuration], bool] | None
+    ) -> list[Configuration]:
+        """Return the next proposals, each of which knows that those before it will run."""
+        until, proposed = time.monotonic() + _MOMENT_S, list[Configuration]()
+        with suppress(SpaceExhaustedError):
+            while len(proposed) < most and not (proposed and time.monotonic() >= until):
+                if proposed:
+                    history = _with_running(history, self.space.indices(proposed[-1:]))
+                proposed.append(self._hinted(history, shows_nothing) or self.sampler.propose(history))
+        return proposed
+
+    def _hinted(self, history: History, shows_nothing: Callable[[Configuration], bool] | None) -> Configuration | None:
+        """Return a configuration from outside that is to be tried now; the default comes before all others."""
+        if not len(history.rows):
+            return None
+        if time.monotonic() >= self._hints_due:
+            self._hints = [hint.configuration for hint in hints_of(self.store)]
+            self._hints_due = time.monotonic() + _HINTS_S
+        if not self._hints:
+            return None
+        waiting = self.space.decode(worth_trying(self._hints, self.space, history, self.sampler.limits))
+        return next((hint for hint in waiting if shows_nothing is None or not shows_nothing(hint)), None)
 
     def _read(self, seen: Mapping[int, Observation]) -> tuple[TrialIndex, History]:
         with self.store.as_optuna() as study:
@@ -83,3 +132,23 @@ class Asker:
             trials = study.get_trials(deepcopy=False)
             self._roster = TrialIndex.of(self.space, study.direction, trials, self.sampler.counted(trials))
         return self._roster
+
+
+def _with_running(history: History, rows: Rows) -> History:
+    """Return what will be known once `rows`, (m, p), run."""
+    known = np.concatenate([history.rows, rows]) if len(history.rows) else rows
+    return replace(history, rows=known, observations=[*history.observations, *[_RUNNING] * len(rows)])
+
+
+def worth_trying(hints: Sequence[Configuration], space: Space, history: History, limits: Limits = ()) -> Rows:
+    """Return the hints that may be tried now, (m, p), the first given first; none where hints have not paid."""
+    rows = space.indices(hints)
+    rows = rows[space.valid_indices(rows)]
+    waiting = fresh(rows, history.rows)
+    if not len(waiting):
+        return waiting
+    known = set(keys(rows))
+    hinted = np.array([key in known for key in keys(history.rows)], dtype=np.bool_)
+    evidence = evidence_of(history.observations, history.direction, np.random.default_rng(0), limits)
+    costs = np.where(evidence.feasible, evidence.values, np.inf)
+    return waiting if may_try(hinted, costs, history.trials) else waiting[:0]

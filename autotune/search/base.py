@@ -11,7 +11,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -22,6 +21,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from threadpoolctl import ThreadpoolController
 
+from autotune.records.limit import Limits
 from autotune.search.distributions import distributions_of
 from autotune.search.guidance.held_cores import HeldCores
 from autotune.search.guidance.prior_mean import PriorMean
@@ -74,11 +74,17 @@ class Proposer(BaseSampler):
         self._distributions = distributions_of(space)
         self._seen: Mapping[int, Observation] = {}
         self._shows_nothing: Callable[[Configuration], bool] | None = None
+        self._limits: Limits = ()
         self._predicted: Rows = np.empty((0, len(space.parameters)), dtype=np.int32)
         # Threads share a sampler, and a trial is there before its parameters are stored: what was proposed meanwhile.
         self._lock = threading.RLock()
         self._threads = ThreadpoolController()
         self._proposed: dict[tuple[str, int], Mapping[str, Any]] = {}
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that a winner must keep."""
+        return self._limits
 
     @property
     @abstractmethod
@@ -121,6 +127,10 @@ class Proposer(BaseSampler):
         """Weigh what a run may bring against the cores that it holds; a sampler that cannot ignores it."""
         del cores
 
+    def keep(self, limits: Limits) -> None:
+        """Prefer what keeps these limits; observations tell the values of their metrics, in this order."""
+        self._limits = limits
+
     def history(self, study: Study) -> History:
         """Return what is known of all trials."""
         return self._history(study, self.counted(study.get_trials(deepcopy=False)))
@@ -158,7 +168,7 @@ class Proposer(BaseSampler):
             # Not the trial's number: a trial that nobody can run has a number, too.
             rng = np.random.default_rng([self.seed, history.trials])
             predicted = self._trusted(history)
-            return self._first_new(predicted if len(predicted) else self.ranked(history, rng))
+            return self._first_new(predicted if len(predicted) else self.ranked(history, rng), history, rng)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Forget what was proposed: storage has it."""
@@ -234,15 +244,15 @@ class Proposer(BaseSampler):
         proposed = self._proposed.get((study.study_name, other.number), {})
         return proposed if len(proposed) > len(other.params) else other.params
 
-    def _first_new(self, candidates: Rows) -> dict[str, Any]:
-        """Return the first that may show something new; if none of the first few does, the first."""
-        first = self._decode(candidates[0])
+    def _first_new(self, candidates: Rows, history: History, rng: np.random.Generator) -> dict[str, Any]:
+        """Return the first that may show something new; if none of the first few does, one from anywhere."""
+        return self._new(candidates) or self._new(self.drawn(rng, history.rows)) or self._decode(candidates[0])
+
+    def _new(self, candidates: Rows) -> dict[str, Any] | None:
+        configurations = map(self._decode, candidates[:PASSED_OVER])
         if self._shows_nothing is None:
-            return first
-        others = (self._decode(row) for row in candidates[1:PASSED_OVER])
-        return next(
-            (configuration for configuration in chain([first], others) if not self._shows_nothing(configuration)), first
-        )
+            return next(configurations)
+        return next((each for each in configurations if not self._shows_nothing(each)), None)
 
     def _decode(self, row: Rows) -> dict[str, Any]:
         return dict(self.space.decode(row[None, :])[0])

@@ -5,11 +5,15 @@ candidates of one model, and takes note of each that is proposed as the model wo
 model's mean (kriging believer), so that its mean stays as it is and only its doubt gets less, near what was proposed.
 """
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from autotune.records.limit import Limits
 from autotune.search.acquisition import Weighed
-from autotune.search.base import Rows, keys
+from autotune.search.base import History, Rows, keys
 from autotune.search.gaussian_process import Array, log_expected_improvement
 
 CROWD = 20
@@ -20,6 +24,10 @@ _OF_FLIGHTS = 10
 _OF_ENDED = 5
 # Where somebody waits it is good until that share is new of all that is known: a model of many takes seconds.
 _OF_KNOWN = 50
+# A plan that another process makes serves on while the next one is made, until that share has ended since of the runs
+# in flight, or of those that it was made from: with so many more workers the search would know as little.
+_OF_FLIGHTS_MEANWHILE = 2
+_OF_ENDED_MEANWHILE = 10
 # The most promising candidates, and others by chance: what was proposed may have used up the region of the first.
 _PROMISING = 700
 _OTHERS = 300
@@ -27,13 +35,42 @@ _LEAST_VARIANCE = 1e-12
 _JITTER = 1e-6
 
 
+@dataclass(frozen=True)
+class PlanOrder:
+    """Make a plan from what is known of the trials; so many are `waiting` for a proposal, and `rng` decides ties."""
+
+    history: History
+    limits: Limits
+    waiting: int
+    rng: np.random.Generator
+
+
+class PlanMaker(Protocol):
+    """Makes plans, one at a time, while the caller does something else."""
+
+    is_warm: bool
+    is_lost: bool
+
+    def begin(self, order: PlanOrder) -> bool:
+        """Order a plan; False if one is being made."""
+
+    def finished(self) -> "BatchProposals | None":
+        """Return the plan that was ordered, if it is made and was not returned yet."""
+
+    def wait(self) -> "BatchProposals | None":
+        """Wait for the plan that was ordered, if one was; None if nothing can be made of the order."""
+
+
 class BatchProposals:
     """The candidates of one model, as they look when those that were proposed since are running."""
 
-    def __init__(self, weighed: Weighed, rows: Rows, rng: np.random.Generator, waiting: int = 0) -> None:
+    def __init__(
+        self, weighed: Weighed, rows: Rows, rng: np.random.Generator, waiting: int = 0, *, ahead: bool = False
+    ) -> None:
         """Choose among what was weighed without the runs in flight; `rows`, (n, p), are all trials by now.
 
-        So many are `waiting` for a proposal: they are in flight soon.
+        So many are `waiting` for a proposal: they are in flight soon. A plan that is made `ahead` may have to last
+        until the next one is made.
         """
         model, evidence = weighed.model, weighed.evidence
         order = weighed.order
@@ -45,6 +82,8 @@ class BatchProposals:
         flights = int(evidence.pending.sum()) + waiting
         least = self._ended // _OF_KNOWN if waiting else 0
         self._good_for = max(1, min(max(flights // _OF_FLIGHTS, least), self._ended // _OF_ENDED))
+        meanwhile = min(flights // _OF_FLIGHTS_MEANWHILE, self._ended // _OF_ENDED_MEANWHILE) if ahead else 0
+        self._lasts_for = max(self._good_for, meanwhile)
         self._best = model.best
         surrogate = model.surrogate
         self._kernel, self._scale = surrogate.kernel, surrogate.scale
@@ -54,7 +93,7 @@ class BatchProposals:
         self._weights = model.weight(self._candidates, self._traits)
         roots = _conditioned(weighed, model.space.traits_of(rows[evidence.pending]), self._traits)
         self._variance = self._kernel.signal - np.einsum("ij,ij->j", roots, roots)
-        self._roots = np.empty((len(roots) + 2 * self._good_for, len(chosen)))
+        self._roots = np.empty((len(roots) + 2 * self._lasts_for, len(chosen)))
         self._roots[: len(roots)] = roots
         self._count = len(roots)
 
@@ -65,6 +104,10 @@ class BatchProposals:
     def serves(self, rows: Rows, ended: int) -> bool:
         """Whether it is still good when the trials are `rows`, (n, p), and `ended` of them have ended."""
         return len(rows) >= self._known and ended - self._ended < self._good_for and not self._full
+
+    def lasts(self, rows: Rows, ended: int) -> bool:
+        """Whether it may serve while the next one is made, as in `serves`."""
+        return len(rows) >= self._known and ended - self._ended <= self._lasts_for and not self._full
 
     def best(self, rows: Rows, count: int) -> Rows:
         """Return the most promising that are not in `rows`, (n, p), which has all that it had before; none at last."""

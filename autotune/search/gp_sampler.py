@@ -7,20 +7,22 @@ a capped trial counts as somewhere above its bound; a failed one as a standard d
 it an improvement is expected only as far as a run is expected to work; running trials are believed at the model's mean
 (kriging believer: Ginsbourger, Le Riche & Carraro 2010). What measurements elsewhere say of configurations is the mean
 function of the process (`guide`); where predictions were tried first, it makes up for spreading over the valid set.
-While many runs are in flight, several proposals are made from one model (`plan`); what is proposed depends on the seed
-and the stored trials alone only with fewer of them. What is known to be the same in effect as a measured configuration
-is passed over. Why so, and what was measured: docs/search.md.
+While many runs are in flight, several proposals are made from one model (`plan`), by a process of its own where there
+is one (`apart`); what is proposed depends on the seed and the stored trials alone only with fewer of them. What is
+known to be the same in effect as a measured configuration is passed over. Where metrics have limits, the chance to keep
+them counts (`limit_beliefs`). Why so, and what was measured: docs/search.md.
 """
 
 from collections.abc import Callable
 from operator import attrgetter
 
 import numpy as np
+from optuna.study import StudyDirection
 
 from autotune.search import initial_design
-from autotune.search.acquisition import Posterior, Weighed, leaning_of, model_of
+from autotune.search.acquisition import LEAST_VALUES, Posterior, Weighed, leaning_of, model_of
 from autotune.search.base import PASSED_OVER, History, Proposer, Rows, fresh, unseen
-from autotune.search.batch_proposals import CROWD, BatchProposals
+from autotune.search.batch_proposals import CROWD, BatchProposals, PlanMaker, PlanOrder
 from autotune.search.gaussian_process import Array
 from autotune.search.guidance.favourites import favourites, neighbours_of
 from autotune.search.guidance.held_cores import HeldCores
@@ -64,6 +66,9 @@ class ValidSetSampler(Proposer):
         self._favourites: Rows | None = None
         self._cores: HeldCores | None = None
         self._plan: BatchProposals | None = None
+        # The best trial when the plan, and the one that is being made, were ordered.
+        self._plan_led_by = self._ordered_led_by = -1
+        self._apart: PlanMaker | None = None
 
     @property
     def blind(self) -> int | None:
@@ -81,6 +86,10 @@ class ValidSetSampler(Proposer):
         """Weigh the improvement that a run may bring against the cores that it holds."""
         self._cores = cores
         self._plan = None
+
+    def plan_apart(self, maker: PlanMaker) -> None:
+        """Let plans be made elsewhere, while this process goes on."""
+        self._apart = maker
 
     def ranked(self, history: History, rng: np.random.Generator) -> Rows:
         """Return candidates that no trial has, the most promising first."""
@@ -101,16 +110,61 @@ class ValidSetSampler(Proposer):
 
     def _planned(self, history: History, running: int, rng: np.random.Generator) -> Rows:
         """Return the best of a plan that has served before, if it is still good."""
-        seen = history.rows
-        if self._plan is not None and self._plan.serves(seen, len(seen) - running):
-            best = self._plan.best(seen, PASSED_OVER)
+        seen, ended = history.rows, len(history.rows) - running
+        valued = sum(one.value is not None for one in history.observations)
+        maker = self._apart if valued >= LEAST_VALUES and self._guide_of(history) is UNGUIDED else None
+        if maker is None or maker.is_lost:
+            plan = self._plan if self._plan is not None and self._plan.serves(seen, ended) else None
+        else:
+            plan = self._planned_apart(maker, history, ended, rng)
+        if plan is not None:
+            best = plan.best(seen, PASSED_OVER)
             if len(best):
                 return best
+        self._plan = self.new_plan(history, rng, self._waiting())
+        self._plan_led_by = led_by(history)
+        return self.drawn(rng, seen) if self._plan is None else self._plan.best(seen, PASSED_OVER)
+
+    def _planned_apart(
+        self, maker: PlanMaker, history: History, ended: int, rng: np.random.Generator
+    ) -> BatchProposals | None:
+        """Return the newest plan, and order the next one; None if none may serve.
+
+        A plan is thrown away when another trial has become the best, or when too many runs have ended since.
+        """
+        seen, leader = history.rows, led_by(history)
+
+        def order() -> None:
+            if maker.begin(PlanOrder(history, self._limits, self._waiting(), rng)):
+                self._ordered_led_by = leader
+
+        def lasting() -> BatchProposals | None:
+            plan = self._plan
+            return plan if plan is not None and self._plan_led_by == leader and plan.lasts(seen, ended) else None
+
+        self._take(maker.finished())
+        plan = lasting()
+        if plan is None or not plan.serves(seen, ended):
+            order()
+        # The one in work may have been ordered before another trial became the best: then the next is waited for.
+        for _ in range(2):
+            if plan is not None or not maker.is_warm:
+                break
+            order()
+            self._take(maker.wait())
+            plan = lasting()
+        return plan
+
+    def _take(self, plan: BatchProposals | None) -> None:
+        if plan is not None:
+            self._plan, self._plan_led_by = plan, self._ordered_led_by
+
+    def new_plan(
+        self, history: History, rng: np.random.Generator, waiting: int, *, ahead: bool = False
+    ) -> BatchProposals | None:
+        """Return a plan from all that is known; None without a model."""
         weighed = self.weighed(history, rng, believing=False)
-        if weighed is None:
-            return self.drawn(rng, seen)
-        self._plan = BatchProposals(weighed, seen, rng, self._waiting())
-        return self._plan.best(seen, PASSED_OVER)
+        return None if weighed is None else BatchProposals(weighed, history.rows, rng, waiting, ahead=ahead)
 
     def weighed(self, history: History, rng: np.random.Generator, *, believing: bool = True) -> Weighed | None:
         """Return the candidates with what is expected of them, `believing` as for a model; None without a model.
@@ -118,7 +172,7 @@ class ValidSetSampler(Proposer):
         Raises:
             SpaceExhaustedError: there is none left.
         """
-        evidence = evidence_of(history.observations, history.direction, rng)
+        evidence = evidence_of(history.observations, history.direction, rng, self._limits)
         guide = self._guide_of(history)
         model = model_of(self.space, history.rows, evidence, guide, believing=believing, cores=self._cores)
         return Weighed(model, evidence, *self._scored(model, history.rows, evidence, rng)) if model else None
@@ -147,7 +201,7 @@ class ValidSetSampler(Proposer):
         if self.space.listable and self.space.size.value <= _SCORED:
             candidates = unseen(rng.permutation(self.space.all_indices()), seen)
             return candidates, model.promise(candidates)
-        best = seen[np.argsort(evidence.values, kind="stable")[:_REFINED]]
+        best = seen[np.lexsort((evidence.values, ~evidence.feasible))[:_REFINED]]
         # Where draws are simulated (their number is an estimate) they are dear, and so is what a guide says of each.
         count = _SCORED if self.space.size.exact and model.leaning.guide is UNGUIDED else _FEWER
         drawn = [self.space.sample_indices(rng, count), self._near(best), self._favoured(model.leaning.guide)]
@@ -177,3 +231,10 @@ class ValidSetSampler(Proposer):
 
     def _near(self, rows: Rows) -> Rows:
         return neighbours_of(self.space, rows)
+
+
+def led_by(history: History) -> int:
+    """Return the place of the best trial in `history`; -1 while there is none."""
+    sign = -1.0 if history.direction == StudyDirection.MAXIMIZE else 1.0
+    whole = ((one.value, place) for place, one in enumerate(history.observations) if not one.partial)
+    return min(((sign * value, place) for value, place in whole if value is not None), default=(0.0, -1))[1]

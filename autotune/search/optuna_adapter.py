@@ -3,7 +3,7 @@
 The inner sampler searches the product of the domains in a study of its own (`shadow`, `codec`), and what it proposes
 becomes the nearest valid configuration that no trial has. It learns what was tried instead: the values of complete
 trials (their logarithm where all are positive), the bounds of capped ones, for failures more than the worst, since
-Optuna's samplers pass over trials that failed, and which trials are running.
+Optuna's samplers pass over trials that failed, as for those that break a limit, and which trials are running.
 """
 
 from functools import cached_property
@@ -46,7 +46,7 @@ class AdaptedSampler(Proposer):
         """Return new configurations, those nearest to what the inner sampler proposes first."""
         if len(history.rows) <= self._startup:
             return self.drawn(rng, history.rows)
-        values = told(evidence_of(history.observations, history.direction, rng))
+        values = told(evidence_of(history.observations, history.direction, rng, self._limits))
         wanted = self._shadow.ask(history.rows, values)
         candidates, features = self._around(wanted, history.rows, rng)
         distances = ((features - self.space.encode_indices(wanted[None, :])) ** 2).sum(1)
@@ -77,4 +77,8 @@ def told(evidence: TrainingData) -> NDArray[np.float64]:
         return np.where(np.isposinf(evidence.values), 0.0, evidence.values)
     spread = float(np.ptp(evidence.values[measured])) or 1.0
     worst = float(evidence.values[measured].max()) + _MARGIN * spread
-    return np.where(np.isposinf(evidence.values), worst, evidence.values)
+    beyond = sum((one.beyond for one in evidence.limited), np.zeros(len(measured)))
+    breaks = evidence.valued & ~evidence.feasible
+    # The farther beyond a limit the worse, so that the sampler finds its way to what keeps it.
+    values = np.where(breaks, worst + spread * np.minimum(beyond, 1.0), evidence.values)
+    return np.where(np.isposinf(evidence.values), worst + spread * bool(breaks.any()), values)

@@ -104,9 +104,10 @@ def _check_installed(name: str, packages: tuple[str, ...]) -> None:
 
 def _from_hub(settings: SamplerSection) -> InnerSampler:
     _check_installed(settings.name, ("optunahub",))
-    package, _, name = settings.name.removeprefix(_HUB).partition(":")
+    place, _, name = settings.name.removeprefix(_HUB).partition(":")
+    package, _, commit = place.partition("@")
     try:
-        module = importlib.import_module("optunahub").load_module(package)
+        module = importlib.import_module("optunahub").load_module(package, ref=commit)
     except Exception as error:  # others' code, and a network: whatever it raises, the user has to see what it says
         reason = " ".join(str(error).split()) or type(error).__name__
         msg = (
@@ -114,7 +115,7 @@ def _from_hub(settings: SamplerSection) -> InnerSampler:
             "used: check its name on hub.optuna.org, the network, and that what it needs is installed"
         )
         raise CannotRunHereError(Problem(msg, "sampler.name")) from error
-    made = _hub_class(_samplers_in(module), package, name)
+    made = _hub_class(_samplers_in(module), place, name)
     return InnerSampler(_builder(made, settings), remembers=package not in _FORGETFUL_PACKAGES)
 
 

@@ -7,16 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.study import StudyDirection
 
+from autotune.records.limit import Limits
+from autotune.search.limit_beliefs import LimitedValues, limited_values
+from autotune.statistics.chebyshev import chebyshev
 from autotune.storage.observation import Observation
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Observations as arrays, all (n,): values to minimise, +inf for a failed trial, NaN for a pending one."""
+    """Observations as arrays, all (n,): values to minimise, +inf for a failed trial, NaN for a pending one.
+
+    `limited` are the values of the metrics that have a limit.
+    """
 
     values: NDArray[np.float64]
     runs: NDArray[np.float64]
     censored: NDArray[np.bool_]
+    limited: tuple[LimitedValues, ...] = ()
 
     @property
     def measured(self) -> NDArray[np.bool_]:
@@ -27,6 +34,14 @@ class TrainingData:
     def valued(self) -> NDArray[np.bool_]:
         """Which trials have a value."""
         return self.measured & ~self.censored
+
+    @property
+    def feasible(self) -> NDArray[np.bool_]:
+        """Which trials have a value and keep the limits."""
+        kept = self.valued
+        for one in self.limited:
+            kept &= one.kept
+        return kept
 
     @property
     def filled(self) -> NDArray[np.float64]:
@@ -45,12 +60,12 @@ class TrainingData:
 
 
 def evidence_of(
-    observations: Sequence[Observation], direction: StudyDirection, rng: np.random.Generator
+    observations: Sequence[Observation], direction: StudyDirection, rng: np.random.Generator, limits: Limits = ()
 ) -> TrainingData:
     """Return observations as arrays.
 
-    Times and rates are compared by ratio, so positive values enter the model by their logarithm. Of a trade-off both
-    metrics enter, with weights that change from proposal to proposal.
+    Times and rates are compared by ratio, so positive values enter the model by their logarithm. Of a trade-off all
+    metrics enter as one, with weights that change from proposal to proposal (ParEGO: Knowles 2006).
     """
     sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
     values = np.array([_value(observation) for observation in observations])
@@ -58,31 +73,39 @@ def evidence_of(
     if (values[measured] > 0).all():
         values[measured] = np.log(values[measured])
     values[measured] *= sign
-    second = np.array([np.nan if observation.second is None else observation.second for observation in observations])
-    both = measured & np.isfinite(second)
-    if both.any():
-        values[both] = _weighted(values[both], second[both], float(rng.uniform()))
-        # A trial with only one of the two values cannot be weighed: like a failed one, it is no candidate.
-        values[measured & ~both] = np.inf
+    others = _others(observations)
+    whole = measured & np.isfinite(others).all(axis=1)
+    if others.size and whole.any():
+        costs = np.column_stack([values[whole], *map(_as_ratios, others[whole].T)])
+        values[whole] = chebyshev(costs, rng.dirichlet(np.ones(costs.shape[1])))
+        # A trial without one of the values cannot be weighed: like a failed one, it is no candidate.
+        values[measured & ~whole] = np.inf
     return TrainingData(
         values,
         np.array([float(observation.runs) for observation in observations]),
         np.array([observation.bound is not None for observation in observations]) & np.isfinite(values),
+        limited_values(limits, observations),
     )
 
 
 def are_ratios(observations: Sequence[Observation]) -> bool:
-    """Whether these enter a model by their logarithms: all are positive, and there is no second metric."""
+    """Whether these enter a model by their logarithms: all are positive, and there is no other metric."""
     known = [_value(observation) for observation in observations]
-    return not any(value <= 0.0 for value in known) and all(one.second is None for one in observations)
+    return not any(value <= 0.0 for value in known) and not any(one.others for one in observations)
 
 
-def _weighted(first: NDArray[np.float64], second: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
-    """Return one value for two, all (n,): the augmented Chebyshev sum of ParEGO (Knowles 2006)."""
-    scaled = [(values - values.min()) / (float(np.ptp(values)) or 1.0) for values in (first, second)]
-    parts = weight * scaled[0], (1.0 - weight) * scaled[1]
-    combined: NDArray[np.float64] = np.maximum(*parts) + 0.05 * (parts[0] + parts[1])
-    return combined
+def _others(observations: Sequence[Observation]) -> NDArray[np.float64]:
+    """Return the costs of the other metrics of a trade-off, (n, metrics); NaN where one was not measured."""
+    width = max((len(observation.others) for observation in observations), default=0)
+    costs = [observation.others or (None,) * width for observation in observations]
+    return np.array(costs, dtype=np.float64).reshape(len(observations), width)
+
+
+def _as_ratios(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return costs, (n,), as logarithms in the same order, if all have one sign: those of a rate are negative."""
+    if (costs > 0.0).all() or (costs < 0.0).all():
+        return np.sign(costs) * np.log(np.abs(costs))
+    return costs
 
 
 def _value(observation: Observation) -> float:

@@ -1,11 +1,13 @@
-"""What repeated runs say: an effect of every configuration, of every block of time, and the noise between runs.
+"""What repeated runs say: an effect of every configuration, of every block of time, of every node, and the noise.
 
-    log(value) = configuration + block + noise
+    log(value) = configuration + block + node + noise
 
-The configurations' effects are free, those of the blocks random: a machine that does not drift has none. The ratio of
-the two variances is the one of the greatest restricted likelihood (REML: Patterson & Thompson 1971) on a small grid.
+The configurations' effects are free, those of blocks and nodes random: a machine that does not drift, and nodes that
+are alike, have none. The ratios of their variances to that of the noise are those of the greatest restricted likelihood
+(REML: Patterson & Thompson 1971) on a small grid; that of nodes is asked for only where runs were on several.
 Values are not corrected by estimated effects of blocks, since a neighbour that comes and goes within a block would make
-nonsense of them; a drift makes comparisons across blocks less certain, and those within blocks are preferred.
+nonsense of them; a drift makes comparisons across blocks less certain, and those within blocks are preferred. So it
+is with nodes.
 
 Outliers, which every shared machine has, are pulled in to 1.5 standard deviations, and the noise is Huber's "proposal
 2" (Robust Statistics, 1981, section 6.7), so that one bad run neither hides a good configuration nor makes the machine
@@ -15,6 +17,7 @@ look too noisy to decide.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from math import sqrt
 from statistics import fmean, median
 from typing import Literal
@@ -28,7 +31,7 @@ Statistic = Literal["median", "mean"]
 # Before anything was repeated, runs are thought to differ by 2 %: worth one degree of freedom.
 _PRIOR_NOISE = 0.02
 _PRIOR_DEGREES = 1.0
-# Variance of blocks over variance of runs.
+# Variance of blocks, or of nodes, over variance of runs.
 _RATIOS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _CLIP = 1.5
 # E[min(z^2, 1.5^2)] of a standard normal z.
@@ -43,11 +46,12 @@ _DRIFT_EVIDENCE = 4.0
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """One run: which configuration, in which block, and the logarithm of its value (lower is better)."""
+    """One run: which configuration, in which block, the logarithm of its value (lower is better), and on which node."""
 
     configuration: int
     block: int
     value: float
+    node: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,16 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Spread:
-    """How runs of one configuration differ: within a block of time, and between blocks."""
+    """How runs of one configuration differ: within a block of time on one node, between blocks, and between nodes."""
 
     noise: float
     degrees: float
     drift: float = 0.0
     offsets: Mapping[int, float] = field(default_factory=dict)
     drifts: bool = False
+    between_nodes: float = 0.0
+    node_offsets: Mapping[str, float] = field(default_factory=dict)
+    nodes_differ: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,11 @@ class MixedModel:
         """Whether there is evidence that the machine drifts."""
         return self.spread.drifts
 
+    @property
+    def between_nodes(self) -> float:
+        """The standard deviation of the nodes' effects."""
+        return self.spread.between_nodes
+
     def count(self, configuration: int) -> int:
         """Return how many runs a configuration has."""
         return len(self.runs.get(configuration, ()))
@@ -124,40 +136,53 @@ class MixedModel:
 
     def contrast(self, challenger: int, incumbent: int) -> Contrast:
         """Compare two configurations that both have runs: within blocks, where that says more."""
+        ours, theirs = self.runs.get(challenger, ()), self.runs.get(incumbent, ())
         across = Contrast(
-            self.center(challenger) - self.center(incumbent),
-            self._error_across(self._blocks(challenger), self._blocks(incumbent)),
-            self.degrees,
+            self.center(challenger) - self.center(incumbent), self._error_across(ours, theirs), self.degrees
         )
-        within = self._within(challenger, incumbent) if self.drift > 0.0 else None
+        alike = self.drift == 0.0 and self.between_nodes == 0.0
+        within = None if alike else self._within(ours, theirs)
         return within if within is not None and within.standard_error < across.standard_error else across
 
     def prospective(self, challenger: int, incumbent: int, block: int) -> Contrast:
-        """Return what a comparison without a difference will be worth after one more run of the challenger."""
-        error = self._error_across([*self._blocks(challenger), block], self._blocks(incumbent))
-        return Contrast(0.0, error, self.degrees)
+        """Return what a comparison without a difference will be worth after one more run of the challenger.
 
-    def _blocks(self, configuration: int) -> list[int]:
-        return [sample.block for sample in self.runs.get(configuration, ())]
+        On which node that will be nobody knows: it counts as one more.
+        """
+        more = [*self.runs.get(challenger, ()), MeasuredRun(challenger, block, 0.0, node="\0")]
+        return Contrast(0.0, self._error_across(more, self.runs.get(incumbent, ())), self.degrees)
 
-    def _error_across(self, first: Sequence[int], second: Sequence[int]) -> float:
-        weights: dict[int, float] = defaultdict(float)
-        for sign, blocks in ((1.0, first), (-1.0, second)):
-            for block in blocks:
-                weights[block] += sign / len(blocks)
-        between = self.drift**2 * sum(weight**2 for weight in weights.values())
+    def _error_across(self, first: Sequence[MeasuredRun], second: Sequence[MeasuredRun]) -> float:
+        weights: dict[int | str, float] = defaultdict(float)
+        for sign, runs in ((1.0, first), (-1.0, second)):
+            for run in runs:
+                weights[run.block] += sign / len(runs)
+                weights[run.node] += sign / len(runs)
+        between = sum(
+            weight**2 * (self.drift if isinstance(place, int) else self.between_nodes) ** 2
+            for place, weight in weights.items()
+        )
         return sqrt(self.variance(len(first)) + self.variance(len(second)) + between)
 
-    def _within(self, challenger: int, incumbent: int) -> Contrast | None:
-        """Return the mean difference within the blocks in which both have runs, each block weighted by its runs."""
-        shared = set(self._blocks(challenger)) & set(self._blocks(incumbent))
+    def _within(self, first: Sequence[MeasuredRun], second: Sequence[MeasuredRun]) -> Contrast | None:
+        """Return the mean difference within the blocks, and nodes, in which both have runs, each weighted by its runs.
+
+        What has no effect tells nothing apart.
+        """
+        sides: list[dict[tuple[int, str], list[float]]] = []
+        for runs in (first, second):
+            by_place: dict[tuple[int, str], list[float]] = defaultdict(list)
+            for run in runs:
+                place = run.block if self.drift > 0.0 else 0, run.node if self.between_nodes > 0.0 else ""
+                by_place[place].append(run.value)
+            sides.append(by_place)
         total = difference = 0.0
-        for block in shared:
-            ours, theirs = self.values(challenger, block), self.values(incumbent, block)
+        for place in sides[0].keys() & sides[1].keys():
+            ours, theirs = (side[place] for side in sides)
             weight = len(ours) * len(theirs) / (len(ours) + len(theirs))
             difference += weight * (center(ours, self.statistic) - center(theirs, self.statistic))
             total += weight
-        return Contrast(difference / total, self.noise / sqrt(total), self.degrees) if shared else None
+        return Contrast(difference / total, self.noise / sqrt(total), self.degrees) if total else None
 
 
 def center(values: Sequence[float], statistic: Statistic) -> float:
@@ -181,7 +206,8 @@ def spread_of(repeated: Sequence[MeasuredRun]) -> Spread:
     if not repeated:
         return Spread(_PRIOR_NOISE, _PRIOR_DEGREES)
     blocks = sorted({sample.block for sample in repeated})
-    design = _Design(repeated, blocks)
+    nodes = sorted({sample.node for sample in repeated})
+    design = _Design(repeated, blocks, nodes if len(nodes) > 1 else ())
     values = np.array([sample.value for sample in repeated])
     clipped = values
     for _ in range(_ROUNDS):
@@ -191,8 +217,17 @@ def spread_of(repeated: Sequence[MeasuredRun]) -> Spread:
         if np.allclose(pulled, clipped, rtol=0.0, atol=1e-4 * solved.noise):
             break
         clipped = pulled
-    offsets = dict(zip(blocks, solved.offsets.tolist(), strict=True))
-    return Spread(solved.noise, solved.degrees, solved.drift, offsets, solved.drifts)
+    offsets = solved.offsets.tolist()
+    return Spread(
+        solved.noise,
+        solved.degrees,
+        solved.drift,
+        dict(zip(blocks, offsets, strict=False)),
+        solved.drifts,
+        solved.between_nodes,
+        dict(zip(nodes, offsets[len(blocks) :], strict=False)),
+        solved.nodes_differ,
+    )
 
 
 @dataclass(frozen=True)
@@ -203,22 +238,36 @@ class _Solution:
     degrees: float
     drift: float
     drifts: bool
+    between_nodes: float
+    nodes_differ: bool
 
 
 class _Design:
-    """The mixed model of one set of repeated runs, ready to be solved for several sets of values."""
+    """The mixed model of one set of repeated runs, ready to be solved for several sets of values.
 
-    def __init__(self, samples: Sequence[MeasuredRun], blocks: Sequence[int]) -> None:
-        columns = {block: column for column, block in enumerate(blocks)}
+    There are no `nodes` where all runs were on one: then there is no effect of it.
+    """
+
+    def __init__(self, samples: Sequence[MeasuredRun], blocks: Sequence[int], nodes: Sequence[str]) -> None:
+        places: tuple[int | str, ...] = (*blocks, *nodes)
+        columns = {place: column for column, place in enumerate(places)}
         _, self._group = np.unique([sample.configuration for sample in samples], return_inverse=True)
         self._sizes = np.bincount(self._group).astype(float)
-        in_blocks = np.zeros((len(samples), len(blocks)))
-        in_blocks[np.arange(len(samples)), [columns[sample.block] for sample in samples]] = 1.0
-        self._in_blocks = in_blocks
-        self._within_blocks = self._within(in_blocks)
-        # With the eigenvectors of their Gram matrix as a basis, every ratio of variances is a division.
-        self._eigenvalues, self._basis = np.linalg.eigh(self._within_blocks.T @ self._within_blocks)
-        self._scales = 1.0 + np.outer(_RATIOS, np.maximum(self._eigenvalues, 0.0))
+        in_places = np.zeros((len(samples), len(columns)))
+        rows = np.arange(len(samples))
+        in_places[rows, [columns[sample.block] for sample in samples]] = 1.0
+        if nodes:
+            in_places[rows, [columns[sample.node] for sample in samples]] = 1.0
+        self._in_places = in_places
+        self._within_places = self._within(in_places)
+        # (ratio of blocks, ratio of nodes), and for each the factors by which Henderson's equations are scaled.
+        self._ratios = tuple(product(_RATIOS, _RATIOS if nodes else (0.0,)))
+        scales = [[ratio[0]] * len(blocks) + [ratio[1]] * len(nodes) for ratio in self._ratios]
+        self._roots = np.sqrt(np.array(scales))
+        gram = self._within_places.T @ self._within_places
+        systems = np.eye(len(columns)) + self._roots[:, :, None] * gram * self._roots[:, None, :]
+        self._inverses = np.linalg.inv(systems)
+        self._penalties: Array = np.linalg.slogdet(systems)[1]
         self._degrees = _PRIOR_DEGREES + len(samples) - len(self._sizes)
 
     def _within(self, values: Array) -> Array:
@@ -230,16 +279,27 @@ class _Design:
         return within
 
     def solve(self, values: Array) -> _Solution:
-        """Estimate everything from values, (n,), for the likeliest ratio of variances."""
+        """Estimate everything from values, (n,), for the likeliest ratios of variances."""
         within = self._within(values)
-        moments = self._basis.T @ (self._within_blocks.T @ within)
-        squares = within @ within - np.array(_RATIOS) * (moments**2 / self._scales).sum(1)
-        squares = np.maximum(squares, 0.0) / _CLIPPED_VARIANCE
+        moments = self._roots * (self._within_places.T @ within)
+        solved = (self._inverses @ moments[:, :, None])[:, :, 0]
+        squares = np.maximum(within @ within - (moments * solved).sum(1), 0.0) / _CLIPPED_VARIANCE
         variances = (_PRIOR_DEGREES * _PRIOR_NOISE**2 + squares) / self._degrees
-        likelihoods = -0.5 * (self._degrees * np.log(variances) + np.log(self._scales).sum(1))
+        likelihoods = -0.5 * (self._degrees * np.log(variances) + self._penalties)
         best = int(np.argmax(likelihoods))
-        offsets = self._basis @ (_RATIOS[best] / self._scales[best] * moments)
-        fitted = values - self._within(values - self._in_blocks @ offsets)
+        of_blocks, of_nodes = self._ratios[best]
+        offsets = self._roots[best] * solved[best]
+        fitted = values - self._within(values - self._in_places @ offsets)
         noise = sqrt(variances[best])
-        drifts = bool(likelihoods[best] - likelihoods[0] > _DRIFT_EVIDENCE)
-        return _Solution(fitted, offsets, noise, self._degrees, noise * sqrt(_RATIOS[best]), drifts)
+        without_drift = likelihoods[self._ratios.index((0.0, of_nodes))]
+        without_nodes = likelihoods[self._ratios.index((of_blocks, 0.0))]
+        return _Solution(
+            fitted,
+            offsets,
+            noise,
+            self._degrees,
+            noise * sqrt(of_blocks),
+            bool(likelihoods[best] - without_drift > _DRIFT_EVIDENCE),
+            noise * sqrt(of_nodes),
+            bool(likelihoods[best] - without_nodes > _DRIFT_EVIDENCE),
+        )

@@ -41,20 +41,24 @@ class RaceRules:
 
 def standing(effects: MixedModel, challenger: int, incumbent: int, rules: RaceRules) -> Standing:
     """Judge a configuration by its difference to the incumbent; both have runs."""
-    contrast = effects.contrast(challenger, incumbent)
-    behind = contrast.difference + log(1.0 + rules.min_gain)
-    spread = _still_open(effects, contrast, incumbent, rules)
-    runs = effects.count(challenger)
-    if runs < rules.min_runs:
+    if effects.count(challenger) < rules.min_runs:
         return Standing.OPEN
-    if runs >= rules.max_runs or spread == 0.0:
-        return Standing.LOST if behind >= 0.0 else Standing.WON
-    from scipy.special import stdtr  # noqa: PLC0415  slow to import, and reading a study needs none of it
-
-    chance = float(stdtr(contrast.degrees, -behind / spread))
+    chance = chance_better(effects, challenger, incumbent, rules)
     if chance < rules.error_rate:
         return Standing.LOST
     return Standing.WON if chance > 1.0 - rules.error_rate else Standing.OPEN
+
+
+def chance_better(effects: MixedModel, challenger: int, incumbent: int, rules: RaceRules) -> float:
+    """Return the chance that a challenger is better after the full number of repeats, by as much as matters."""
+    contrast = effects.contrast(challenger, incumbent)
+    behind = contrast.difference + log(1.0 + rules.min_gain)
+    spread = _still_open(effects, contrast, incumbent, rules)
+    if effects.count(challenger) >= rules.max_runs or spread == 0.0:
+        return float(behind < 0.0)
+    from scipy.special import stdtr  # noqa: PLC0415  slow to import, and reading a study needs none of it
+
+    return float(stdtr(contrast.degrees, -behind / spread))
 
 
 def losing_value(effects: MixedModel, challenger: int, incumbent: int, block: int, rules: RaceRules) -> float:
@@ -74,6 +78,11 @@ def losing_value(effects: MixedModel, challenger: int, incumbent: int, block: in
     if center([*before, needed], effects.statistic) < limit - 1e-12:
         return inf
     return needed
+
+
+def still_open(effects: MixedModel, variance: float, runs: int) -> float:
+    """Return the standard deviation of what may be added to an estimate of this variance until there are `runs`."""
+    return sqrt(max(0.0, variance - effects.variance(runs)))
 
 
 def _still_open(effects: MixedModel, contrast: Contrast, incumbent: int, rules: RaceRules) -> float:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from autotune.records.outcome import Outcome
 from autotune.records.study import State, TrialRecord
+from autotune.statistics.kept_limits import KeptLimits
 from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, center
 from autotune.statistics.samples import Samples
 from autotune.statistics.speed_up import OF_THE_DEFAULT, SpeedUp
@@ -29,8 +30,10 @@ class Standings:
         metric: Metric,
         statistic: Statistic = "median",
         verdict: Verdict | None = None,
+        limits: KeptLimits | None = None,
     ) -> None:
-        """Take stock of trials, by number; there may be a verdict on one of them."""
+        """Take stock of trials, by number; there may be a verdict on one of them, and `limits` that they must keep."""
+        self.limits = limits if limits is not None else KeptLimits()
         self.metric = metric
         self.statistic = statistic
         self.verdict = verdict
@@ -39,6 +42,7 @@ class Standings:
         self._samples = Samples(statistic)
         # All of these are in ascending order: values (logarithms, lower is better) with the trials' numbers, ...
         self._complete: list[tuple[float, int]] = []
+        self._keeping: list[tuple[float, int]] = []
         self._leading: list[tuple[float, int]] = []
         self._capped: list[tuple[float, int]] = []
         self._open: list[int] = []
@@ -57,9 +61,10 @@ class Standings:
         metric: Metric,
         statistic: Statistic = "median",
         verdict: Verdict | None = None,
+        limits: KeptLimits | None = None,
     ) -> "Standings":
         """Take stock of trials."""
-        return cls({trial.number: trial for trial in trials}, metric, statistic, verdict)
+        return cls({trial.number: trial for trial in trials}, metric, statistic, verdict, limits)
 
     def update(self, trial: TrialRecord) -> None:
         """Take note of a trial that is new or has changed."""
@@ -70,6 +75,7 @@ class Standings:
             self._first = trial.number
         self._trials[trial.number] = trial
         self._samples.put(trial.number, self._samples_of(trial))
+        self.limits.put(trial)
         self._count(trial, 1)
 
     def _count(self, trial: TrialRecord, by: int) -> None:
@@ -78,8 +84,10 @@ class Standings:
         if trial.complete:
             entry = self._samples.center(number), number
             change(self._complete, entry)
-            if trial.settled:
-                change(self._leading, entry)
+            if self.limits.keeps(number):
+                change(self._keeping, entry)
+                if trial.settled:
+                    change(self._leading, entry)
         elif trial.state is State.CAPPED:
             change(self._capped, (self.to_log(self.bound(trial)), number))
         if not trial.settled:
@@ -105,7 +113,7 @@ class Standings:
         if not trial.complete:
             return []
         return [
-            MeasuredRun(trial.number, run.block, self.to_log(self._known(run.outcome)))
+            MeasuredRun(trial.number, run.block, self.to_log(self._known(run.outcome)), run.host)
             for run in trial.runs
             if run.outcome.failure is None
         ]
@@ -143,14 +151,32 @@ class Standings:
         return default if default is not None and default.complete else None
 
     @property
-    def ranking(self) -> list[TrialRecord]:
+    def tuned_default(self) -> list[float]:
+        """The values of the default configuration from tuning."""
+        return [] if self.baseline is None else self.baseline.measured(self.metric.name)
+
+    @property
+    def measured(self) -> list[TrialRecord]:
         """The complete trials, best first; of equal trials the earlier one first."""
         return [self._trials[number] for _, number in self._complete]
 
     @property
+    def ranking(self) -> list[TrialRecord]:
+        """The complete trials that keep the limits, best first; of equal trials the earlier one first."""
+        return [self._trials[number] for _, number in self._keeping]
+
+    @property
+    def nearest(self) -> TrialRecord | None:
+        """The complete trial that is least beyond the limits, all limits together; of equal trials the better one."""
+        return min(self.measured, key=lambda trial: self._beyond(trial.number), default=None)
+
+    def _beyond(self, number: int) -> float:
+        return sum(breach.excess for breach in self.limits.breaches(number))
+
+    @property
     def incumbent(self) -> TrialRecord | None:
-        """The best complete trial whose race is over; while there is none, the best complete one."""
-        best = self._leading or self._complete
+        """The best trial that keeps the limits, its race being over; while there is none, the best that keeps them."""
+        best = self._leading or self._keeping
         return self._trials[best[0][1]] if best else None
 
     def capped_below(self, logarithm: float) -> list[TrialRecord]:

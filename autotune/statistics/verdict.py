@@ -5,17 +5,25 @@ by the logarithm of its ratio; the estimate and its interval are those of `signe
 estimate; with fewer than twelve pairs it may widen the interval to its side.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, exp, log, sqrt
+from statistics import fmean, median
 
+from autotune.formatting import quantity
 from autotune.records.stored import Stored
 from autotune.statistics import signed_rank
+from autotune.statistics.node_spread import NodeSpread
 from autotune.statistics.ratio_words import Interval, ends, times
 from objectives.base import Metric
 
 # More pairs of runs than this are not worth a more precise ratio.
 _TOO_MANY = 200
+# A machine is another one in effect if it differs by so many standard errors, and by what no ranking should bear.
+_SURE = 3.0
+_WORTH_SAYING = 1.1
+_PRIOR_NOISE = 0.02
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,8 @@ class Verdict(Stored):
 
     `candidates` are the trials among which the winner was chosen, the best of tuning first; `changes` is in how many
     parameters the winner differs from the default configuration; `asked` is the requested precision, None in
-    a verdict that was stored without one. `inputs` are the pairs of each input of a mix, by its name.
+    a verdict that was stored without one. `inputs` are the pairs of each input of a mix, by its name; `nodes` are the
+    nodes of the pairs, where that can be chosen, and `nodes_asked` is for how many a verdict was asked.
     """
 
     winner: int
@@ -35,6 +44,8 @@ class Verdict(Stored):
     pairs: tuple[tuple[float, float], ...] = ()
     failures: tuple[str, ...] = ()
     inputs: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    nodes_asked: int | None = None
 
     @property
     def known(self) -> bool:
@@ -44,6 +55,17 @@ class Verdict(Stored):
     def interval(self, metric: Metric) -> Interval:
         """Return the speed-up of the winner over the baseline, and the ends of its confidence interval."""
         return ratio_interval(self.pairs, metric, self.confidence)
+
+    def spread(self, metric: Metric) -> NodeSpread | None:
+        """Return how the ratio differs between the nodes of the pairs; None where all were on one."""
+        return NodeSpread.of(self.pairs, self.nodes, metric) if self.nodes else None
+
+    def value(self) -> float:
+        """Return what the winner is worth: the mean of its values on each node, over the nodes."""
+        by_node: dict[str, list[float]] = defaultdict(list)
+        for place, (_, value) in enumerate(self.pairs):
+            by_node[self.nodes[place] if self.nodes else ""].append(value)
+        return fmean(map(fmean, by_node.values()))
 
     def significant(self, metric: Metric) -> bool:
         """Whether the winner is better than the baseline beyond the noise."""
@@ -58,24 +80,60 @@ class Verdict(Stored):
         if not self.known:
             why = "; ".join(self.failures) or "too few pairs of runs"
             return f"The winner could not be compared with the default configuration: {why}"
+        if self.significant(metric):
+            return self.comparison(metric)
+        worse = "Worse than" if metric.is_quality else "Slower than"
+        judgement = worse if self.slower(metric) else "No significant gain over"
+        return f"{judgement} the default configuration, so keep that: {self.comparison(metric, 'it')}"
+
+    def comparison(self, metric: Metric, default: str = "the default configuration") -> str:
+        """Say the ratio and its interval, without a judgement."""
         speed_up = self.interval(metric)
         interval = (
             f"{self.confidence:.0%} interval {ends(speed_up, metric)}, {len(self.pairs)} interleaved pairs of runs"
         )
-        ratio = times(speed_up[0], metric, ".3f")
-        if self.significant(metric):
-            return f"{ratio} the default configuration ({interval})"
-        worse = "Worse than" if metric.is_quality else "Slower than"
-        judgement = worse if self.slower(metric) else "No significant gain over"
-        return f"{judgement} the default configuration, so keep that: {ratio} it ({interval})"
+        spread = self.spread(metric)
+        if spread is not None:
+            interval += f"; {spread.words()}, and its mean is {quantity(self.value(), metric)}"
+        return f"{times(speed_up[0], metric, '.3f')} {default} ({interval})"
 
-    def doubt(self, metric: Metric) -> str | None:
-        """Say why the interval may mislead, or is wider than was asked for; None if neither."""
+    def doubt(self, metric: Metric, tuned: Sequence[float] = ()) -> str | None:
+        """Say why the interval may mislead, or is wider than was asked for; None if neither.
+
+        `tuned` are the values of the baseline from tuning: where they differ, the winner was chosen on another machine.
+        """
         if self.known and len(set(self.pairs)) == 1:
             return (
                 "every pair gave exactly the same values: the program draws the same random numbers each time, so this "
                 "says nothing of others; let it use AUTOTUNE_SEED"
             )
+        said = (self._on_few_nodes(metric), self._moved(metric, tuned), self._imprecise(metric))
+        return "; ".join(filter(None, said)) or None
+
+    def _on_few_nodes(self, metric: Metric) -> str | None:
+        """Say that the verdict does not hold on every node, or speaks for fewer than was asked for."""
+        spread = self.spread(metric)
+        if self.known and self.nodes_asked is not None and len(set(self.nodes)) < self.nodes_asked:
+            return f"it was asked for {self.nodes_asked} nodes, and speaks for {max(1, len(set(self.nodes)))}"
+        if spread is not None and self.failures:
+            return f"runs on some nodes failed: {self.failures[0]}"
+        if spread is None or not spread.losing or not self.significant(metric):
+            return None
+        return f"on {', '.join(spread.losing)} the default was better"
+
+    def _moved(self, metric: Metric, tuned: Sequence[float]) -> str | None:
+        """Say that the machine was another one in effect while the trials were tuned; of several nodes it is."""
+        if not self.known or not metric.is_pace or self.spread(metric) is not None:
+            return None
+        moved = metric.cost(shift([default for default, _ in self.pairs], tuned))
+        if moved == 0.0:
+            return None
+        return (
+            f"the machine was {pace(moved)} while tuning: the ranking of the trials is in doubt, and another one may "
+            "be better; `autotune study` with --tune-again makes them again"
+        )
+
+    def _imprecise(self, metric: Metric) -> str | None:
         if not self.known or self.asked is None or precision(self.interval(metric)) <= self.asked:
             return None
         reached = precision(self.interval(metric))
@@ -96,6 +154,25 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], metric: Metric, confide
     sign = -1.0 if metric.direction == "maximize" else 1.0
     middle, low, high = signed_rank.interval([sign * log(first / second) for first, second in pairs], confidence)
     return exp(middle), exp(low), exp(high)
+
+
+def shift(before: Sequence[float], after: Sequence[float]) -> float:
+    """Return the logarithm of how many times larger values are `after` than before; 0 where that may be noise."""
+    if not before or not after:
+        return 0.0
+    groups = [[log(value) for value in values] for values in (before, after)]
+    centers = [median(values) for values in groups]
+    squares = sum((value - center) ** 2 for values, center in zip(groups, centers, strict=True) for value in values)
+    degrees = len(before) + len(after) - 2
+    noise = sqrt((_PRIOR_NOISE**2 + squares) / (1 + degrees))
+    difference = centers[1] - centers[0]
+    beyond = max(_SURE * noise * sqrt(1 / len(before) + 1 / len(after)), log(_WORTH_SAYING))
+    return difference if abs(difference) > beyond else 0.0
+
+
+def pace(moved: float) -> str:
+    """Say by how much a machine was slower, or faster, for the logarithm of the ratio of its times."""
+    return f"{exp(abs(moved)):.3g} times {'slower' if moved > 0.0 else 'faster'}"
 
 
 def precision(interval: Interval) -> float:

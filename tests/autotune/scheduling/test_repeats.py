@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.records.limit import Limit
 from autotune.records.outcome import Outcome
 from autotune.records.series import TUNING, WARM_UP
 from autotune.records.study import Purpose, Run, TrialRecord
 from autotune.scheduling.repeats import RepeatScheduler
+from autotune.statistics.kept_limits import KeptLimits
 from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
 from launchers import Usage
@@ -25,7 +27,8 @@ def took(seconds, steps=0):
 class Session:
     """A session that makes its runs at once; `outcomes` are by trial, the last one again and again."""
 
-    def __init__(self, outcomes, trials=(), metric=SECONDS, **repeats):
+    def __init__(self, outcomes, trials=(), metric=SECONDS, limits=(), **repeats):
+        self.limits = limits
         self.agenda = RepeatScheduler(RepeatsSection(**repeats))
         self.metric = metric
         self.trials = {trial.number: trial for trial in trials}
@@ -33,7 +36,7 @@ class Session:
 
     @property
     def standings(self):
-        return Standings(dict(self.trials), self.metric)
+        return Standings(dict(self.trials), self.metric, limits=KeptLimits(self.limits))
 
     def propose(self, number):
         self.trials[number] = TrialRecord(number, {"n": number})
@@ -73,9 +76,9 @@ def settled(number, *outcomes, block=0):
     return TrialRecord(number, {"n": number}, runs, settled=True)
 
 
-def under_way(trials, metric=SECONDS, **repeats):
+def under_way(trials, metric=SECONDS, **settings):
     """Return a session that is past its start, with those trials."""
-    session = Session({}, trials, metric, warm_up_runs=0, **repeats)
+    session = Session({}, trials, metric, warm_up_runs=0, **settings)
     session.agenda.ended(Purpose({}, trials[0].number), session.standings)
     return session
 
@@ -261,3 +264,33 @@ def test_a_rate_is_capped_by_the_pace_if_there_is_one():
     # The incumbent is the one with the higher rate.
     assert cap.pace.value == 10.0
     assert 8.0 < cap.bound < 10.0
+
+
+def test_what_surely_breaks_a_limit_is_not_repeated_however_good_it_is_and_what_may_keep_it_is():
+    def served(seconds, p99):
+        return Outcome(metrics={"wall_s": seconds, "p99": p99}, usage=Usage(elapsed_s=seconds))
+
+    outcomes = {
+        0: [served(2.0, 10.0), served(2.02, 10.1), served(1.98, 9.9)],
+        1: [served(1.0, 40.0)],
+        2: [served(1.0, 20.1), served(1.0, 19.8)],
+    }
+    limits = (Limit(Metric("p99", "ms"), high=20.0),)
+    session = Session(outcomes, limits=limits, warm_up_runs=0, baseline_runs=3, baseline_every=0)
+    made = [number for number, _, _ in session.run(3)]
+    assert made.count(1) == 1
+    assert made.count(2) > 2
+    assert session.standings.incumbent.number == 2
+
+
+def test_what_was_capped_by_a_trial_that_breaks_a_limit_runs_again():
+    def served(seconds, p99):
+        return Outcome(metrics={"wall_s": seconds, "p99": p99}, usage=Usage(elapsed_s=seconds))
+
+    capped = settled(2, Outcome(bound=1.1, usage=Usage(elapsed_s=1.1)))
+    trials = [settled(0, *[served(2.0, 30.0)] * 3), settled(1, *[served(1.0, 25.0)] * 3), capped]
+    for most, again in ((26.0, None), (20.0, 2), (31.0, None)):
+        limits = (Limit(Metric("p99", "ms"), high=most),)
+        session = under_way(trials, limits=limits, baseline_runs=3, baseline_every=0)
+        step = session.next()
+        assert (step and step.trial.number) == again

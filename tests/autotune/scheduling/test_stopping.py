@@ -182,7 +182,7 @@ def test_a_stop_in_the_middle_of_the_verdict_is_remembered(tmp_path, monkeypatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("autotune.tuning.session._judge", interrupted)
+        patched.setattr("autotune.tuning.session.judge", interrupted)
         with pytest.raises(KeyboardInterrupt):
             replays.replayed(tmp_path, budget=AUTO, repeats=NO_CAPS)
     before = len(replays.stored(tmp_path).trials())

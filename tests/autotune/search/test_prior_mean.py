@@ -196,7 +196,7 @@ def test_values_that_are_no_ratios_are_not_guided(value):
 
 def test_trade_offs_are_not_guided():
     costs, places = rugged(), some(12)
-    both = [Observation(value=float(np.exp(costs[k])), second=1.0 + k % 7) for k in places]
+    both = [Observation(value=float(np.exp(costs[k])), others=(1.0 + k % 7,)) for k in places]
     told = History(ROWS[places], both, StudyDirection.MINIMIZE)
     guided, cold = ValidSetSampler(SPACE), ValidSetSampler(SPACE)
     guided.guide_by(right(costs))

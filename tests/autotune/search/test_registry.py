@@ -16,6 +16,8 @@ from tests.support.fakes import small_space
 SPACE = small_space()
 LARGE = Space([Integer.range(f"p{k}", 0, 99, default=0) for k in range(9)])
 
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
 
 def section(name, /, **options):
     return SamplerSection(name=name, options=options)
@@ -28,7 +30,9 @@ def section(name, /, **options):
         ("autotun", "did you mean 'autotune'"),
         ("optuna", "optuna:CLASS"),
         ("optuna:", "optuna:CLASS"),
-        ("optunahub:../x", "optunahub:PACKAGE"),
+        ("optunahub:../x@1", "optunahub:PACKAGE@COMMIT"),
+        ("optunahub:samplers/x", "which revision: write optunahub:PACKAGE@COMMIT"),
+        ("optunahub:samplers/x@main", "optunahub:PACKAGE@COMMIT"),
     ],
 )
 def test_a_name_that_is_none_is_found_in_the_study_file(name, said):
@@ -66,7 +70,7 @@ def test_all_mistakes_are_told_at_once():
 
 
 @pytest.mark.parametrize(
-    ("name", "package"), [("gp", "torch"), ("cmaes", "cmaes"), ("optunahub:samplers/x", "optunahub")]
+    ("name", "package"), [("gp", "torch"), ("cmaes", "cmaes"), (f"optunahub:samplers/x@{COMMIT}", "optunahub")]
 )
 def test_a_package_that_is_missing_is_named_with_what_to_do(name, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
@@ -81,10 +85,10 @@ def test_options_reach_the_sampler():
 
 
 def hub(monkeypatch, module):
-    def load_module(package):
+    def load_module(package, ref):
         if isinstance(module, Exception):
             raise module
-        assert package == "samplers/own"
+        assert (package, ref) == ("samplers/own", COMMIT)
         return module
 
     monkeypatch.setitem(sys.modules, "optunahub", SimpleNamespace(load_module=load_module))
@@ -101,25 +105,25 @@ class Another(optuna.samplers.RandomSampler):
 
 def test_a_sampler_of_optunahub_is_loaded_by_its_package(monkeypatch):
     hub(monkeypatch, SimpleNamespace(Own=Own, TPESampler=optuna.samplers.TPESampler))
-    study = optuna.create_study(sampler=sampler_of(SPACE, section("optunahub:samplers/own")))
+    study = optuna.create_study(sampler=sampler_of(SPACE, section(f"optunahub:samplers/own@{COMMIT}")))
     for number in range(5):
         trial = ask(study, SPACE)
         assert SPACE.contains(trial.params)
         study.tell(trial, float(number))
-    assert isinstance(check_sampler(section("optunahub:samplers/own")).build(0), Own)
+    assert isinstance(check_sampler(section(f"optunahub:samplers/own@{COMMIT}")).build(0), Own)
 
 
 def test_of_several_in_a_package_one_is_named(monkeypatch):
     hub(monkeypatch, SimpleNamespace(Own=Own, Another=Another))
-    assert isinstance(check_sampler(section("optunahub:samplers/own:Another")).build(0), Another)
-    with pytest.raises(StudyFileError, match=r"Own, Another.*optunahub:samplers/own:CLASS"):
-        check_sampler(section("optunahub:samplers/own"))
+    assert isinstance(check_sampler(section(f"optunahub:samplers/own@{COMMIT}:Another")).build(0), Another)
+    with pytest.raises(StudyFileError, match=r"Own, Another.*optunahub:samplers/own@\w+:CLASS"):
+        check_sampler(section(f"optunahub:samplers/own@{COMMIT}"))
 
 
 def test_a_package_that_cannot_be_fetched_says_why(monkeypatch):
     hub(monkeypatch, OSError("no route to host"))
     with pytest.raises(CannotRunHereError, match="no route to host; it is fetched from GitHub"):
-        check_sampler(section("optunahub:samplers/own"))
+        check_sampler(section(f"optunahub:samplers/own@{COMMIT}"))
 
 
 @pytest.fixture

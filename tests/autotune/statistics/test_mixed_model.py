@@ -155,3 +155,38 @@ def test_the_unit_of_the_metric_does_not_matter(seed, shift):
     after = fit([replace(sample, value=sample.value + shift) for sample in samples]).contrast(1, 2)
     assert after.difference == pytest.approx(before.difference, abs=1e-6)
     assert after.standard_error == pytest.approx(before.standard_error, rel=1e-4)
+
+
+def on_nodes(seed, between, nodes=5, configurations=8):
+    """Return a study whose nodes differ; configuration 0 ran on all of them, each other on three."""
+    rng = np.random.default_rng(seed)
+    offsets = rng.normal(0, between, nodes)
+    return [
+        MeasuredRun(number, 0, 0.1 * number + float(offsets[node] + rng.normal(0, 0.02)), f"n{node}")
+        for number in range(configurations)
+        for node in (range(nodes) if number == 0 else rng.choice(nodes, 3, replace=False))
+    ]
+
+
+def test_nodes_that_differ_are_told_from_the_noise_of_runs():
+    found = [fit(on_nodes(seed, 0.15)) for seed in range(20)]
+    assert all(study.spread.nodes_differ for study in found)
+    assert np.mean([study.noise for study in found]) == pytest.approx(0.02, rel=0.2)
+    assert np.mean([study.between_nodes for study in found]) == pytest.approx(0.15, rel=0.3)
+    assert sum(fit(on_nodes(seed, 0.0)).spread.nodes_differ for seed in range(50)) <= 1
+
+
+def test_a_comparison_on_one_node_is_preferred_where_nodes_differ():
+    samples = on_nodes(0, 0.15)
+    slow = max(fit(samples).spread.node_offsets.items(), key=lambda item: item[1])[0]
+    there = next(sample for sample in samples if sample.configuration == 0 and sample.node == slow)
+    contrast = fit([*samples, MeasuredRun(9, 0, there.value - 0.05, slow)]).contrast(9, 0)
+    assert contrast.difference == pytest.approx(-0.05)
+    across = fit([*samples, MeasuredRun(9, 0, there.value - 0.05, "new")]).contrast(9, 0)
+    assert across.standard_error > 3 * contrast.standard_error
+
+
+def test_where_all_runs_were_on_one_node_it_changes_nothing():
+    samples = repeated(0, blocks=3)
+    named = [MeasuredRun(run.configuration, run.block, run.value, "here") for run in samples]
+    assert fit(named).spread == fit(samples).spread

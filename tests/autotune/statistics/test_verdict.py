@@ -138,3 +138,20 @@ def test_a_loss_has_no_speed():
     assert worse.sentence(loss).startswith(
         "Worse than the default configuration, so keep that: 2.000 times higher in val_loss than it (95% interval 2.000"
     )
+
+
+def test_a_machine_that_was_another_one_while_tuning_makes_the_ranking_doubtful():
+    says = "the machine was {} times {} while tuning: the ranking of the trials is in doubt"
+    assert says.format("2.4", "slower") in CLEAR.doubt(SECONDS, [4.9, 4.7, 4.8, 4.8])
+    assert says.format("2", "faster") in CLEAR.doubt(SECONDS, [1.0, 1.02, 0.99])
+    assert says.format("2", "slower") in CLEAR.doubt(RATE, [1.0, 1.02, 0.99])
+    assert CLEAR.doubt(SECONDS) is None
+
+
+@pytest.mark.parametrize("tuned", [[2.0, 2.1, 1.95], [2.1, 2.1, 2.1], [1.0, 4.0, 3.5, 2.5], []])
+def test_noise_and_a_little_drift_do_not_make_the_ranking_doubtful(tuned):
+    assert CLEAR.doubt(SECONDS, tuned) is None
+
+
+def test_a_quality_does_not_depend_on_how_fast_the_machine_is():
+    assert CLEAR.doubt(Metric("loss", "", "minimize"), [4.9, 4.7, 4.8]) is None

@@ -1,0 +1,53 @@
+"""Memory bounds: what needs as much memory as a run that lacked it, or more than a node has, need not be run."""
+
+from autotune.formatting import shown
+from autotune.records.outcome import Outcome
+from autotune.records.study import TrialRecord
+from objectives.base import FailureKind, MemoryNeed
+from spaces import Configuration
+
+_GIB = 2**30
+
+
+class MemoryBounds:
+    """Learns from runs how much memory is too much, in the measure of the program's own words."""
+
+    def __init__(self, need: MemoryNeed) -> None:
+        """Start without any trial."""
+        self._need = need
+        self._worked: dict[int, float] = {}
+        self._failed: dict[int, tuple[float, Configuration]] = {}
+        self._excess: dict[int, float] = {}
+
+    def learn(self, trial: TrialRecord) -> None:
+        """Learn from what ran of a trial by now."""
+        need = self._need.bytes_of(trial.configuration)
+        if need is None:
+            return
+        peaks = [outcome.usage.peak_memory_bytes for outcome in trial.outcomes if outcome.complete]
+        if peaks:
+            self._failed.pop(trial.number, None)
+            self._worked[trial.number] = need
+            self._excess[trial.number] = max(peaks) - need
+        elif any(_lacked_memory(outcome) for outcome in trial.outcomes):
+            self._failed[trial.number] = (need, trial.configuration)
+
+    def lacks(self, configuration: Configuration) -> str:
+        """Return why a configuration would surely lack memory; empty where it may have enough."""
+        need = self._need.bytes_of(configuration)
+        if need is None:
+            return ""
+        worked = max(self._worked.values(), default=0.0)
+        # What worked with more memory than it tells of failures that have another reason, such as a busy node.
+        too_much = [(least, number) for number, (least, _) in self._failed.items() if worked < least <= need]
+        if too_much:
+            number = min(too_much)[1]
+            return f"it needs as much memory as trial {number} ({shown(self._failed[number][1])}), which ran out of it"
+        about = need + max(0.0, min(self._excess.values(), default=0.0))
+        if about > self._need.room_bytes:
+            return f"it would need {about / _GIB:.3g} GiB on a node of {self._need.room_bytes / _GIB:.3g} GiB"
+        return ""
+
+
+def _lacked_memory(outcome: Outcome) -> bool:
+    return outcome.failure is FailureKind.OUT_OF_MEMORY and not outcome.over_memory_limit

@@ -1,0 +1,306 @@
+"""Short runs that stand for long ones: a whole run is made where a short one shows that it may pay.
+
+Every trial but the default begins with a short run. Some are run whole in any case, to learn what short runs are worth
+(`whole_runs`): the best of the first few, and for each value of a parameter one trial that has it, since a value may
+have a start of its own. From then on a trial is run whole at once if it will probably beat the incumbent. The others
+wait until there are no more new trials; then those that may beat it are run whole, the greatest expected improvement
+first, until none of the rest has a chance beyond the error rate of races. So a bad forecast costs time, and a
+winner only as often as that. As long as the interval of their rank correlation does not show that short runs rank as
+whole ones do, every trial is run whole. Where short runs would save nothing, since they do not rank, or too many trials
+need a whole one as well, no more are made. Values, races, caps and comparisons are those of whole runs alone.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from math import log, sqrt
+from statistics import median
+from typing import ClassVar
+
+import numpy as np
+
+from autotune.execution.capping import Cap
+from autotune.records.series import Series
+from autotune.records.short_runs import short_runs
+from autotune.records.study import Purpose, Run, State, TrialRecord
+from autotune.scheduling.repeats import RepeatScheduler, Step
+from autotune.statistics.rank_correlation import rank_correlation
+from autotune.statistics.standings import Standings
+from autotune.storage.observation import Observation
+from autotune.studyfile.fidelity import FidelitySection
+from spaces import Space
+
+# That many short runs are compared before the first of them is run whole, and so many are run whole to learn from.
+_COMPARED = 6
+_PAIRS = 5
+# After so many pairs that do not show that short runs rank as whole ones do, no more short ones are made.
+_DOUBTED = 12
+# A trial is run whole at once from this chance on.
+_PROBABLE = 0.5
+# That many trials beside the pairs tell how many need a whole run as well.
+_TELLING = 5
+_LEAST_WEIGHT = 0.01
+# Of a parameter with more values than that, parts of its range take the place of values.
+_VALUES = 6
+_PARTS = 4
+
+Values = frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Hopes:
+    """What short runs tell of trials without whole ones, by number.
+
+    `short` are their values; those in `failed` gave none. Once that can be said, there is the `chance` to beat the
+    incumbent, the expected improvement (`gain`), and what the sampler is `told`. All trials in `tried` had a short run;
+    that many `pairs` have both. `unknown` are the values that no pair has.
+    """
+
+    short: dict[int, float] = field(default_factory=dict)
+    failed: frozenset[int] = frozenset()
+    tried: frozenset[int] = frozenset()
+    pairs: int = 0
+    unknown: dict[int, Values] = field(default_factory=dict)
+    pays: bool = True
+    known: bool = False
+    chance: dict[int, float] = field(default_factory=dict)
+    gain: dict[int, float] = field(default_factory=dict)
+    told: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass
+class ShortRunScheduler:
+    """What a session has to run; `repeats` decides on whole runs, `made` returns every run of the study so far."""
+
+    repeats: RepeatScheduler
+    section: FidelitySection
+    space: Space
+    made: Callable[[], Sequence[Run]]
+    apart: ClassVar[bool] = False
+    """What a trial without a whole run tells depends on the others."""
+    _left_alone: set[int] = field(default_factory=set)
+    _over: bool = False
+    _runs: Sequence[Run] | None = None
+    _known: tuple[object, Hopes] | None = None
+
+    @property
+    def block(self) -> int:
+        """The number of the present block of time."""
+        return self.repeats.block
+
+    @block.setter
+    def block(self, number: int) -> None:
+        self.repeats.block = number
+
+    def next(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return the next run; None when a new trial may start, or the running ones have to end first."""
+        if not self.ready(standings):
+            return self.repeats.next(standings, busy)
+        self._runs = self.made()  # other coordinators make some, too
+        hopes = self._hopes(standings)
+        waiting = {number for number in self._without(standings) if not self._goes_on(number, hopes, busy)}
+        whole = self.repeats.next(standings, {*busy, *waiting})
+        return whole if whole is not None else self._short(standings, busy, hopes)
+
+    def idle(self, standings: Standings, busy: Collection[int]) -> Step | None:
+        """Return the whole run that is most worth its time, for a worker that has nothing else to do."""
+        hopes = self._hopes(standings)
+        scout = self._scout(hopes, busy)
+        if scout is not None:
+            return Step(standings.trials[scout])
+        worth = [trial for trial in self._unsure(standings, hopes) if self._may_run(trial.number, busy)]
+        if worth:
+            return Step(worth[0])
+        self._over = not busy
+        return None
+
+    def ready(self, standings: Standings) -> bool:
+        """Whether the default configuration has run as often as is needed before others."""
+        return self.repeats.ready(standings)
+
+    def deserving(self, standings: Standings) -> list[TrialRecord]:
+        """Return the settled trials that deserve another run, or their first whole one."""
+        unsure = self._unsure(standings, self._hopes(standings)) if self.ready(standings) else []
+        return [*self.repeats.deserving(standings), *(trial for trial in unsure if trial.settled)]
+
+    def starts(self, step: Step, standings: Standings) -> None:
+        """Take note of a run that starts."""
+        self._over = False
+        self.repeats.starts(step, standings)
+
+    def ended(self, purpose: Purpose, standings: Standings) -> None:
+        """Take note of a run that ended."""
+        self._runs = None
+        if purpose.steps is None:
+            self.repeats.ended(purpose, standings)
+
+    def leave_alone(self, trial: TrialRecord) -> None:
+        """Run a trial no more in this session: the machine fails it."""
+        self._left_alone.add(trial.number)
+        self.repeats.leave_alone(trial)
+
+    def cap(self, trial: TrialRecord, standings: Standings) -> Cap | None:
+        """Return from where on the next whole run of a trial has lost; those that are learnt from are not stopped."""
+        hopes = self._hopes(standings)
+        is_pair = hopes.pairs < _PAIRS or bool(hopes.unknown.get(trial.number))
+        return None if is_pair else self.repeats.cap(trial, standings)
+
+    def is_settled(self, trial: TrialRecord, standings: Standings, busy: Collection[int]) -> bool:
+        """Whether no further run could change what a trial is worth."""
+        if trial.runs or trial is standings.default:
+            return self.repeats.is_settled(trial, standings, busy)
+        return self._over and trial.number in self._hopes(standings).short
+
+    def observation(self, trial: TrialRecord, standings: Standings) -> Observation:
+        """Return what a trial tells the sampler: without a whole run what is foretold, as part of a run's worth."""
+        if trial.runs:
+            return self.repeats.observation(trial, standings)
+        told = self._hopes(standings).told.get(trial.number)
+        if told is None:
+            return Observation(pending=True)
+        return Observation(value=standings.from_log(told[0]), runs=told[1], partial=True)
+
+    def _short(self, standings: Standings, busy: Collection[int], hopes: Hopes) -> Step | None:
+        """Return a short run: of the default, then of each trial that has had none."""
+        if not hopes.pays:
+            return None
+        default = standings.default
+        lacking = [*([default] if default is not None else []), *self._without(standings).values()]
+        for trial in lacking:
+            if trial.number not in hopes.tried and self._may_run(trial.number, busy):
+                return Step(trial, Series.short(self.section.low), until=(self.section.low, self.section.high))
+        return None
+
+    def _goes_on(self, number: int, hopes: Hopes, busy: Collection[int]) -> bool:
+        """Whether a trial without a whole run is to have one now."""
+        if number in hopes.failed or (not hopes.pays and number not in hopes.short):
+            return True
+        if number not in hopes.short:
+            return False
+        if len(hopes.short) + hopes.pairs > _COMPARED:
+            scout = self._scout(hopes, busy)
+            if scout is not None or hopes.pairs < _PAIRS:
+                here = {other: value for other, value in hopes.short.items() if self._may_run(other, busy)}
+                return number == (min(here, key=lambda one: here[one], default=None) if scout is None else scout)
+        return hopes.known and hopes.chance[number] > _PROBABLE
+
+    def _scout(self, hopes: Hopes, busy: Collection[int]) -> int | None:
+        """Return the trial with most values that no pair has, of equal ones the best; None where none has any."""
+        ways = [number for number, values in hopes.unknown.items() if values and self._may_run(number, busy)]
+        return min(ways, key=lambda one: (-len(hopes.unknown[one]), hopes.short[one]), default=None)
+
+    def _unsure(self, standings: Standings, hopes: Hopes) -> list[TrialRecord]:
+        """Return the trials without whole runs that may beat the incumbent, the most promising first."""
+        least = self.repeats.rules.error_rate
+        if not hopes.known:
+            return [standings.trials[number] for number in sorted(hopes.short, key=lambda one: hopes.short[one])]
+        worth = (number for number in hopes.short if hopes.chance[number] >= least)
+        return [standings.trials[number] for number in sorted(worth, key=lambda one: -hopes.gain[one])]
+
+    def _without(self, standings: Standings) -> dict[int, TrialRecord]:
+        """Return the open trials without whole runs, but for the default, in their order."""
+        opened = (standings.trials[number] for number in standings.open)
+        return {trial.number: trial for trial in opened if not trial.runs and trial is not standings.default}
+
+    def _may_run(self, number: int, busy: Collection[int]) -> bool:
+        return number not in busy and number not in self._left_alone
+
+    def _hopes(self, standings: Standings) -> Hopes:
+        if self._runs is None:
+            self._runs = self.made()
+        best = standings.incumbent
+        state = len(self._runs), len(standings.trials), standings.settled, best and (best.number, len(best.runs))
+        if self._known is None or self._known[0] != state:
+            self._known = state, self._computed(self._runs, standings)
+        return self._known[1]
+
+    def _computed(self, runs: Sequence[Run], standings: Standings) -> Hopes:
+        made = short_runs(runs, self.section.low, self.section.high)
+        name = standings.metric.name
+        values = {
+            number: standings.to_log(run.outcome.metrics[name]) for number, run in made.items() if run.outcome.complete
+        }
+        failed = frozenset(made.keys() - values.keys())
+        bare = {
+            number: value
+            for number, value in values.items()
+            if number in standings.trials and standings.trials[number].state in {State.RUNNING, State.SHORT}
+        }
+        pairs = [number for number in values if number in standings.trials and standings.trials[number].complete]
+        having = self._values([*bare, *pairs], standings)
+        covered: Values = frozenset().union(*(having[number] for number in pairs))
+        unknown = {number: having[number] - covered for number in bare}
+        hopes = Hopes(bare, failed, frozenset(made), len(pairs), unknown)
+        return self._judged(hopes, pairs, values, made, standings)
+
+    def _values(self, numbers: Sequence[int], standings: Standings) -> dict[int, Values]:
+        """Return the values of trials: places of parameters, and of their values or parts of their ranges."""
+        if not numbers:
+            return {}
+        rows = self.space.indices([standings.trials[number].configuration for number in numbers])
+        sizes = [len(parameter.values) for parameter in self.space.parameters]
+        return {
+            number: frozenset(
+                (place, int(index) if size <= _VALUES else int(index) * _PARTS // size)
+                for place, (index, size) in enumerate(zip(row, sizes, strict=True))
+            )
+            for number, row in zip(numbers, rows, strict=True)
+        }
+
+    def _judged(
+        self,
+        hopes: Hopes,
+        pairs: Sequence[int],
+        values: dict[int, float],
+        made: dict[int, Run],
+        standings: Standings,
+    ) -> Hopes:
+        """Add what pairs of short and whole runs tell of the trials without whole runs."""
+        # They import SciPy, and a study without short runs needs none of it.
+        from scipy.special import ndtr, stdtr  # noqa: PLC0415
+
+        from autotune.scheduling.whole_runs import WholeRuns  # noqa: PLC0415
+
+        incumbent = standings.incumbent
+        if len(pairs) < _PAIRS or incumbent is None or not hopes.short:
+            return hopes
+        effects, numbers = standings.effects, list(hopes.short)
+        whole = np.array([effects.center(number) for number in pairs])
+        ranks = rank_correlation([values[number] for number in pairs], whole.tolist())
+        if ranks is None or ranks.low <= 0.0:
+            every = dict.fromkeys(numbers, 1.0)
+            return replace(hopes, pays=len(pairs) < _DOUBTED, known=True, chance=every, gain=every)
+        model = WholeRuns.of(self._traits(pairs, standings), np.array([values[number] for number in pairs]), whole)
+        forecast = model.forecast(self._traits(numbers, standings), np.array([values[number] for number in numbers]))
+        # Short and whole runs of a trial may be far apart in time, and the incumbent's value is not exact either.
+        around = effects.drift**2 + effects.variance(effects.count(incumbent.number))
+        spread = np.sqrt(forecast.spread**2 + around)
+        ahead = effects.center(incumbent.number) - log(1.0 + self.repeats.rules.min_gain) - forecast.mean
+        z = ahead / spread
+        chance = dict(zip(numbers, stdtr(forecast.degrees, z).tolist(), strict=True))
+        gain = ahead * ndtr(z) + spread * np.exp(-0.5 * z * z) / sqrt(2 * np.pi)
+        weight = np.clip(effects.noise**2 / forecast.spread**2, _LEAST_WEIGHT, 1.0)
+        told = zip(forecast.mean.tolist(), weight.tolist(), strict=True)
+        return replace(
+            hopes,
+            pays=self._pays(chance, pairs, made, standings),
+            known=True,
+            chance=chance,
+            gain=dict(zip(numbers, gain.tolist(), strict=True)),
+            told=dict(zip(numbers, told, strict=True)),
+        )
+
+    def _pays(self, chance: dict[int, float], pairs: Sequence[int], made: dict[int, Run], standings: Standings) -> bool:
+        """Whether a short run of every trial, and whole ones of those that need one, take less than whole ones."""
+        shares = [
+            made[number].outcome.usage.elapsed_s / standings.trials[number].runs[-1].outcome.usage.elapsed_s
+            for number in pairs
+            if standings.trials[number].runs[-1].outcome.usage.elapsed_s > 0.0
+        ]
+        unsure = sum(one >= self.repeats.rules.error_rate for one in chance.values())
+        if len(chance) < _TELLING or not shares:
+            return True
+        return median(shares) + unsure / len(chance) < 1.0
+
+    def _traits(self, numbers: Sequence[int], standings: Standings) -> np.ndarray:
+        configurations = [standings.trials[number].configuration for number in numbers]
+        return self.space.traits_of(self.space.indices(configurations))

@@ -1,0 +1,137 @@
+"""Change: whether the mean of what is measured in checks, months apart, is still that of the first one.
+
+A value is mean + effect of its check (the day, the node) + noise. How large the two are is not known: both are summed
+over, by what the checks show and, for the effect of a check, by a prior, so that the second check already has one. For
+each check k the evidence of a shift that began there is the ratio of two likelihoods, with the shift (normal, by 5 % or
+50 %) and without it. Their sum over k is the statistic of Shiryaev and Roberts (Roberts, A comparison of some control
+chart procedures, Technometrics 1966): without a change it grows by one a check on average, so it exceeds A at most once
+in A checks. With likelihoods that sum over what is not known it is an e-detector (Shin, Ramdas & Rinaldo, E-detectors:
+a nonparametric framework for sequential change detection, 2024).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+# A shift is normal, by so much or so: one as likely as the other.
+_SHIFTS = (0.05, 0.5)
+_CHECK_EFFECTS = np.array([0.0, 0.002, 0.004, 0.007, 0.011, 0.017, 0.026, 0.04])
+# Relative to the pooled standard deviation.
+_NOISES = np.exp(np.linspace(-0.6, 0.8, 5))
+_LEAST_NOISE = 0.001
+# The logarithm of a likelihood ratio that is large enough, and no overflow.
+_BEYOND_DOUBT = 300.0
+# In standard deviations: what is farther from the middle of its check counts as if it were no farther.
+_OUTLYING = 2.5
+# The median of the distances from the middle, times this, is the standard deviation of normal values.
+_NORMAL = 1.4826
+_TWO_SIDED_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The most likely shift of the mean, with its 95 % interval, as logarithms of ratios.
+
+    It began with the check `since`, of which the first after the reference is 1. `evidence` is the sum of the
+    likelihood ratios of all beginnings.
+    """
+
+    evidence: float
+    since: int
+    size: float
+    low: float
+    high: float
+
+
+def shift(checks: Sequence[Sequence[float]], check_effect: float) -> Shift:
+    """Return the shift in `checks`, whose values are logarithms; the first one is the reference.
+
+    `check_effect` is the standard deviation of the effect of a check that is expected before any is seen.
+
+    Raises:
+        ValueError: there is no check beside the reference, or one has no values.
+    """
+    if len(checks) < 2 or not all(len(check) for check in checks):
+        msg = "a shift is seen in a reference and at least one check, with a value each"
+        raise ValueError(msg)
+    joint, moved, precision = likelihood_ratios([np.asarray(check, dtype=float) for check in checks], check_effect)
+    ratios = joint.sum(axis=0)
+    since = int(ratios.argmax())
+    # Over all beginnings: the most likely one is known no better than the size.
+    size, spread = _posterior(joint, moved / precision, 1.0 / precision)
+    reach = _TWO_SIDED_95 * spread
+    return Shift(float(ratios.sum()), since + 1, size, size - reach, size + reach)
+
+
+def likelihood_ratios(checks: Sequence[Matrix], check_effect: float) -> tuple[Matrix, Matrix, Matrix]:
+    """Return the likelihood ratios of a shift, and two matrices that tell its size: their quotient, and 1 / precision.
+
+    Rows are combinations of an effect of the check, a noise and a width of the shift; their ratios add up. Column k - 1
+    is for a shift that begins with check k. Checks may have further axes in front of their values, for many histories
+    at once.
+    """
+    clipped = _clipped(checks)
+    means = np.stack([check.mean(axis=-1) for check in clipped], axis=-1)
+    squares = [((check - check.mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1) for check in clipped]
+    within = np.stack(squares, axis=-1).sum(axis=-1, keepdims=True)
+    number = np.array([check.shape[-1] for check in clipped], dtype=float)
+    degrees = max(1.0, float(number.sum()) - len(number))
+    pooled = np.maximum(_LEAST_NOISE, np.sqrt(within / degrees))
+    effects = _CHECK_EFFECTS.repeat(len(_NOISES))
+    noises = pooled * np.tile(_NOISES, len(_CHECK_EFFECTS))
+    weights = 1.0 / ((effects**2)[:, None] + (noises**2)[..., None] / number)
+    total = weights.sum(axis=-1, keepdims=True)
+    values = means[..., None, :]
+    centred = values - (weights * values).sum(axis=-1, keepdims=True) / total
+    unchanged = (
+        0.5 * np.log(weights).sum(axis=-1)
+        - 0.5 * np.log(total[..., 0])
+        - 0.5 * (weights * centred**2).sum(axis=-1)
+        - degrees * np.log(noises)
+        - 0.5 * within / noises**2
+        + _prior(check_effect).repeat(len(_NOISES))
+    )
+    later = np.cumsum(weights[..., :0:-1], axis=-1)[..., ::-1]
+    moved = np.cumsum((weights * centred)[..., :0:-1], axis=-1)[..., ::-1]
+    known = later - later**2 / total
+    precision = np.concatenate([known + width**-2 for width in _SHIFTS], axis=-2)
+    moved = np.concatenate([moved] * len(_SHIFTS), axis=-2)
+    widths = np.repeat(_SHIFTS, known.shape[-2])[:, None]
+    gained = -0.5 * np.log(widths**2 * precision) + 0.5 * moved**2 / precision
+    likelihoods = np.exp(unchanged - unchanged.max(axis=-1, keepdims=True))
+    shares = likelihoods / likelihoods.sum(axis=-1, keepdims=True)
+    shares = np.concatenate([shares] * len(_SHIFTS), axis=-1) / len(_SHIFTS)
+    return shares[..., None] * np.exp(np.minimum(gained, _BEYOND_DOUBT)), moved, precision
+
+
+def _prior(check_effect: float) -> Matrix:
+    """Return the logarithms of a half-normal prior at the effects of a check, weighted by what each stands for."""
+    widths = np.gradient(_CHECK_EFFECTS)
+    return np.asarray(np.log(widths) - 0.5 * (_CHECK_EFFECTS / check_effect) ** 2, dtype=float)
+
+
+def _posterior(joint: Matrix, centers: Matrix, variances: Matrix) -> tuple[float, float]:
+    """Return mean and standard deviation of a mixture of normal distributions."""
+    shares = joint / joint.sum()
+    mean = float((shares * centers).sum())
+    return mean, sqrt(float((shares * (variances + (centers - mean) ** 2)).sum()))
+
+
+def _clipped(checks: Sequence[Matrix]) -> list[Matrix]:
+    """Return the values of each check, with what lies far from its middle drawn towards it."""
+    medians = [np.median(check, axis=-1, keepdims=True) for check in checks]
+    # The middle of three values is one of them: its distance of 0 says nothing of the noise.
+    distances = [
+        np.sort(np.abs(check - middle), axis=-1)[..., check.shape[-1] % 2 :]
+        for check, middle in zip(checks, medians, strict=True)
+    ]
+    known = np.concatenate(distances, axis=-1)
+    if not known.shape[-1]:
+        return list(checks)
+    reach = _OUTLYING * np.maximum(_LEAST_NOISE, _NORMAL * np.median(known, axis=-1, keepdims=True))
+    return [np.clip(check, middle - reach, middle + reach) for check, middle in zip(checks, medians, strict=True)]

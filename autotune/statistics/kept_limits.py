@@ -1,0 +1,133 @@
+"""Kept limits: which trials keep the limits of a study, by the values of their runs, and how sure that is.
+
+What counts is the statistic of a trial's runs, as for its value. Once a comparison has run it afresh, those runs alone
+count: a trial is chosen among many since it looked as if it kept the limits, and looks better than it is.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import inf
+
+from autotune.records.limit import PEAK_MEMORY, Breach, Limit, Limits, measured
+from autotune.records.series import SeriesKind
+from autotune.records.study import Run, TrialRecord
+from autotune.statistics.mixed_model import MeasuredRun, MixedModel, Statistic, center
+from autotune.statistics.racing import RaceRules, Standing, still_open
+from autotune.statistics.samples import Samples
+
+_FRESH = frozenset({SeriesKind.SELECT, SeriesKind.VERDICT})
+# With fewer fresh runs than that, those of tuning count as well.
+_LEAST_FRESH = 3
+
+
+class KeptLimits:
+    """How trials stand against limits; without any, all trials keep them."""
+
+    def __init__(self, limits: Limits = (), statistic: Statistic = "median", runs: Iterable[Run] = ()) -> None:
+        """Judge by trials, which `put` takes, and by those of the `runs` of a study that compared trials afresh."""
+        self.limits = limits
+        self._statistic: Statistic = statistic
+        self._samples = [Samples(statistic) for _ in limits]
+        self._values: dict[int, tuple[float | None, ...]] = {}
+        self._made: dict[int, float] = {}
+        self._fresh: dict[int, list[Run]] = {}
+        for run in runs if limits else ():
+            if run.series.kind in _FRESH and run.trial is not None and run.outcome.complete:
+                self._fresh.setdefault(run.trial, []).append(run)
+
+    def put(self, trial: TrialRecord) -> None:
+        """Take note of a trial that is new or has changed."""
+        if not self.limits:
+            return
+        fresh = self._fresh.get(trial.number, [])
+        runs = fresh if len(fresh) >= _LEAST_FRESH else [*trial.runs, *fresh]
+        # More runs of tuning change nothing where fresh ones decide; and some may not measure a metric.
+        self._made[trial.number] = inf if runs is fresh else len(trial.runs)
+        self._values.pop(trial.number, None)
+        if trial.complete:
+            self._values[trial.number] = self._of(runs)
+        for limit, samples in zip(self.limits, self._samples, strict=True):
+            known = _known(limit, runs) if trial.complete else []
+            # Relative to the limit, as the noise of runs is known relatively.
+            samples.put(trial.number, [MeasuredRun(trial.number, block, value / limit.scale) for block, value in known])
+
+    def _of(self, runs: Sequence[Run]) -> tuple[float | None, ...]:
+        known = ([value for _, value in _known(limit, runs)] for limit in self.limits)
+        return tuple(center(values, self._statistic) if values else None for values in known)
+
+    def values(self, number: int) -> tuple[float | None, ...]:
+        """Return what a complete trial's runs say of each limited metric, in its unit; None where that is nothing.
+
+        Nothing is said of other trials.
+        """
+        return self._values.get(number, ())
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """How much memory a run may use; None without a limit on it."""
+        ends = [limit.high for limit in self.limits if limit.metric == PEAK_MEMORY and limit.high != inf]
+        return int(min(ends)) if ends else None
+
+    def known(self, trial: TrialRecord) -> tuple[float | None, ...]:
+        """Return what is known of each limited metric, as `values`; of a failed trial how much memory was too much.
+
+        A run that is stopped at the limit, or dies later, would have used at least as much.
+        """
+        if trial.complete or not trial.runs:
+            return self.values(trial.number)
+        used = float(trial.runs[-1].outcome.usage.peak_memory_bytes)
+        return tuple(used if limit.metric == PEAK_MEMORY and used > limit.high else None for limit in self.limits)
+
+    def breaches(self, number: int) -> tuple[Breach, ...]:
+        """Return the limits that a complete trial breaks; none for others, of which nothing is known."""
+        return self._broken(self.values(number))
+
+    def broken_in(self, runs: Iterable[Run]) -> tuple[Breach, ...]:
+        """Return the limits that are broken by complete ones of these runs of a configuration, none if it has none."""
+        complete = [run for run in runs if run.outcome.complete]
+        return self._broken(self._of(complete)) if complete else ()
+
+    def _broken(self, values: Sequence[float | None]) -> tuple[Breach, ...]:
+        pairs = zip(self.limits, values, strict=False)
+        return tuple(Breach(limit, value) for limit, value in pairs if value is None or not limit.allows(value))
+
+    def keeps(self, number: int) -> bool:
+        """Whether a trial keeps all limits, as far as is known."""
+        return not self.breaches(number)
+
+    def standing(self, number: int, rules: RaceRules) -> Standing:
+        """Judge whether more runs could change whether a trial keeps the limits; all of them are kept, or it has lost.
+
+        The chance is predicted that they are kept after the full number of runs, as races are judged.
+        """
+        if self._made.get(number, 0) >= rules.max_runs:
+            return Standing.WON if self.keeps(number) else Standing.LOST
+        known = zip(self.limits, self._samples, self.values(number), strict=False)
+        standings = [_standing(limit, samples.effects, number, value, rules) for limit, samples, value in known]
+        if Standing.LOST in standings:
+            return Standing.LOST
+        return Standing.OPEN if Standing.OPEN in standings else Standing.WON
+
+
+def _known(limit: Limit, runs: Iterable[Run]) -> list[tuple[int, float]]:
+    """Return the values of a limited metric, each with the block of its run."""
+    name = limit.metric.name
+    values = ((run.block, measured(run.outcome).get(name)) for run in runs)
+    return [(block, value) for block, value in values if value is not None]
+
+
+def _standing(limit: Limit, effects: MixedModel, number: int, value: float | None, rules: RaceRules) -> Standing:
+    if value is None:
+        return Standing.LOST
+    runs = effects.count(number)
+    spread = still_open(effects, effects.variance(runs), rules.max_runs)
+    if runs >= rules.max_runs or spread == 0.0:
+        return Standing.WON if limit.allows(value) else Standing.LOST
+    from scipy.special import stdtr  # noqa: PLC0415  slow to import, and reading a study needs none of it
+
+    below, above = (
+        float(stdtr(effects.degrees, (end - value) / limit.scale / spread)) if abs(end) != inf else float(end > 0.0)
+        for end in (limit.low, limit.high)
+    )
+    if above - below < rules.error_rate:
+        return Standing.LOST
+    return Standing.WON if above - below > 1.0 - rules.error_rate else Standing.OPEN

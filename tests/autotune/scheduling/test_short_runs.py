@@ -1,0 +1,94 @@
+from math import exp
+
+from autotune.records.outcome import Outcome
+from autotune.records.series import SeriesKind
+from autotune.records.study import State
+from autotune.statistics.standings import Standings
+from autotune.studyfile.fidelity import FidelitySection
+from objectives.base import FailureKind
+from spaces import Integer, Space
+from tests.support.fakes import SECONDS
+from tests.support.lengths import STEPS, LengthSimulation
+from tests.support.simulated import SimulatedExecutor, study_file
+
+SPACE = Space([Integer.range("a", 0, 5, default=2), Integer.range("b", 0, 3, default=1)])
+SECTION = FidelitySection(parameter=STEPS, low=100, high=1000, production=100_000)
+
+
+def pace(configuration):
+    return 0.01 * (1.0 + abs(configuration["a"] - 1) + 0.3 * configuration["b"])
+
+
+def steady(configuration, steps):
+    return 1.0 + pace(configuration) * steps
+
+
+def simulated(seconds, *, trials=24, short=True, seed=0):
+    def value_of(told, rng):
+        drawn = seconds(told, int(told[STEPS]) or SECTION.high)
+        return drawn if isinstance(drawn, Outcome) else drawn * exp(0.005 * rng.standard_normal())
+
+    study = study_file(trials=trials, seed=seed)
+    study = study.model_copy(update={"fidelity": SECTION}) if short else study
+    return LengthSimulation.of(SPACE, SimulatedExecutor(value_of, seed), study)
+
+
+def tuned(seconds, **options):
+    simulation = simulated(seconds, **options)
+    simulation.tune()
+    return simulation, Standings.of(simulation.store.trials(), SECONDS)
+
+
+def best_of(seconds, standings):
+    return min(seconds(trial.configuration, SECTION.high) for trial in standings.trials.values())
+
+
+def test_most_trials_are_left_after_a_short_run_and_the_winner_is_the_same():
+    whole, _ = tuned(steady, short=False)
+    short, standings = tuned(steady)
+    assert short.executor.spent_s < whole.executor.spent_s
+    assert steady(standings.incumbent.configuration, SECTION.high) == best_of(steady, standings)
+    left = {trial.number for trial in standings.trials.values() if trial.state is State.SHORT}
+    assert len(left) >= 6
+    # What was only foretold is no value.
+    assert not left & {trial.number for trial in standings.measured}
+    assert all(trial.settled for trial in standings.trials.values())
+
+
+def test_where_short_runs_rank_the_wrong_way_round_the_winner_is_the_best_nevertheless():
+    def fooling(configuration, steps):
+        wrong = 0.06 - pace(configuration)
+        return 1.0 + (wrong if steps < SECTION.high else pace(configuration)) * steps
+
+    _, standings = tuned(fooling)
+    assert fooling(standings.incumbent.configuration, SECTION.high) <= 1.02 * best_of(fooling, standings)
+
+
+def test_a_value_with_a_slow_start_of_its_own_wins_nevertheless():
+    def hidden(configuration, steps):
+        is_hidden = configuration["a"] == 5
+        return 1.0 + 5.0 * is_hidden + (0.004 if is_hidden else pace(configuration)) * steps
+
+    _, standings = tuned(hidden)
+    assert hidden(standings.incumbent.configuration, SECTION.high) == best_of(hidden, standings)
+
+
+def test_a_session_that_goes_on_makes_no_short_run_again():
+    simulation, _ = tuned(steady, trials=8)
+    before = len(simulation.store.runs())
+    simulation.tune(9)
+    runs = simulation.store.runs()
+    short = [run.trial for run in runs if run.series.kind is SeriesKind.SHORT]
+    assert len(runs) > before
+    assert len(short) == len(set(short))
+
+
+def test_what_fails_when_it_is_short_is_run_whole():
+    def too_short(configuration, steps):
+        if steps < SECTION.high and configuration["b"] == 0:
+            return Outcome(failure=FailureKind.APPLICATION_ERROR, code="x", message="too short")
+        return steady(configuration, steps)
+
+    _, standings = tuned(too_short)
+    assert steady(standings.incumbent.configuration, SECTION.high) == best_of(steady, standings)
+    assert "application-error" not in standings.counts

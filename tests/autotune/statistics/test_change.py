@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from autotune.statistics.change import shift
+
+NOISE, DAY = 0.02, 0.01
+
+
+def checks(count, seed, size=4):
+    rng = np.random.default_rng(seed)
+    return [list(rng.normal(rng.normal(0.0, DAY), NOISE, 8 if number == 0 else size)) for number in range(count)]
+
+
+def test_what_stays_as_it_is_is_no_shift():
+    evidence = [shift(checks(12, seed), DAY).evidence for seed in range(40)]
+    assert sum(value > 300 for value in evidence) == 0
+
+
+def test_a_shift_is_found_with_its_size_and_its_beginning():
+    found = []
+    for seed in range(40):
+        history = checks(15, seed)
+        found.append(shift([[v + 0.05 * (n >= 10) for v in check] for n, check in enumerate(history)], DAY))
+    assert sum(one.evidence > 300 for one in found) >= 34
+    assert np.mean([one.size for one in found]) == pytest.approx(0.05, abs=0.005)
+    assert sum(one.low <= 0.05 <= one.high for one in found) >= 36
+    assert np.median([one.since for one in found]) == 10
+
+
+def test_one_check_that_takes_twice_as_long_is_enough_even_where_runs_differ_much():
+    rng = np.random.default_rng(3)
+    history = [list(rng.normal(mean, 0.15, size)) for mean, size in ((0.0, 8), (0.0, 3), (1.0, 3))]
+    assert shift(history, DAY).evidence > 300
+
+
+def test_one_run_that_is_disturbed_is_no_shift():
+    history = checks(8, 1)
+    before = shift(history, DAY).evidence
+    history[-1][0] += 0.4
+    assert shift(history, DAY).evidence < max(20.0, 4 * before)
+
+
+def test_runs_that_are_exactly_alike_can_be_compared():
+    same = [[1.0] * 8, [1.0] * 3]
+    assert shift(same, DAY).evidence < 2
+    assert shift([*same, [1.2] * 3], DAY).evidence > 300
+
+
+def test_a_shift_needs_a_reference_and_a_check():
+    with pytest.raises(ValueError, match="at least one check"):
+        shift([[1.0]], DAY)
