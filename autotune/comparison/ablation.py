@@ -11,7 +11,14 @@ from itertools import combinations, islice
 from statistics import median
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
-from autotune.comparison.findings import Ablation, OptionEffect, changes, present_verdict
+from autotune.comparison.findings import (
+    Ablation,
+    OptionEffect,
+    broken_by_variant,
+    changes,
+    present_verdict,
+    standings_of,
+)
 from autotune.coordination.run_manager import RunManager
 from autotune.records.series import Series
 from autotune.records.study import TrialRecord
@@ -32,7 +39,7 @@ _MOST_GROUPS = 2000
 
 def ablate(store: StudyStore, manager: RunManager, space: Space, study: StudyFile, rounds: int) -> Ablation | None:
     """Take the winner apart in `rounds` rounds, those of an earlier call included; None if the default won."""
-    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    standings = standings_of(store, study.repeats.statistic)
     winner, default = _winner(store, standings), standings.baseline
     if winner is None or default is None or winner.number == default.number:
         return None
@@ -100,7 +107,9 @@ class _Comparison:
 
     def simplified(self, result: Ablation) -> Ablation:
         """Drop the options that the winner is no worse without, and compare the configuration without them."""
-        dispensable = [effect for effect in result.effects if effect.dispensable]
+        dispensable = [
+            effect for effect in result.effects if effect.dispensable and not self._broken_without(effect.without)
+        ]
         # The least important option goes first, so that a constraint between two options keeps the more important.
         dispensable.sort(key=lambda effect: (effect.within or effect.alone or (1.0,))[0])
         dropped: list[str] = []
@@ -123,7 +132,12 @@ class _Comparison:
             simplified=dict(configuration),
             over_default=self._ratio(table, 0, side),
             over_winner=self._ratio(table, 1, side),
+            breaks=self._broken_without(dropped),
         )
+
+    def _broken_without(self, options: Sequence[str]) -> tuple[str, ...]:
+        """Say which limits the winner breaks without options."""
+        return broken_by_variant(self.store, self.standings.limits, self._without(options))
 
     def _moves(self) -> list[_Move]:
         """Return how every option is moved; options that are moved together in both directions are one move."""
@@ -147,6 +161,8 @@ class _Comparison:
             for title, side in sides.items()
             if side is None or (side > 0 and table.failures(side))
         ]
+        if broken := self._broken_without(move.within) if move.within else ():
+            missing.append(f"without it the winner breaks {', '.join(broken)}")
         alongside = tuple(name for name in move.within if name not in move.options)
         ignored = all(option in run.outcome.unused for run in self.winner.runs for option in move.options)
         return OptionEffect(

@@ -6,8 +6,8 @@ Experimenters, 2005, chapter 4). Every run is stored when it ends, so that inter
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import exp, log
@@ -15,7 +15,11 @@ from statistics import median
 
 import numpy as np
 
+from autotune.comparison.pairs import FAILED_OFTEN
+from autotune.comparison.strata import node_of
 from autotune.comparison.time_left import TimeLeft, rounds_left
+from autotune.coordination.neighbours import what_to_do
+from autotune.coordination.nodes import placed
 from autotune.coordination.run_manager import RunManager
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Running, Status
@@ -31,9 +35,6 @@ from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer
 from spaces import Configuration
-
-FAILED_OFTEN = 3
-"""A configuration with this many failures is not run again: it is unreliable."""
 
 _TICK_S = 0.25
 
@@ -54,11 +55,12 @@ class Side:
 
 @dataclass(frozen=True)
 class BlockTable:
-    """The runs of a series so far, by (round, side)."""
+    """The runs of a series so far, by (round, side). With `over_nodes` a pair of runs on two nodes is none."""
 
     sides: tuple[Side, ...]
     runs: Mapping[tuple[int, int], Run]
     metric: str
+    over_nodes: bool = False
 
     def values(self, side: int) -> dict[int, float]:
         """Return the values of the target metric of one side, by round."""
@@ -82,7 +84,20 @@ class BlockTable:
     def pairs(self, first: int, second: int) -> list[tuple[float, float]]:
         """Return the values of two sides, for the rounds where both have a value."""
         first_values, second_values = self.values(first), self.values(second)
-        return [(first_values[number], second_values[number]) for number in first_values if number in second_values]
+        return [(first_values[number], second_values[number]) for number in self._together(first, second)]
+
+    def nodes(self, first: int, second: int) -> list[str]:
+        """Return on which node each of these pairs ran."""
+        return [self.runs[number, first].host for number in self._together(first, second)]
+
+    def torn(self, first: int, second: int) -> int:
+        """Return how many rounds have a value of both sides, of different nodes."""
+        return len(self.values(first).keys() & self.values(second).keys()) - len(self._together(first, second))
+
+    def _together(self, first: int, second: int) -> list[int]:
+        both = self.values(second)
+        rounds = [number for number in self.values(first) if number in both]
+        return [n for n in rounds if not self.over_nodes or self.runs[n, first].host == self.runs[n, second].host]
 
     def failures(self, side: int) -> list[str]:
         """Return the messages of one side's runs without a value: failed runs, and runs with only a bound."""
@@ -101,7 +116,8 @@ class BlockTable:
 class Blocks:
     """A series of rounds of a study; `subject` says what they are about, or `live` draws what they have shown so far.
 
-    `then` is how long what follows them takes.
+    `then` is how long what follows them takes. With `over_nodes` rounds are spread over the nodes of the session, and
+    the runs of each are made on one of them, and first on those that were not `used` to choose the sides.
 
     Answers must agree with the study's baseline; on another workload with the first side's, which then runs first.
     """
@@ -117,6 +133,8 @@ class Blocks:
     other_workload: bool = False
     live: Callable[[BlockTable], str] | None = None
     then: TimeLeft = field(default_factory=TimeLeft)
+    over_nodes: bool = False
+    used: Collection[str] = ()
 
     def table(self) -> BlockTable:
         """Return the stored runs of this series."""
@@ -126,7 +144,12 @@ class Blocks:
             for run in self.store.runs()
             if run.series == self.series and _key(run.configuration) in sides
         }
-        return BlockTable(self.sides, runs, self.standings.metric.name)
+        return BlockTable(self.sides, runs, self.standings.metric.name, bool(self._nodes()))
+
+    def _nodes(self) -> Sequence[str]:
+        if not self.over_nodes:
+            return ()
+        return self.manager.nodes.names([side.configuration for side in self.sides])
 
     def until(self, count: int) -> BlockTable:
         """Run until there were `count` rounds, those of earlier sessions included.
@@ -151,7 +174,7 @@ class Blocks:
         while True:
             todo = [(number, side) for number, side in todo if table.is_reliable(side)]
             while todo and len(in_flight) < self.manager.gate.at_most(self._width(table)):
-                in_flight[self._key(todo[0])] = todo[0], self._launch(todo[0], table)
+                in_flight[self._key(todo[0])] = todo[0], self._launch(todo[0], table, in_flight.values())
                 del todo[0]
             if not in_flight:
                 if todo:
@@ -160,14 +183,14 @@ class Blocks:
             for task, outcome in self._wait(partial(self._status, in_flight.values(), todo, count, table)):
                 slot, ended = in_flight.pop(task.key)
                 run = self.manager.ended(ended, continued(None, outcome, task.segment) if task.segment else outcome)
-                if run.outcome.retryable:
-                    in_flight[task.key] = slot, self._again(ended, run.outcome)
-                    continue
-                if self.manager.store(self.store, [(ended, run)]):
+                if run.stays and self.manager.store(self.store, [(ended, run)]):
                     table = self.table()
                     todo += [slot] if slot not in table.runs else []
                     continue
-                table = BlockTable(self.sides, {**table.runs, slot: run}, table.metric)
+                if run.outcome.retryable:
+                    in_flight[task.key] = slot, self._again(ended, run.outcome, slot, table)
+                    continue
+                table = replace(table, runs={**table.runs, slot: run})
                 if self.live is not None and slot[0] == 0:
                     # Nobody has to wait for the end of a round to see the first of it.
                     self.manager.display.line(f"{self.sides[slot[1]].label}: {self._value(run)}")
@@ -196,22 +219,44 @@ class Blocks:
         baseline = self.standings.baseline
         return baseline.answer if baseline else None
 
-    def _launch(self, slot: tuple[int, int], table: BlockTable) -> RunInFlight:
+    def _node(
+        self, number: int, table: BlockTable, in_flight: Iterable[tuple[tuple[int, int], RunInFlight]] = ()
+    ) -> str | None:
+        nodes = self._nodes()
+        if not nodes:
+            return None
+        ran = {of: run.host for (of, _), run in table.runs.items()}
+        ran |= {of: run.task.job.resources.hosts[0] for (of, _), run in in_flight if run.task.job.resources.hosts}
+        return node_of(number, ran, nodes, self.seed, self.used)
+
+    def _launch(
+        self,
+        slot: tuple[int, int],
+        table: BlockTable,
+        in_flight: Iterable[tuple[tuple[int, int], RunInFlight]],
+    ) -> RunInFlight:
         number, side = slot
         chosen = self.sides[side]
         name = str(RunId(self.series, round=number, side=side))
         purpose = Purpose(chosen.configuration, chosen.trial, self.series, number)
         reference, seed = self._reference(table), self._seed(number)
-        return self._start(self.manager.prepare(self._key(slot), purpose, name, reference=reference, seed=seed))
+        planned = self.manager.prepare(self._key(slot), purpose, name, reference=reference, seed=seed)
+        return self._start(placed(planned, self._node(number, table, in_flight)))
 
-    def _again(self, run: RunInFlight, outcome: Outcome) -> RunInFlight:
-        again = self.manager.again(run, outcome)
+    def _again(self, ended: RunInFlight, outcome: Outcome, slot: tuple[int, int], table: BlockTable) -> RunInFlight:
+        again = self.manager.again(ended, outcome)
         if again is None:
-            msg = f"{self.phase} cannot go on: {outcome.message}\nmend that, then use the same command again"
+            # Else the next session would go on with this job, and end as this one does.
+            self.manager.registry.give_up(ended.name)
+            msg = (
+                f"{self.phase} cannot go on: {outcome.message}\n{what_to_do(outcome)}, then use the same command again"
+            )
             raise CannotRunHereError(msg)
-        return self._start(again)
+        return self._start(placed(again, self._node(slot[0], table)))
 
     def _start(self, planned: PlannedRun) -> RunInFlight:
+        if planned.inherited is None:
+            self.manager.wait_until_quiet()
         run = self.manager.start(planned)
         if run is None:
             self.manager.check(idle=True)

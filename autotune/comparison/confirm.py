@@ -2,7 +2,8 @@
 
 First the candidates and the baseline run in interleaved rounds. Of those that are not significantly slower than the
 best of them, nor look slower by a gain that matters, the one with the fewest changes from the default wins. It then
-runs against the baseline in fresh pairs, which are all that the verdict counts.
+runs against the baseline in fresh pairs, which are all that the verdict counts. Where there are nodes to choose from,
+rounds and pairs are spread over them, and twice as many compete: who looks best may have been on a good node.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,15 +11,18 @@ from dataclasses import dataclass, replace
 from math import log
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
-from autotune.comparison.findings import changes, present_verdict
+from autotune.comparison.findings import changes, present_verdict, standings_of
+from autotune.comparison.pairs import pairs_wanted
+from autotune.comparison.point_verdict import point_verdict
 from autotune.comparison.time_left import pairs_left
 from autotune.coordination.run_manager import RunManager
+from autotune.records.limit import breaks
 from autotune.records.mix import MixedInput, mixed_inputs
-from autotune.records.series import Series
+from autotune.records.series import Series, SeriesKind
 from autotune.records.study import TrialRecord
 from autotune.statistics.mixed_model import MeasuredRun, fit
 from autotune.statistics.standings import Standings
-from autotune.statistics.verdict import Verdict, pairs_needed, ratio_interval
+from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import VERDICT
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile, VerdictSection
@@ -27,46 +31,126 @@ from objectives.base import Metric
 
 @dataclass(frozen=True)
 class Contest:
-    """The trials that compete at the end of a study."""
+    """The trials that compete at the end of a study; `unable` look as good, and cannot run where they would have to."""
 
     standings: Standings
     default: TrialRecord
     candidates: tuple[TrialRecord, ...]
+    unable: tuple[TrialRecord, ...] = ()
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The trials that were thought of, the best of tuning first."""
+        both = {trial.number for trial in (*self.candidates, *self.unable)}
+        return tuple(trial.number for trial in self.standings.ranking if trial.number in both)
 
 
 def contest(standings: Standings, count: int) -> Contest | None:
-    """Return the candidates: the best `count` that look better than the baseline; None when none does."""
+    """Return the candidates: the best `count` that look better than the baseline; None when none does.
+
+    They keep the limits. Whatever keeps limits that the baseline breaks is better than that.
+    """
     default = standings.baseline
     if default is None:
         return None
-    before = standings.ranking[: standings.ranking.index(default)]
+    before = standings.ranking
+    if standings.limits.keeps(default.number):
+        before = before[: before.index(default)]
     return Contest(standings, default, tuple(before[:count])) if before else None
 
 
 def confirm(store: StudyStore, manager: RunManager, study: StudyFile) -> Verdict | None:
     """Find the winner and compare it with the baseline; None when there is nothing to compare.
 
-    Stored runs count, of an interrupted comparison or of an earlier comparison of the same trials.
+    Stored runs count, of an interrupted comparison or of an earlier comparison of the same trials. A winner must keep
+    the limits in fresh runs: where it turns out not to, the next best compete.
     """
-    settings, seed = study.verdict, study.sampler.seed
-    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
-    competition = contest(standings, settings.candidates)
-    if competition is None:
+    while True:
+        standings = standings_of(store, study.repeats.statistic)
+        competition = _contest(standings, manager, study.verdict)
+        if competition is None:
+            return None
+        verdict = _judged(store, manager, study, competition)
+        if verdict is not None and _keeping(store, manager, study, [standings.trials[verdict.winner]]):
+            return verdict
+
+
+def _contest(standings: Standings, manager: RunManager, settings: VerdictSection) -> Contest | None:
+    """Return the candidates; of a record only those that were recorded together on as many nodes as are asked for."""
+    default = standings.baseline
+    if default is None:
         return None
+    names, least = manager.nodes.names, settings.nodes or 1
+    manager.nodes.check([default.configuration], settings.nodes)
+    several = len(names([default.configuration])) > 1
+    competition = contest(standings, len(standings.ranking) if several else settings.candidates)
+    if competition is None or not several:
+        return competition
+    able: list[TrialRecord] = []
+    unable: list[TrialRecord] = []
+    for trial in competition.candidates:
+        if len(able) == 2 * settings.candidates:
+            break
+        together = names([one.configuration for one in (default, *able, trial)])
+        (able if len(together) >= least else unable).append(trial)
+    if unable:
+        numbers = ", ".join(str(trial.number) for trial in unable)
+        manager.display.line(f"trials that cannot run with those before them on {least} nodes, left out: {numbers}")
+    return replace(competition, candidates=tuple(able), unable=tuple(unable)) if able else None
+
+
+def _keeping(
+    store: StudyStore, manager: RunManager, study: StudyFile, trials: Sequence[TrialRecord]
+) -> list[TrialRecord]:
+    """Return those of `trials` that keep the limits in the fresh runs so far, and say of others what they break."""
+    limits = standings_of(store, study.repeats.statistic).limits
+    for trial in trials:
+        if broken := limits.breaches(trial.number):
+            manager.display.line(f"trial {trial.number} {breaks(broken)} in fresh runs: it cannot win")
+    return [trial for trial in trials if limits.keeps(trial.number)]
+
+
+def _judged(store: StudyStore, manager: RunManager, study: StudyFile, competition: Contest) -> Verdict | None:
+    """Return the verdict on the best of the candidates; None if none of them keeps the limits in fresh runs."""
+    settings, seed, standings = study.verdict, study.sampler.seed, competition.standings
     stored = present_verdict(store, standings)
     if stored is not None:
         winner, numbers = standings.trials[stored.winner], stored.candidates
     else:
-        winner, numbers = (
-            _winner(store, manager, study, competition),
-            tuple(trial.number for trial in competition.candidates),
-        )
+        chosen = _winner(store, manager, study, competition)
+        if chosen is None:
+            return None
+        winner, numbers = chosen, competition.numbers
     differences = len(changes(winner.configuration, competition.default.configuration))
-    verdict = Verdict(winner.number, numbers, differences, settings.confidence, settings.precision)
+    verdict = Verdict(
+        winner.number, numbers, differences, settings.confidence, settings.precision, nodes_asked=settings.nodes
+    )
     sides = (Side.of(competition.default, "default"), Side.of(winner, f"trial {winner.number}"))
     series, subject = Series.verdict(winner.number), f"trial {winner.number} against the default"
-    rounds = Blocks(store, manager, standings, series, sides, seed, "confirming", subject)
+    used = {run.host for run in store.runs() if run.series.kind is SeriesKind.SELECT}
+    rounds = Blocks(store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True, used=used)
     return compared(verdict, rounds, settings, lambda verdict: store.set_attribute(VERDICT, verdict.to_dict()))
+
+
+def confirm_point(
+    store: StudyStore, manager: RunManager, study: StudyFile, metrics: Sequence[Metric], point: TrialRecord
+) -> None:
+    """Compare a point of a trade-off's front with the baseline until every metric is known as precisely as is asked.
+
+    Nothing happens without a baseline, or if that is the point. Stored runs count.
+    """
+    settings, standings = study.verdict, standings_of(store, study.repeats.statistic)
+    default = standings.baseline
+    while True:
+        verdict = point_verdict(store.runs(), standings, metrics, point, settings.confidence)
+        if default is None or verdict is None or not (more := verdict.missing(settings)):
+            return
+        label = f"trial {point.number}"
+        sides, series = (Side.of(default, "default"), Side.of(point, label)), Series.verdict(point.number)
+        subject = f"{label} against the default"
+        seed = study.sampler.seed
+        rounds = Blocks(store, manager, standings, series, sides, seed, "confirming", subject, over_nodes=True)
+        rounds.until(verdict.pairs + more + len(verdict.failures))
 
 
 def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: Callable[[Verdict], None]) -> Verdict:
@@ -77,7 +161,7 @@ def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: C
     table, inputs = rounds.table(), mixed_inputs(rounds.store.definition)
     verdict = _with_pairs(verdict, table, inputs)
     while True:
-        wanted = pairs_wanted(verdict, settings, rounds.standings.metric)
+        wanted = pairs_wanted(verdict.pairs, settings, rounds.standings.metric)
         ended = len(verdict.pairs) >= wanted or not (table.is_reliable(0) and table.is_reliable(1))
         # The pairs of an earlier session may do, for a verdict that is not stored yet; a few of them say nothing.
         if ended or len(verdict.pairs) >= settings.pairs:
@@ -87,27 +171,23 @@ def compared(verdict: Verdict, rounds: Blocks, settings: VerdictSection, keep: C
         pairs = settings.max_pairs - settings.pairs if len(verdict.pairs) < settings.pairs else 0
         default, winner = rounds.standings.baseline, rounds.standings.trials.get(verdict.winner)
         more = pairs_left(default, winner, 0, pairs) if default is not None and winner is not None else rounds.then
-        table = replace(rounds, then=more).until(wanted + len(verdict.failures))
+        table = replace(rounds, then=more).until(wanted + len(verdict.failures) + table.torn(0, 1))
         verdict = _with_pairs(verdict, table, inputs)
-
-
-def pairs_wanted(verdict: Verdict, settings: VerdictSection, metric: Metric) -> int:
-    """Return the number of pairs needed for the precision that is set, estimated from the first pairs."""
-    if len(verdict.pairs) < settings.pairs:
-        return settings.pairs
-    first = ratio_interval(verdict.pairs[: settings.pairs], metric, settings.confidence)
-    return min(settings.max_pairs, pairs_needed(first, settings.pairs, settings.precision))
 
 
 def _with_pairs(verdict: Verdict, table: BlockTable, inputs: Sequence[MixedInput]) -> Verdict:
     failures = [f"trial {verdict.winner}: {text}" for text in table.failures(1)]
     failures += [f"default: {text}" for text in table.failures(0)]
     by_input = {one.name: tuple(replace(table, metric=one.target.name).pairs(0, 1)) for one in inputs}
-    return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures), inputs=by_input)
+    nodes = tuple(table.nodes(0, 1)) if table.over_nodes else ()
+    return replace(verdict, pairs=tuple(table.pairs(0, 1)), failures=tuple(failures), inputs=by_input, nodes=nodes)
 
 
-def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competition: Contest) -> TrialRecord:
-    """Let the candidates compete; return the simplest of those not distinguishable from the best."""
+def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competition: Contest) -> TrialRecord | None:
+    """Let the candidates compete; return the simplest of those not distinguishable from the best.
+
+    None if every one of them breaks a limit in these runs.
+    """
     if len(competition.candidates) == 1:
         return competition.candidates[0]
     sides = (
@@ -117,9 +197,8 @@ def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competitio
     series = Series.select([trial.number for trial in competition.candidates])
     then = pairs_left(competition.default, competition.candidates[0], study.verdict.pairs, study.verdict.max_pairs)
     subject = f"choosing among trials {', '.join(str(trial.number) for trial in competition.candidates)}"
-    rounds = Blocks(
-        store, manager, competition.standings, series, sides, study.sampler.seed, "choosing", subject, then=then
-    )
+    seed, standings = study.sampler.seed, competition.standings
+    rounds = Blocks(store, manager, standings, series, sides, seed, "choosing", subject, then=then, over_nodes=True)
     table = rounds.until(study.verdict.rounds)
     samples = [
         MeasuredRun(index, number, competition.standings.to_log(value))
@@ -127,9 +206,15 @@ def _winner(store: StudyStore, manager: RunManager, study: StudyFile, competitio
         for number, value in table.values(index).items()
     ]
     effects = fit(samples, "mean")
-    reliable = [index for index in range(1, len(sides)) if table.is_reliable(index) and effects.count(index)]
+    keeping = _keeping(store, manager, study, competition.candidates)
+    if not keeping:
+        return None
+    places = [index for index, trial in enumerate(competition.candidates, start=1) if trial in keeping]
+    reliable = [index for index in places if table.is_reliable(index) and effects.count(index)]
     if not reliable:
-        return competition.candidates[0]
+        return keeping[0]
+    # What fails on one node is nothing to use on all of them.
+    reliable = [index for index in reliable if not (table.over_nodes and table.failures(index))] or reliable
     best = min(reliable, key=effects.center)
     from scipy.special import stdtrit  # noqa: PLC0415  slow to import, and reading a study needs none of it
 

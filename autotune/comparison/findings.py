@@ -6,16 +6,21 @@ from enum import StrEnum
 from typing import Any
 
 from autotune.formatting import written
+from autotune.records.series import SeriesKind
 from autotune.records.stored import Stored
+from autotune.statistics.kept_limits import KeptLimits
+from autotune.statistics.mixed_model import Statistic
 from autotune.statistics.ratio_words import Interval
 from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import Verdict
 from autotune.storage.readable import ABLATION, VERDICT, WORKLOADS, ReadableStudy
+from autotune.studyfile.limits import limits_of
 from objectives.base import Metric
 from spaces import Configuration
 
 # How many names are said before the others are only counted.
 _FEW = 3
+_OF_VARIANTS = frozenset({SeriesKind.ABLATE, SeriesKind.SIMPLIFY})
 
 
 def alongside(names: Sequence[str]) -> str:
@@ -98,6 +103,7 @@ class Ablation(Stored):
 
     `baseline` is the default's median value in the metric's unit, `combined` the winner's speed-up over it.
     `over_default` and `over_winner` are the simplified configuration's speed-ups; None while nothing was dropped.
+    `breaks` are the limits that it breaks.
     """
 
     winner: int
@@ -110,6 +116,7 @@ class Ablation(Stored):
     simplified: Configuration | None = None
     over_default: Interval | None = None
     over_winner: Interval | None = None
+    breaks: tuple[str, ...] = ()
 
     @property
     def options(self) -> list[str]:
@@ -118,8 +125,8 @@ class Ablation(Stored):
 
     @property
     def accepted(self) -> bool:
-        """Whether the simplified configuration is as good as the winner: not significantly slower."""
-        return self.over_winner is not None and self.over_winner[2] >= 1.0
+        """Whether the simplified configuration is no significantly worse than the winner, and keeps the limits."""
+        return self.over_winner is not None and self.over_winner[2] >= 1.0 and not self.breaks
 
 
 @dataclass(frozen=True)
@@ -146,6 +153,18 @@ def stored_verdict(store: ReadableStudy) -> Verdict | None:
     return asked_now(Verdict.from_dict(stored), store.definition.study) if stored else None
 
 
+def kept_limits(store: ReadableStudy, statistic: Statistic) -> KeptLimits:
+    """Return the limits that the newest session's study file sets, and what runs of comparisons say of them."""
+    limits = limits_of(store.definition.study, store.definition.metrics)
+    return KeptLimits(limits, statistic, store.runs() if limits else ())
+
+
+def standings_of(store: ReadableStudy, statistic: Statistic) -> Standings:
+    """Return how the trials of a study stand, with the verdict on one of them if there is one."""
+    limits = kept_limits(store, statistic)
+    return Standings.of(store.trials(), store.definition.target, statistic, stored_verdict(store), limits)
+
+
 def asked_now(verdict: Verdict, study: Mapping[str, Any]) -> Verdict:
     """Return a stored verdict with the confidence and the precision of `study`, the newest session's study file.
 
@@ -166,15 +185,31 @@ def present_verdict(store: ReadableStudy, standings: Standings) -> Verdict | Non
 
 
 def is_about(verdict: Verdict, standings: Standings) -> bool:
-    """Whether the best trial of tuning was among the candidates of a verdict: else there is a new best."""
+    """Whether the best trial of tuning was among the candidates of a verdict: else there is a new best.
+
+    That is the best of those that keep the limits, and so must the winner.
+    """
     best = standings.ranking[0] if standings.ranking else None
-    return best is not None and best.number in verdict.candidates
+    return best is not None and best.number in verdict.candidates and standings.limits.keeps(verdict.winner)
 
 
 def stored_ablation(store: ReadableStudy) -> Ablation | None:
-    """Return the ablation that was stored, of whatever winner."""
+    """Return the ablation that was stored, of whatever winner, judged by the limits of the newest session."""
     stored = store.attribute(ABLATION)
-    return Ablation.from_dict(stored) if stored else None
+    if not stored:
+        return None
+    ablation = Ablation.from_dict(stored)
+    statistic = store.definition.study.get("repeats", {}).get("statistic", "median")
+    return replace(ablation, breaks=broken_by_variant(store, kept_limits(store, statistic), ablation.simplified))
+
+
+def broken_by_variant(store: ReadableStudy, limits: KeptLimits, configuration: Configuration | None) -> tuple[str, ...]:
+    """Say which limits a configuration breaks in the runs of ablations; nothing if it has none there."""
+    if not limits.limits or configuration is None:
+        return ()
+    wanted = dict(configuration)
+    runs = (run for run in store.runs() if run.series.kind in _OF_VARIANTS and dict(run.configuration) == wanted)
+    return tuple(map(str, limits.broken_in(runs)))
 
 
 def stored_workload_comparisons(store: ReadableStudy) -> tuple[WorkloadComparison, ...]:

@@ -13,6 +13,7 @@ from autotune.comparison.findings import (
     WorkloadComparison,
     changes,
     present_verdict,
+    standings_of,
     stored_workload_comparisons,
 )
 from autotune.coordination.run_manager import RunManager
@@ -29,7 +30,7 @@ def compare_on_workloads(
     store: StudyStore, manager: RunManager, study: StudyFile, workloads: Sequence[Workload]
 ) -> None:
     """Compare the winner with the default on each of the workloads; do nothing without a significant winner."""
-    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    standings = standings_of(store, study.repeats.statistic)
     verdict = present_verdict(store, standings)
     if verdict is None or standings.baseline is None or not verdict.significant(standings.metric):
         return

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
+from autotune.comparison.findings import standings_of
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.formatting import shown
 from autotune.records.series import Series
-from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import ScalingSection, StudyFile
 from launchers.software.digest import text_digest
@@ -104,7 +104,7 @@ def scale(  # noqa: PLR0913  by keyword
             configurations.append(configuration)
     sides = tuple(Side(f"{number}", configuration) for number, configuration in enumerate(configurations))
     series = Series.scaling(text_digest(repr(sorted(base.items()))))
-    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    standings = standings_of(store, study.repeats.statistic)
     subject = f"scaling {shown(base)}"
     table = Blocks(store, manager, standings, series, sides, study.sampler.seed, series.kind.label, subject).until(
         rounds

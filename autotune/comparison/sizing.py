@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from autotune.comparison.blocks import Blocks, Side
+from autotune.comparison.findings import standings_of
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import CannotRunHereError, StudyFileError
 from autotune.formatting import shown
@@ -25,14 +26,13 @@ from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Facts
 from autotune.records.series import SIZE, SeriesKind
 from autotune.records.study import Run
-from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
 from objectives.base import Metric, Plan
 from spaces import Configuration, Space
 
 _UNKNOWN = "nothing is known of what runs take here: allow some (--probes 6), or `autotune import` measurements"
-_ELSEWHERE = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
+_ELSEWHERE = frozenset({SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.WATCH, SeriesKind.ASIDE})
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Sizing:
 
         What ran may run again: a second run tells how far runs differ, and so whether it keeps the limits.
         """
-        standings = Standings.of(self.store.trials(), self.store.definition.target, study.repeats.statistic)
+        standings = standings_of(self.store, study.repeats.statistic)
         for number in range(len(self.probes()), most):
             chosen = self.known().next()
             if chosen is None:

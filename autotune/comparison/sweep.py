@@ -13,13 +13,14 @@ from statistics import median
 from typing import Any
 
 from autotune.comparison.blocks import Blocks, BlockTable, Side
+from autotune.comparison.findings import standings_of
+from autotune.comparison.leaders import Leader, leaders
 from autotune.coordination.run_manager import RunManager
 from autotune.errors import StudyFileError
 from autotune.formatting import shown, written
 from autotune.records.series import Series
 from autotune.statistics import signed_rank
 from autotune.statistics.ratio_words import Interval, ends, times
-from autotune.statistics.standings import Standings
 from autotune.statistics.verdict import ratio_interval
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
@@ -68,7 +69,7 @@ class SweepPoint:
     @property
     def label(self) -> str:
         """The swept parameters with their values."""
-        return " ".join(f"{name}={UNSET if value is None else written(value)}" for name, value in self.values.items())
+        return labelled(self.values)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
@@ -77,7 +78,10 @@ class SweepPoint:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The points of a sweep, in the order of the values; `base` is the configuration that the others are fixed at."""
+    """The points of a sweep, in the order of the values; `base` is the configuration that the others are fixed at.
+
+    `leaders` are, of two parameters, the best value of the second at each of the first.
+    """
 
     over: tuple[str, ...]
     base: Configuration
@@ -87,6 +91,7 @@ class Sweep:
     confidence: float
     rounds: int
     points: tuple[SweepPoint, ...]
+    leaders: tuple[Leader, ...] = ()
 
     @property
     def measured(self) -> tuple[SweepPoint, ...]:
@@ -112,6 +117,7 @@ class Sweep:
             "rounds": self.rounds,
             "points": [point.to_dict() for point in self.points],
             "best": self.best and dict(self.best.values),
+            "leaders": [leader.to_dict() for leader in self.leaders],
         }
 
 
@@ -125,7 +131,7 @@ def sweep(  # noqa: PLR0913  by keyword
     live: Callable[[Sweep], str],
 ) -> Sweep:
     """Run every variant in `request.repeats` rounds, those of an earlier call included; `live` draws how far it is."""
-    standings = Standings.of(store.trials(), store.definition.target, study.repeats.statistic)
+    standings = standings_of(store, study.repeats.statistic)
     sides = variants.sides(request.base_name)
     both = (sorted(variants.base.items()), sorted(repr(sorted(side.configuration.items())) for side in sides))
     series = Series.sweep(text_digest(repr(both)))
@@ -145,6 +151,7 @@ def sweep(  # noqa: PLR0913  by keyword
             study.verdict.confidence,
             request.repeats,
             points,
+            leaders(table, variants.rivals(table), standings.metric, study.verdict.confidence),
         )
 
     blocks = Blocks(
@@ -205,6 +212,21 @@ class Variants:
             if configuration is not None and not point.is_base
         )
         return (Side(label, self.base), *others)
+
+    def rivals(self, table: BlockTable) -> dict[str, list[tuple[str, int]]]:
+        """Return the sides that have the same value of the first parameter, by it: those of a second compete there."""
+        groups: dict[str, list[tuple[str, int]]] = {}
+        for point, configuration in self.points:
+            first, *others = ({name: value} for name, value in point.values.items())
+            side = None if configuration is None else table.place(configuration)
+            if others and side is not None:
+                groups.setdefault(labelled(first), []).append((labelled(others[0]), side))
+        return {place: rivals for place, rivals in groups.items() if len(rivals) > 1}
+
+
+def labelled(values: Mapping[str, Value | None]) -> str:
+    """Return parameters with their values, as in `np=4 blas=unset`."""
+    return " ".join(f"{name}={UNSET if value is None else written(value)}" for name, value in values.items())
 
 
 def _point(

@@ -32,7 +32,7 @@ def tuning_left(standings: Standings, study: StudyFile) -> TimeLeft | None:
         return None
     left_s = standings.spent_s / standings.settled * (budget.most - standings.settled) / budget.workers
     tuning = TimeLeft(left_s, left_s)
-    return tuning if study.tradeoff is not None else tuning + verdict_left(standings, study.verdict)
+    return tuning if not study.has_one_winner else tuning + verdict_left(standings, study.verdict)
 
 
 def verdict_left(standings: Standings, section: VerdictSection) -> TimeLeft:

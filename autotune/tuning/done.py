@@ -1,9 +1,11 @@
 """Whether a study is done: its trials are made, and its winner is compared with the default."""
 
-from autotune.comparison.blocks import FAILED_OFTEN
-from autotune.comparison.confirm import pairs_wanted
+from autotune.comparison.decisions import is_confirmed
+from autotune.comparison.pairs import FAILED_OFTEN, pairs_wanted
 from autotune.planning.prepare import Prepared
+from autotune.records.study import State
 from autotune.results.summary import Summary, summarise
+from autotune.scheduling.repeats import RepeatScheduler
 from autotune.statistics.verdict import Verdict
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
@@ -18,13 +20,15 @@ def is_done(store: StudyStore, study: StudyFile, prepared: Prepared) -> bool:
     stopped = summary.outlook is not None and summary.outlook.holds(summary.standings, study)
     if (summary.finished < wanted and not stopped) or summary.finished < len(summary.trials):
         return False
+    if study.decisions is not None:
+        return is_confirmed(store, study, study.decisions)
     return is_judged(summary, study, prepared)
 
 
 def is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
     """Whether the winner was compared with the default as often as the study file wants, on all workloads."""
-    if study.tradeoff is not None:
-        return True
+    if summary.tradeoff is not None:
+        return summary.tradeoff.is_judged(study.verdict)
     if not _is_confirmed(summary, study):
         return False
     verdict, metric = summary.present_verdict, summary.standings.metric
@@ -38,9 +42,21 @@ def is_judged(summary: Summary, study: StudyFile, prepared: Prepared) -> bool:
     return True
 
 
+def may_still_win(summary: Summary, study: StudyFile) -> bool:
+    """Whether a trial was stopped since it had lost to what turned out to break a limit: it has to run again.
+
+    Limits may be other ones now, or be broken in fresh runs only.
+    """
+    again = RepeatScheduler(study.repeats).deserving(summary.standings) if study.limits else []
+    return study.tradeoff is None and any(trial.state is State.CAPPED for trial in again)
+
+
 def _is_confirmed(summary: Summary, study: StudyFile) -> bool:
     standings, verdict = summary.standings, summary.present_verdict
-    if standings.baseline is None or standings.ranking[0].number == standings.baseline.number:
+    if may_still_win(summary, study):
+        return False
+    best = standings.ranking[0] if standings.ranking else None
+    if standings.baseline is None or best is None or best.number == standings.baseline.number:
         return True
     if verdict is None:
         return False
@@ -50,4 +66,4 @@ def _is_confirmed(summary: Summary, study: StudyFile) -> bool:
 def _has_enough(verdict: Verdict, study: StudyFile, metric: Metric) -> bool:
     if not verdict.known:
         return len(verdict.failures) >= FAILED_OFTEN
-    return len(verdict.pairs) >= pairs_wanted(verdict, study.verdict, metric)
+    return len(verdict.pairs) >= pairs_wanted(verdict.pairs, study.verdict, metric)

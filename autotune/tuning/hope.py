@@ -24,7 +24,7 @@ def check_hope(standings: Standings, give_up_after: int, *, launched: bool) -> N
         NothingWorkedError: nothing worked so far.
     """
     default = standings.default
-    if launched and default is not None and default.state is State.FAILED and not standings.ranking:
+    if launched and default is not None and default.state is State.FAILED and not standings.measured:
         raise NothingWorkedError(_why_default_failed(default))
     if standings.nothing_worked >= give_up_after:
         raise NothingWorkedError(why_nothing_worked(_ran(standings)))

@@ -12,6 +12,7 @@ from autotune.display.console import Running
 from autotune.execution.task import Task
 from launchers import LineReader
 from objectives.base import Objective, Progress, ProgressReader
+from objectives.patterns.lines import read_each
 
 SHOWN = 20
 """So many runs in flight are followed and shown, those that were launched first: nobody reads a thousand lines."""
@@ -30,8 +31,8 @@ class _Followed:
     def shown(self, why_waits: Callable[[str], str]) -> Running:
         """Read what the program has said since the last time, and return how the run stands."""
         with suppress(OSError):
-            for line in self.lines.new_lines():
-                self.progress = self.read(line) or self.progress
+            for said in read_each(self.read, self.lines.new_lines()):
+                self.progress = said or self.progress
         elapsed_s = time.monotonic() - self.since
         waits = why_waits(self.run.task.job.name)
         return Running(self.run.task.key, self.run.purpose.configuration, elapsed_s, self.progress, waits=waits)
@@ -50,10 +51,9 @@ class RunsInFlight:
         """How many runs are in flight."""
         return len(self._in_flight)
 
-    @property
-    def first_waiting(self) -> PlannedRun | None:
-        """The run that is to be started first."""
-        return self._waiting[0] if self._waiting else None
+    def first_waiting(self, count: int) -> list[PlannedRun]:
+        """Return the runs that are to be started first, at most `count`."""
+        return list(islice(self._waiting, count))
 
     def wait(self, planned: PlannedRun, *, first: bool = False) -> None:
         """Let a run wait for cores, behind the others or as the `first` of them."""

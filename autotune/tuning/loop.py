@@ -4,22 +4,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from enum import Enum
 
-from autotune.comparison.findings import stored_verdict
+from autotune.comparison.findings import kept_limits, stored_verdict
 from autotune.comparison.time_left import tuning_left
 from autotune.coordination.coordinators import Coordinators
-from autotune.coordination.run_manager import RunManager, TakenError
+from autotune.coordination.neighbours import what_to_do
+from autotune.coordination.run_manager import RunManager
 from autotune.coordination.runs import PlannedRun, RunInFlight
 from autotune.display.console import Status
-from autotune.display.messages import Messages
 from autotune.errors import CannotRunHereError
 from autotune.execution.segments import Curve, Segment, best_until, continued, curve_of
 from autotune.execution.task import Task
 from autotune.records.outcome import Outcome
-from autotune.records.series import WARM_UP, RunId
 from autotune.records.study import Purpose, Run, State, TrialRecord
 from autotune.scheduling.checkpoints import Checkpoints
 from autotune.scheduling.equivalence import Equivalence
-from autotune.scheduling.repeats import WARM_UP_LIMIT_S, Step
+from autotune.scheduling.repeats import Step
 from autotune.scheduling.stopping import StoppingForecast, can_tell, is_due, look_ahead, stored_stopping_forecast
 from autotune.search.asker import Asker
 from autotune.statistics.standings import Standings
@@ -27,6 +26,8 @@ from autotune.storage.observation import Observation
 from autotune.studyfile import StudyFile
 from autotune.tuning.hope import check_hope
 from autotune.tuning.in_flight import RunsInFlight
+from autotune.tuning.job_limits import limited_job
+from autotune.tuning.leading import Leading
 from autotune.tuning.retry import announced
 from autotune.tuning.schedulers import scheduler_of
 from objectives import registry
@@ -67,9 +68,13 @@ class TuningLoop:
         self._metric = store.definition.target
         self._launched = registry.runs(study.objective) == "launched"
         self._checkpoints = Checkpoints(manager.factory.folder, store.mark)
-        self._scheduler = scheduler_of(store, study)
-        self._standings = Standings({}, self._metric, study.repeats.statistic, stored_verdict(store))
-        self._telling = Messages(self._standings)
+        self._scheduler = scheduler_of(store, study, self._space)
+        statistic = study.repeats.statistic
+        limits = kept_limits(store, statistic)
+        asker.sampler.keep(limits.limits)
+        self._standings = Standings({}, self._metric, statistic, stored_verdict(store), limits)
+        self._leading = Leading.of(self._standings, store.definition)
+        self._telling = self._leading.telling
         self._sameness = Equivalence(None)
         # What the sampler knows of the trials, and the trials with more to know.
         self._observed: dict[int, Observation] = {}
@@ -91,7 +96,7 @@ class TuningLoop:
         """
         self._store.recover(self._space)
         self._asker.forget()
-        self._sameness = Equivalence(self._manager.factory.alike)
+        self._sameness = Equivalence(self._manager.factory.alike, self._manager.factory.memory)
         self.merge(self._store.trials())
         self._scheduler.block = 1 + max(
             (run.block for trial in self._trials.values() for run in trial.runs), default=-1
@@ -109,7 +114,7 @@ class TuningLoop:
         while True:
             self._meet()
             others = bool(self._elsewhere)
-            while len(self._in_flight) < self._workers() and self._launch_next():
+            while (room := self._workers() - len(self._in_flight)) > 0 and self._launch_next(room):
                 others = others or bool(self._elsewhere)
             self._manager.check(idle=not self._in_flight)
             if not self._in_flight and not others and self._workers():
@@ -153,20 +158,20 @@ class TuningLoop:
         most = self._manager.executor.allowed(self._budget.workers, len(self._in_flight))
         return self._manager.gate.at_most(most if self._scheduler.ready(self._standings) else min(most, 1))
 
-    def _launch_next(self) -> bool:
-        if self._in_flight.first_waiting is None and (planned := self._next()):
+    def _launch_next(self, room: int = 1) -> bool:
+        """Launch what is launched together, at most `room` runs; return whether anything became of one."""
+        together = self._manager.executor.together(room)
+        while (missing := together - len(self._in_flight.first_waiting(together))) and (planned := self._next(missing)):
             self._in_flight.wait(planned)
-        if (first := self._in_flight.first_waiting) is None:
-            return False
-        try:
-            started = self._manager.start(first)
-        except TakenError:
-            self._in_flight.drop_first()
+        started = self._manager.start_all(self._in_flight.first_waiting(together))
+        for run in started:
+            if run is None:
+                self._in_flight.drop_first()
+            else:
+                self._in_flight.start(run, self._manager.factory.objective)
+        if None in started:
             self._meet(now=True)
-            return True
-        if started is not None:
-            self._in_flight.start(started, self._manager.factory.objective)
-        return started is not None
+        return bool(started)
 
     def _meet(self, *, now: bool = False) -> None:
         """See what other coordinators have done."""
@@ -184,7 +189,9 @@ class TuningLoop:
 
     def _go_on(self) -> None:
         """Go on with the runs that an earlier session left in a queue."""
-        for lease in self._manager.registry.inherit(self._store.runs()):
+        stored = self._store.runs()
+        self._manager.neighbours.know(stored)
+        for lease in self._manager.registry.inherit(stored):
             purpose = lease.purpose
             trial = self._trials.get(purpose.trial if purpose.trial is not None and purpose.series.is_tuning else -1)
             if trial is None:
@@ -199,7 +206,7 @@ class TuningLoop:
             self._in_flight.wait(replace(planned, known=trial.made, lost=lost), first=True)
             self._launch_next()
 
-    def _next(self) -> PlannedRun | None:
+    def _next(self, most: int) -> PlannedRun | None:
         if self._clock() >= self._ends_at:
             self._ending = Ending.TIMEOUT
             return None
@@ -207,7 +214,7 @@ class TuningLoop:
             return None
         step = self._scheduler.next(self._standings, self._busy)
         if step is None and (self._scheduler.ready(self._standings) or not self._trials):
-            ask = self._scheduler.next if self._propose() else self._scheduler.idle
+            ask = self._scheduler.next if self._propose(most) else self._scheduler.idle
             step = ask(self._standings, self._busy)
         return self._prepare(step) if step else None
 
@@ -221,19 +228,19 @@ class TuningLoop:
 
     def look_ahead(self, *, due: bool = False) -> StoppingForecast | None:
         """Return what more search would gain, and store it; None where nobody knows. A `due` look may end tuning."""
-        if can_tell(len(self._trials), self._space.size):
+        if not self._study.limits and can_tell(len(self._trials), self._space.size):
             self._outlook = look_ahead(self._asker, self._observations(), self._standings, self._study, due=due)
         return self._outlook
 
-    def _propose(self) -> bool:
+    def _propose(self, most: int) -> bool:
         if self._coordinators is None or self._coordinators.alone:
-            return self._proposed()
+            return self._proposed(most)
         with self._store.alone():
             # What others have proposed meanwhile is not proposed again.
             self._read_anew()
-            return self._proposed()
+            return self._proposed(most)
 
-    def _proposed(self) -> bool:
+    def _proposed(self, most: int) -> bool:
         if self._has_enough():
             return False
         size = self._space.size
@@ -244,12 +251,13 @@ class TuningLoop:
                 self._ending = Ending.PAYS_NO_MORE
                 return False
         shows_nothing = self._sameness.judge(self._manager.display.line)
-        proposed = None if exhausted else self._asker.ask(self._observations(), shows_nothing)
-        if proposed is None:
+        most = 1 if self._budget.auto else min(most, self._budget.most - len(self._trials))
+        proposed = [] if exhausted else self._asker.ask_all(most, self._observations(), shows_nothing)
+        if not proposed:
             self._ending = Ending.EXHAUSTED
-            return False
-        self._note(proposed)
-        return True
+        for trial in proposed:
+            self._note(trial)
+        return bool(proposed)
 
     def _observations(self) -> Mapping[int, Observation]:
         if self._unobserved:
@@ -261,23 +269,20 @@ class TuningLoop:
     def _prepare(self, step: Step) -> PlannedRun:
         trial, counts = step.trial, step.series.is_tuning
         self._scheduler.starts(step, self._standings)
-        run_name = str(RunId(trial=trial.number, number=step.segment.steps if step.segment else len(trial.runs)))
+        run_name = step.run_name or self._manager.registry.own(step.series)
         segment, lost = self._leg(step, run_name) if step.segment else (None, ())
-        until = (segment.steps, segment.of) if segment else (None, None)
         planned = self._manager.prepare(
             trial.number,
-            Purpose(trial.configuration, trial.number, step.series, 0, self._scheduler.block, *until),
-            run_name if counts else self._manager.registry.own(step.series),
-            reference=self._reference(),
+            Purpose(trial.configuration, trial.number, step.series, 0, self._scheduler.block, *step.reaches),
+            run_name,
+            reference=self._reference() if step.until == (None, None) else None,
             cap=self._scheduler.cap(trial, self._standings) if counts else None,
             segment=segment,
         )
-        if step.series == WARM_UP:
-            job = planned.task.job
-            limit = min(WARM_UP_LIMIT_S, job.time_limit_s or WARM_UP_LIMIT_S)
-            planned = replace(planned, task=replace(planned.task, job=replace(job, time_limit_s=limit)))
-        elif trial.state is State.CAPPED:
+        if counts and trial.state in {State.CAPPED, State.SHORT}:
             self._note(replace(trial, settled=False))
+        job = limited_job(planned.task.job, step, self._standings, caps=self._study.repeats.caps)
+        planned = replace(planned, task=replace(planned.task, job=job))
         return replace(planned, known=trial.made if counts else None, lost=lost)
 
     def _leg(self, step: Step, run_name: str) -> tuple[Segment, Curve]:
@@ -295,12 +300,12 @@ class TuningLoop:
     def _reference(self) -> Answer | None:
         """Return the answer that others must agree with: the baseline's, or the first that there is."""
         reference = self._standings.baseline or next((t for t in self._trials.values() if t.complete), None)
-        return reference.answer if reference else None
+        return reference.answer if reference and self._telling.compares else None
 
     def _ended(self, ended: Sequence[tuple[Task, Outcome]]) -> None:
         """Take note of runs that ended: all are on disk before anything is made of any, and settled together."""
         landed = [self._landed(self._in_flight.of(task), outcome) for task, outcome in ended]
-        whole = [(before, run) for before, run in landed if not run.outcome.retryable]
+        whole = [(before, run) for before, run in landed if run.stays]
         lost = self._manager.store(self._store, whole)
         try:
             for before, run in landed:
@@ -323,19 +328,19 @@ class TuningLoop:
     def _count(self, run: Run) -> None:
         """Go on from a run that is stored."""
         self._machine_faults = 0
-        best_before = self._standings.incumbent
+        led_before = self._leading.numbers()
         assert run.trial is not None
         if run.series.is_tuning:
             self._note(self._trials[run.trial].with_run(run.lean))
             said = self._telling.ran(self._trials[run.trial], run.outcome)
         else:
-            said = f"{run.series}: {self._telling.said(run.outcome)}, does not count"
+            said = self._telling.uncounted(run)
+            self._unobserved.add(run.trial)  # a short run tells something of it nevertheless
         self._scheduler.ended(run, self._standings)
         self._manager.display.line(said)
         self._settle()
-        best = self._standings.incumbent
-        if best is not None and best_before is not None and best.number != best_before.number:
-            self._manager.display.line(f"best so far: trial {best.number}, {self._telling.value(best)}")
+        for news in self._leading.news(led_before):
+            self._manager.display.line(news)
         check_hope(self._standings, self._budget.give_up_after, launched=self._launched)
 
     def _settle(self) -> None:
@@ -373,15 +378,14 @@ class TuningLoop:
         if self._machine_faults >= _BROKEN_AFTER:
             msg = (
                 f"{self._machine_faults} trials in a row could not be run, whatever their configuration; "
-                f"the last: {outcome.message}\nmend that, then use the same command again"
+                f"the last: {outcome.message}\n{what_to_do(outcome)}, then use the same command again"
             )
             raise CannotRunHereError(msg)
 
     def status(self) -> Status:
         """Return how the study stands now."""
         standings, budget = self._standings, self._budget
-        left = tuning_left(standings, self._study)
-        running = self._in_flight.shown(self._manager.executor.why_waits)
+        left, running = tuning_left(standings, self._study), self._in_flight.shown(self._manager.executor.why_waits)
         return Status(
             standings=standings,
             budget=budget.most,
@@ -391,4 +395,5 @@ class TuningLoop:
             left_most_s=left.most_s if left is not None else None,
             open_ended=budget.auto,
             more=len(self._in_flight) - len(running),
+            subject=self._leading.subject(),
         )

@@ -14,17 +14,21 @@ import numpy as np
 from autotune.display.console import Display
 from autotune.errors import AutotuneError
 from autotune.planning.prepare import Prepared
+from autotune.records.limit import Limits, breaches
 from autotune.records.study import Run, TrialRecord
 from autotune.search.asker import Asker
 from autotune.search.registry import sampler_of
+from autotune.statistics.kept_limits import KeptLimits
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import BudgetSection, StudyFile
+from autotune.studyfile.limits import limits_of
 from autotune.tuning.loop import TuningLoop
 from autotune.tuning.simulated import simulated_runs
 from objectives.base import Metric
 from objectives.replay.objective import ReplayObjective
 from objectives.replay.table import RecordedTable
+from spaces.parameters.problem import Problem
 
 _GOOD = 1.05
 _S_PER_H = 3600.0
@@ -73,6 +77,12 @@ def budget_rows(
     Raises:
         AutotuneError: the table cannot be replayed so.
     """
+    if study.tradeoff is not None:
+        msg = (
+            "a trade-off has no best configuration that budgets could be judged by: take [tradeoff] out; "
+            "`autotune study` replays it as it is, and `autotune report` shows how its front grew"
+        )
+        raise AutotuneError(Problem(msg, "tradeoff"))
     wanted = sorted(set(budgets))
     outcomes = [list(_replayed(study, prepared, wanted, seed, display)) for seed in range(seeds)]
     return [_row([by_budget[index] for by_budget in outcomes]) for index in range(len(wanted))]
@@ -89,6 +99,16 @@ def table_of(prepared: Prepared) -> RecordedTable:
         msg = f"study {prepared.study.name!r} is no replay: its objective is {prepared.study.objective!r}"
         raise AutotuneError(msg)
     return objective.table
+
+
+def limits_in(study: StudyFile, prepared: Prepared) -> Limits:
+    """Return the limits that what is found must keep."""
+    return limits_of(study.model_dump(), prepared.plan.objective.metrics)
+
+
+def best_recorded(table: RecordedTable, limits: Limits) -> float | None:
+    """Return the best median of all recorded configurations that keep the limits; None if there is none."""
+    return table.best_of(lambda medians: not breaches(limits, medians))
 
 
 class SilentDisplay:
@@ -111,17 +131,17 @@ def _replayed(
     study: StudyFile, prepared: Prepared, budgets: Sequence[int], seed: int, display: Display
 ) -> Iterator[BudgetOutcome]:
     table, plan = table_of(prepared), prepared.plan
-    assert plan.recorded is not None
     sampler = study.sampler.model_copy(update={"seed": seed})
     seeded = study.model_copy(update={"sampler": sampler, "budget": BudgetSection(trials=budgets[-1])})
+    limits = limits_in(study, prepared)
     store = StudyStore.in_memory(prepared.definition)
     asker = Asker(store, sampler_of(prepared.space, sampler))
-    with simulated_runs(plan.objective, plan.recorded, seeded, SilentDisplay()) as manager:
+    with simulated_runs(plan, seeded, SilentDisplay()) as manager:
         TuningLoop(asker, manager, seeded).tune()
     display.line(f"seed {seed}: {len(store.trials())} trials replayed")
     runs = store.runs()
     for budget in budgets:
-        yield _found(known_within(runs, budget), budget, store.definition.target, table, study)
+        yield _found(known_within(runs, budget), budget, table, study, limits)
 
 
 def known_within(runs: Sequence[Run], budget: int) -> list[Run]:
@@ -135,7 +155,7 @@ def known_within(runs: Sequence[Run], budget: int) -> list[Run]:
     return list(runs)
 
 
-def _found(runs: Sequence[Run], budget: int, metric: Metric, table: RecordedTable, study: StudyFile) -> BudgetOutcome:
+def _found(runs: Sequence[Run], budget: int, table: RecordedTable, study: StudyFile, limits: Limits) -> BudgetOutcome:
     counted = [run for run in runs if run.trial is not None and run.series.is_tuning]
     numbers = list(dict.fromkeys(run.trial for run in counted if run.trial is not None))
     trials = [
@@ -143,9 +163,13 @@ def _found(runs: Sequence[Run], budget: int, metric: Metric, table: RecordedTabl
         for number in numbers
         if (ran := [run for run in counted if run.trial == number])
     ]
-    best = Standings.of(trials, metric, study.repeats.statistic).incumbent
-    truth = table.true_value(best.configuration) if best is not None else None
-    return BudgetOutcome(budget, len(trials), _ratio(truth, table.best, metric), sum(run.core_s for run in runs))
+    metric, statistic = table.metric, study.repeats.statistic
+    best = Standings.of(trials, metric, statistic, limits=KeptLimits(limits, statistic)).incumbent
+    medians = table.true_metrics(best.configuration) if best is not None else {}
+    # What looked as if it kept the limits, and does not by all that was recorded, is no find.
+    truth = None if breaches(limits, medians) else medians.get(metric.name)
+    ratio = _ratio(truth, best_recorded(table, limits), metric)
+    return BudgetOutcome(budget, len(trials), ratio, sum(run.core_s for run in runs))
 
 
 def _ratio(value: float | None, best: float | None, metric: Metric) -> float | None:

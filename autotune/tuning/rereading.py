@@ -34,7 +34,7 @@ from objectives import registry
 from objectives.base import Answer, Output, Plan
 
 # Another workload's plan reads its runs, and they are named after its way of reading: another one has runs of its own.
-_NOT_READ = frozenset({SeriesKind.WARM_UP, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
+_NOT_READ = frozenset({SeriesKind.WARM_UP, SeriesKind.SHORT, SeriesKind.WORKLOAD, SeriesKind.ASIDE})
 _CONCLUSIONS = (VERDICT, ABLATION, WORKLOADS, OUTLOOK)
 
 
@@ -124,7 +124,9 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
     kinds = Counter(run.series.kind for run in stored_runs.values())
     read = reader.all(runs)
     other = {key: outcome for key, outcome in read.items() if _text(outcome) != _text(runs[key].outcome)}
-    aside = _aside(runs, read.keys(), other.keys(), changed)
+    # Short runs were read in the old way, and would be compared with whole ones that are read in the new one.
+    short = {key for key, run in stored_runs.items() if changed and run.series.kind is SeriesKind.SHORT}
+    aside = _aside(runs, read.keys(), other.keys(), changed) | short
     found = Rereading(
         changed,
         len(read),
@@ -140,7 +142,7 @@ def reread(store: StudyStore, prepared: Prepared, *, always: bool = False) -> Re
     if not (changed or other):
         return found
     definition = replace(stored, reading=now.reading, metrics=now.metrics, options=now.options, study=now.study)
-    affected = {runs[key].trial for key in (*other, *aside) if runs[key].series.is_tuning}
+    affected = {runs[key].trial for key in (*other, *(aside - short)) if runs[key].series.is_tuning}
     before = (store.attribute(READINGS) or {}).get("readings", [])
     entry = {
         "at": datetime.now(UTC).isoformat(),

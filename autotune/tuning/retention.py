@@ -70,7 +70,7 @@ def _of_note(summary: Summary) -> Iterable[Configuration]:
     standings = summary.standings
     trials = [summary.best, standings.incumbent, standings.default, standings.baseline]
     numbers = [] if summary.verdict is None else [summary.verdict.winner]
-    numbers += [point.trial for point in summary.front or ()]
+    numbers += [point.trial for point in (() if summary.front is None else summary.front.points)]
     trials += [standings.trials.get(number) for number in numbers]
     yield from (trial.configuration for trial in trials if trial is not None)
     if summary.configuration is not None:

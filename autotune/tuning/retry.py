@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from autotune.coordination.alone import check_alone
+from autotune.records.outcome import ANOTHER_PACE, DISTURBED, SHARED_CORES, Outcome
 from autotune.records.series import SeriesKind
 from autotune.records.study import Run, State, TrialRecord
 from autotune.statistics.standings import Standings
@@ -20,7 +21,7 @@ def retry(store: StudyStore, *, everything: bool) -> None:
     default = standings.default
     trials: Sequence[TrialRecord] = [trial for trial in standings.trials.values() if trial.state is State.FAILED]
     if not everything:
-        trials = [trial for trial in trials if trial is default and not standings.ranking]
+        trials = [trial for trial in trials if trial is default and not standings.measured]
     if not trials:
         return
     check_alone(store, "failed trials run again")
@@ -29,16 +30,24 @@ def retry(store: StudyStore, *, everything: bool) -> None:
 
 def announced(trials: Iterable[TrialRecord], runs: Iterable[Run], busy: Collection[int]) -> list[str]:
     """Say which trials run again, of all that have no run and none in flight, at the start of a session."""
-    why = {
-        run.trial: "could not be read again" if run.outcome.failure is None else "failed"
-        for run in runs
-        if run.series.kind is SeriesKind.ASIDE
-    }
+    runs = list(runs)
+    why = {run.trial: _why_aside(run.outcome) for run in runs if run.series.kind is SeriesKind.ASIDE}
+    short = {run.trial for run in runs if run.series.kind is SeriesKind.SHORT}
     return [
         f"trial {trial.number}: {why.get(trial.number, 'was interrupted')}, runs again"
         for trial in trials
-        if not trial.settled and not trial.runs and trial.number not in busy
+        if not trial.settled and not trial.runs and trial.number not in busy and trial.number not in short
     ]
+
+
+def _why_aside(outcome: Outcome) -> str:
+    if outcome.code == SHARED_CORES:
+        return "shared its cores with another run"
+    if outcome.code == DISTURBED:
+        return "was disturbed by others"
+    if outcome.code == ANOTHER_PACE:
+        return "was measured when the machine was another one in effect"
+    return "could not be read again" if outcome.failure is None else "failed"
 
 
 def _set_aside(store: StudyStore, numbers: Sequence[int]) -> None:

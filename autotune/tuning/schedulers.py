@@ -1,19 +1,27 @@
 """Which run scheduler a study has."""
 
 from autotune.records.mix import mixed_inputs
-from autotune.results.pareto import second_metric
+from autotune.results.pareto import tradeoff_metrics
 from autotune.scheduling.repeats import RepeatScheduler
 from autotune.scheduling.run_scheduler import RunScheduler
+from autotune.scheduling.short_runs import ShortRunScheduler
 from autotune.scheduling.stored_brackets import brackets_of
 from autotune.scheduling.successive_halving import SuccessiveHalvingScheduler
+from autotune.statistics.front_race import FrontRace
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import StudyFile
+from spaces import Space
 
 
-def scheduler_of(store: StudyStore, study: StudyFile) -> RunScheduler:
+def scheduler_of(store: StudyStore, study: StudyFile, space: Space) -> RunScheduler:
     """Return what decides which run comes next: races, or rungs where the program works in steps."""
     definition = store.definition
     if study.stopping is not None:
         return SuccessiveHalvingScheduler(study.stopping, definition.target, brackets_of(store, study, study.stopping))
-    repeats = study.repeats if study.tradeoff is None else study.repeats.without_races
-    return RepeatScheduler(repeats, second_metric(definition), mixed_inputs(definition))
+    metrics = tradeoff_metrics(definition)
+    front = FrontRace(metrics, study.repeats.statistic) if metrics else None
+    repeats = study.repeats if study.decisions is None else study.repeats.for_a_table
+    # Not `store.runs`, which takes note of what was read for those who read the trials anew.
+    runs = lambda: list(store.keyed_runs().values())  # noqa: E731
+    scheduler = RepeatScheduler(repeats, front, mixed_inputs(definition))
+    return scheduler if study.fidelity is None else ShortRunScheduler(scheduler, study.fidelity, space, runs)

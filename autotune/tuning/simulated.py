@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from autotune.coordination.nodes import Nodes
 from autotune.coordination.run_factory import RunFactory
 from autotune.coordination.run_gate import RunGate
 from autotune.coordination.run_manager import RunManager
@@ -13,7 +14,7 @@ from autotune.execution.signals import Pause
 from autotune.execution.simulated_executor import SimulatedExecutor
 from autotune.lockfile import temporary_folder
 from autotune.studyfile import StudyFile
-from objectives.base import Draw, Objective
+from objectives.base import Plan
 
 _HOST = "replay"
 # They are counted, not used: recorded runs do not wait for one another.
@@ -21,18 +22,18 @@ _CORES = 1024
 
 
 @contextmanager
-def simulated_runs(
-    objective: Objective, draw: Draw, study: StudyFile, display: Display, pause: Pause | None = None
-) -> Iterator[RunManager]:
+def simulated_runs(plan: Plan, study: StudyFile, display: Display, pause: Pause | None = None) -> Iterator[RunManager]:
     """Provide the manager of the runs of a replay, which take place in simulated time."""
-    executor = SimulatedExecutor(draw, study.sampler.seed)
+    assert plan.recorded is not None
+    executor = SimulatedExecutor(plan.recorded, study.sampler.seed)
     with temporary_folder("replay") as folder:
         yield RunManager(
             executor,
             CorePool(range(_CORES)),
-            RunFactory(objective, folder, study.budget.run_time_limit_s),
+            RunFactory(plan.objective, folder, study.budget.run_time_limit_s),
             RunGate(pause=pause or Pause(), clock=executor.clock),
             RunRegistry(executor),
             display,
             session={"host": _HOST},
+            nodes=Nodes(plan.workers),
         )

@@ -10,7 +10,7 @@ from autotune.comparison.confirm import confirm
 from autotune.comparison.findings import Ablation, OptionEffect, Worth, alongside
 from autotune.errors import CannotRunHereError
 from autotune.pictures import FORMATS, draw_bars
-from autotune.pictures.ablation_bars import WIDTH, bars, lines
+from autotune.pictures.ablation import WIDTH, bars, lines
 from autotune.results.summary import run_to_use, summarise
 from autotune.storage.observation import Observation
 from autotune.storage.study_store import StudyStore

@@ -1,10 +1,15 @@
+from pathlib import Path
+
 import pytest
 
-from autotune.comparison.confirm import confirm, pairs_wanted
+from autotune.comparison.confirm import confirm
 from autotune.comparison.findings import changes
+from autotune.comparison.pairs import pairs_wanted
+from autotune.coordination.coordinators import Coordinators
 from autotune.errors import CannotRunHereError
 from autotune.execution.core_pool import CorePool
 from autotune.results.summary import summarise
+from autotune.storage.leases import MemoryLeaseBook
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import VerdictSection
 from objectives.base import FailureKind
@@ -122,7 +127,7 @@ def test_a_verdict_is_said_with_the_confidence_of_the_newest_session(store, tmp_
     add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
     before = confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY)
     study = STUDY.model_copy(update={"verdict": VerdictSection(confidence=0.75, pairs=3, precision=0.2)})
-    assert pairs_wanted(before, study.verdict, SECONDS) == 3
+    assert pairs_wanted(before.pairs, study.verdict, SECONDS) == 3
     url = f"sqlite:///{tmp_path / 'autotune.db'}"
     continued = StudyStore.create(url, "paper", definition(SPACE, study=study.model_dump(mode="json")))
     now = summarise(continued).present_verdict
@@ -146,6 +151,36 @@ def test_a_machine_that_fails_while_confirming_stops_it_and_stores_nothing(store
         confirm(store, manager(tmp_path, full), STUDY)
     assert len(store.runs()) == before
     assert confirm(store, manager(tmp_path, PaperExecutor(noisy())), STUDY).known
+
+
+def test_a_run_that_was_tried_enough_is_left_to_nobody(store, tmp_path):
+    """The next session would take it over as one whose tries are used up, and end likewise."""
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    full = manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full")))
+    book = MemoryLeaseBook("here:1:me", lambda: 0.0)
+    full.registry.coordinators = Coordinators(book, "here:1:me", alone=True)
+    full.registry.scheduler = "slurm"
+    with pytest.raises(CannotRunHereError, match="disk full"):
+        confirm(store, full, STUDY)
+    assert book.all() == []
+
+
+def test_the_folder_of_a_run_that_was_tried_enough_is_removed_by_the_next_session(store, tmp_path):
+    add(store, (DEFAULT, 2.0), (SIMPLE, 0.8))
+    full = manager(tmp_path, PaperExecutor(lambda _: failed(FailureKind.INFRASTRUCTURE_ERROR, "disk full")))
+    book = MemoryLeaseBook("here:1:me", lambda: 0.0)
+    full.registry.coordinators = Coordinators(book, "here:1:me", alone=False)
+    with pytest.raises(CannotRunHereError, match="disk full"):
+        confirm(store, full, STUDY)
+    left = [Path(lease.record["job"]["folder"]) for lease in book.all()]
+    assert left
+    assert all(folder.is_dir() for folder in left)
+    registry = manager(tmp_path, PaperExecutor(noisy())).registry
+    registry.coordinators = Coordinators(book.seen_by("here:2:me"), "here:2:me", alone=False)
+    registry.coordinators.join()
+    registry.inherit(())
+    assert not any(folder.exists() for folder in left)
+    assert [lease.place for lease in book.all()] == ["tuner:here:2:me"]
 
 
 def test_a_winner_that_cannot_be_repeated_gets_no_verdict(store, tmp_path):

@@ -10,6 +10,7 @@ from autotune.cli.app import app
 from autotune.cli.commands.sweep import _fixed, _swept, _trial
 from autotune.comparison.sweep import Request, Variants, described, sweep
 from autotune.errors import StudyFileError
+from autotune.pictures.chart import Line
 from autotune.pictures.sweep import sweep_bars, sweep_chart
 from autotune.storage.study_store import StudyStore
 from objectives.base import Answer
@@ -96,6 +97,27 @@ def test_the_best_value_is_said_with_its_interval(store, tmp_path):
     assert described(result).startswith("best: blas=fast, 2.000 times as fast as the default (2.000 to 2.000;")
     assert [bar.label for bar in sweep_bars(result)] == ["blas=unset", "blas=slow", "blas=fast"]
     assert "intervals" in described(swept(store, tmp_path, PaperExecutor(timed), repeats=2, blas=None))
+
+
+def test_of_two_parameters_the_best_of_the_second_is_said_at_each_value_of_the_first(store, tmp_path):
+    def crossing(configuration):
+        fast = configuration.get("blas") == "fast"
+        return took({1: 5.0 if fast else 8.0, 2: 4.0, 4: 3.0 if fast else 2.0}[configuration["np"]])
+
+    over = {"np": ["1", "2", "4"], "blas": ["unset", "fast"]}
+    result = swept(store, tmp_path, PaperExecutor(crossing), **over)
+    even = "blas=fast (1.000 to 1.000)"
+    assert [leader.sentence(result.metric) for leader in result.leaders] == [
+        "at np=1: blas=fast is best, 1.600 times as fast as blas=unset (1.600 to 1.600)",
+        f"at np=2: blas=unset and blas=fast cannot be told apart; blas=unset is 1.000 times as fast as {even}",
+        "at np=4: blas=unset is best, 1.500 times as fast as blas=fast (1.500 to 1.500)",
+    ]
+    assert [entry["is_clear"] for entry in result.to_dict()["leaders"]] == [True, False, True]
+    chart = sweep_chart(result, "paper")
+    lines = [(mark.number, mark.y) for mark in chart.panels[0].marks if isinstance(mark, Line)]
+    assert lines == [(0, (8.0, 4.0, 2.0)), (1, pytest.approx((5.0, 4.0, 3.0)))]
+    assert swept(store, tmp_path, PaperExecutor(timed), repeats=2, **over).leaders == result.leaders
+    assert swept(store, tmp_path, PaperExecutor(timed), repeats=1, np=["1", "2"], blas=["fast"]).leaders == ()
 
 
 def test_without_a_measured_default_the_others_must_agree_with_the_answer_of_the_first_run(store, tmp_path):

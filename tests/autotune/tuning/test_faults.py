@@ -271,6 +271,6 @@ def test_many_lines_are_followed_a_part_at_a_time(folder):
     first = reader.new_lines()
     assert 0 < len(first) < 500_000
     seen: list[str] = []
-    run(LocalLauncher(), task.job, seen.append)
+    run(LocalLauncher(), task.job, seen.extend)
     assert seen == [str(number) for number in range(1_000_000)]
     assert seen[: len(first)] == first

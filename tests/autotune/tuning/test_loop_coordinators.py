@@ -60,7 +60,7 @@ def test_what_another_one_is_just_running_is_waited_for_and_not_the_end(tmp_path
         # Between this one's decision and its start the other one has made that very run, and started the next.
         if not made_elsewhere:
             made_elsewhere.append(trial)
-            other.take("00000-1", LEFT)
+            other.take_all({"00000-1": LEFT})
             return 1
         return 0
 

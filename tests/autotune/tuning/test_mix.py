@@ -97,12 +97,12 @@ class HereExecutor(Executor):
         watched = Watched(task)
         self._made += 1
 
-        def on_line(line):
+        def on_lines(lines):
             if self._made == self._killed:
                 raise KeyboardInterrupt
-            return watched(line)
+            return watched(lines)
 
-        status = run(LocalLauncher(grace_s=0.2), limited(task.job, task.cap), on_line)
+        status = run(LocalLauncher(grace_s=0.2), limited(task.job, task.cap), on_lines)
         self._ended.append((task, watched.outcome(status)))
 
     def wait(self, timeout_s):

@@ -10,7 +10,7 @@ from autotune.machines.this_machine import this_machine
 from autotune.records.study import Run
 from autotune.storage.study_store import StudyStore
 from autotune.studyfile import parse
-from autotune.tuning import session
+from autotune.tuning import opening, session
 from autotune.tuning.session import run_study
 from launchers.local import local_launcher
 from tests.support.fakes import ListDisplay, definition, small_space, took
@@ -47,7 +47,7 @@ def started(folder, word, display=None, options=None):
 
 def test_a_study_about_something_else_is_refused_before_it_waits_for_cores(tmp_path, busy, monkeypatch):
     swept = []
-    monkeypatch.setattr(session, "end_left_over", swept.append)
+    monkeypatch.setattr(opening, "end_left_over", swept.append)
     with pytest.raises(BusyError, match="core 0 is in use"):
         started(tmp_path, "{x}")
     assert not (tmp_path / "a.db").exists()
@@ -67,9 +67,31 @@ def test_a_file_that_is_no_storage_is_refused_before_cores_are_waited_for(tmp_pa
 @pytest.mark.parametrize(("ranks", "said"), [(None, False), (1, True)])
 def test_how_ranks_are_started_is_said_for_programs_of_mpi_only(tmp_path, monkeypatch, ranks, said):
     display = ListDisplay()
-    monkeypatch.setattr(session, "_runs", lambda _: (_ for _ in ()).throw(BusyError("enough")))
+    monkeypatch.setattr(session, "runs_of", lambda _: (_ for _ in ()).throw(BusyError("enough")))
     monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
     options = {"argv": ["echo", "{x}"]} | ({} if ranks is None else {"ranks": ranks})
     with pytest.raises(BusyError):
         started(tmp_path, "{x}", display, options)
     assert any("ranks" in line for line in display.lines) is said
+
+
+def test_what_an_earlier_session_left_of_discarded_folders_is_removed(tmp_path, monkeypatch):
+    left = tmp_path / "runs" / ".00001-1.0123abcd.discarded"
+    left.mkdir(parents=True)
+    (left / "stdout").touch()
+    monkeypatch.setattr(session, "runs_of", lambda _: (_ for _ in ()).throw(BusyError("enough")))
+    monkeypatch.setattr(core_pool, "user_folder", lambda: tmp_path)
+    with pytest.raises(BusyError):
+        started(tmp_path, "{x}")
+    assert not left.exists()
+
+
+def test_what_a_killed_session_left_of_its_ray_is_removed_though_no_ray_starts(tmp_path, monkeypatch):
+    left = tmp_path / "r-left" / "r"
+    left.mkdir(parents=True)
+    for module in (core_pool, opening):
+        monkeypatch.setattr(module, "user_folder", lambda: tmp_path)
+    monkeypatch.setattr(session, "runs_of", lambda _: (_ for _ in ()).throw(BusyError("enough")))
+    with pytest.raises(BusyError):
+        started(tmp_path, "{x}")
+    assert not left.parent.exists()

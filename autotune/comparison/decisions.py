@@ -1,0 +1,114 @@
+"""Confirming a decision table: in each context, the settings that it believes in and the default, side by side in time.
+
+One run measures all points of its context, so that a round tells of many cells. The contexts that promise most come
+first, as long as the runs last.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autotune.comparison.blocks import Blocks, Side
+from autotune.comparison.findings import standings_of
+from autotune.comparison.pairs import FAILED_OFTEN
+from autotune.coordination.run_manager import RunManager
+from autotune.decisions.table import DecisionTable, cell_series, decision_table, gain_of
+from autotune.formatting import shown
+from autotune.records.series import Series
+from autotune.records.study import Run
+from autotune.storage.readable import ReadableStudy
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import DecisionsSection, StudyFile
+from objectives.decisions.decision import Decision
+from spaces import Configuration
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The default of a context and the settings that are believed to be better at some of its points."""
+
+    series: Series
+    about: str
+    sides: tuple[Side, ...]
+
+    def is_made(self, runs: Sequence[Run], pairs: int) -> bool:
+        """Whether every side has run in so many rounds, or has failed too often."""
+        own = [run for run in runs if run.series == self.series]
+        for side in self.sides:
+            ran = [run for run in own if dict(run.configuration) == dict(side.configuration)]
+            failed = sum(not run.outcome.complete for run in ran)
+            if failed < FAILED_OFTEN and len({run.round for run in ran}) < pairs:
+                return False
+        return True
+
+
+def comparisons(table: DecisionTable, pairs: int, most_runs: int) -> list[Comparison]:
+    """Return what is compared in `pairs` rounds with at most so many runs, what promises most first.
+
+    What a program does not use, by its weights, is not compared.
+    """
+    weights = [1.0] * len(table.believed) if table.shares is None else table.shares.by_cell
+    by_context: dict[str, list[tuple[Decision, float]]] = {}
+    for decision, weight in zip(table.believed, weights, strict=True):
+        if not decision.is_default and weight:
+            by_context.setdefault(shown(decision.contexts), []).append((decision, weight))
+    ordered = sorted(by_context.items(), key=lambda each: -gain_of(*zip(*each[1], strict=True)))
+    found, left = [], most_runs
+    for about, weighted in ordered:
+        comparison = _comparison(about, [decision for decision, _ in weighted])
+        left -= pairs * len(comparison.sides)
+        if left < 0:
+            break
+        found.append(comparison)
+    return found
+
+
+def confirm_table(store: StudyStore, manager: RunManager, study: StudyFile, section: DecisionsSection) -> None:
+    """Compare what the table believes in with the default, in fresh interleaved runs.
+
+    Raises:
+        AutotuneError: what `Blocks.until` raises.
+    """
+    table = decision_table(store, section)
+    wanted = comparisons(table, study.verdict.pairs, section.verdict_runs)
+    weights = [1.0] * len(table.believed) if table.shares is None else table.shares.by_cell
+    contexts = len(
+        {
+            shown(one.contexts)
+            for one, weight in zip(table.believed, weights, strict=True)
+            if weight and not one.is_default
+        }
+    )
+    if contexts > len(wanted):
+        manager.display.line(
+            f"{contexts - len(wanted)} of {contexts} contexts are not compared with the default in fresh runs: that "
+            f"takes more than decisions.verdict_runs, {section.verdict_runs}"
+        )
+    standings = standings_of(store, study.repeats.statistic)
+    for number, comparison in enumerate(wanted, start=1):
+        Blocks(
+            store,
+            manager,
+            standings,
+            comparison.series,
+            comparison.sides,
+            study.sampler.seed,
+            f"table, context {number} of {len(wanted)}",
+            comparison.about,
+            # Its answer is another one than that of the study's default, as on another workload.
+            other_workload=True,
+        ).until(study.verdict.pairs)
+
+
+def is_confirmed(store: ReadableStudy, study: StudyFile, section: DecisionsSection) -> bool:
+    """Whether all that is to be compared was."""
+    table, runs, pairs = decision_table(store, section), store.runs(), study.verdict.pairs
+    wanted = comparisons(table, pairs, section.verdict_runs)
+    return all(comparison.is_made(runs, pairs) for comparison in wanted)
+
+
+def _comparison(about: str, decisions: Sequence[Decision]) -> Comparison:
+    first = decisions[0]
+    settings: dict[str, Configuration] = {shown(decision.chosen): decision.chosen for decision in decisions}
+    others = (Side(name, {**first.contexts, **setting}) for name, setting in settings.items())
+    default = Side("default", {**first.contexts, **first.default})
+    return Comparison(cell_series(first.contexts), about, (default, *others))

@@ -1,0 +1,68 @@
+"""What a verdict says of limits: in how many pairs the winner kept them, and whether the default does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autotune.comparison.findings import is_about
+from autotune.records.limit import Breach, Limits, breaches, breaks, measured
+from autotune.records.series import Series
+from autotune.records.study import Run
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Verdict
+from objectives.base import Metric
+
+
+@dataclass(frozen=True)
+class LimitVerdict:
+    """The winner kept all `limits` in `kept` of `pairs` pairs of fresh runs; the default breaks some, or none."""
+
+    limits: Limits = ()
+    kept: int = 0
+    pairs: int = 0
+    default_breaks: tuple[Breach, ...] = ()
+
+    def sentence(self, verdict: Verdict, metric: Metric) -> str:
+        """Return the verdict as one sentence, with what there is to say of limits."""
+        if not self.limits or not verdict.known:
+            return verdict.sentence(metric)
+        said = f"; {self.kept_text('the winner')}"
+        if not self.default_breaks:
+            return verdict.sentence(metric) + said
+        apart = f"; the default {breaks(self.default_breaks)}, so the two are not comparable"
+        return f"{verdict.comparison(metric)}{apart}{said}"
+
+    def kept_text(self, trial: str) -> str:
+        """Say in how many pairs a trial kept the limits."""
+        return f"{trial} kept {', '.join(map(str, self.limits))} in {self.kept} of {self.pairs} pairs"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return {"kept": self.kept, "pairs": self.pairs, "default_breaks": list(map(str, self.default_breaks))}
+
+
+NO_LIMITS = LimitVerdict()
+
+
+def limit_verdict(runs: Sequence[Run], standings: Standings) -> LimitVerdict:
+    """Return what there is to say of limits, of the present verdict if there is one."""
+    limits, verdict, default = standings.limits.limits, standings.verdict, standings.baseline
+    if not limits:
+        return NO_LIMITS
+    default_breaks = standings.limits.breaches(default.number) if default is not None else ()
+    if verdict is None or not is_about(verdict, standings):
+        return LimitVerdict(limits, default_breaks=default_breaks)
+    return limits_in_pairs(runs, standings, Series.verdict(verdict.winner), verdict.winner)
+
+
+def limits_in_pairs(runs: Sequence[Run], standings: Standings, series: Series, trial: int) -> LimitVerdict:
+    """Return in how many pairs of a series a trial kept the limits, and what the default breaks."""
+    limits, default = standings.limits.limits, standings.baseline
+    if not limits:
+        return NO_LIMITS
+    default_breaks = standings.limits.breaches(default.number) if default is not None else ()
+    complete = [run for run in runs if run.series == series and run.outcome.complete]
+    beside = {run.round for run in complete if run.trial != trial}
+    paired = [run for run in complete if run.trial == trial and run.round in beside]
+    kept = sum(not breaches(limits, measured(run.outcome)) for run in paired)
+    return LimitVerdict(limits, kept, len(paired), default_breaks)

@@ -1,0 +1,184 @@
+"""The verdict on a point of a trade-off's front: the point against the default, in every metric of the trade-off.
+
+All metrics are read from the same interleaved pairs of fresh runs, and each has an interval of its own. Where its
+values are positive they are compared by ratio, else by difference.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from autotune.comparison.limit_verdict import NO_LIMITS, LimitVerdict, limits_in_pairs
+from autotune.comparison.pairs import FAILED_OFTEN, Pairs, pairs_wanted
+from autotune.formatting import listed, quantity
+from autotune.records.limit import breaks
+from autotune.records.outcome import Outcome
+from autotune.records.series import Series
+from autotune.records.study import Run, TrialRecord
+from autotune.statistics import signed_rank
+from autotune.statistics.ratio_words import Interval
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import ratio_interval
+from autotune.studyfile import VerdictSection
+from objectives.base import Metric
+
+
+@dataclass(frozen=True)
+class MetricPairs:
+    """The (default, point) values of one metric, in its unit."""
+
+    metric: Metric
+    pairs: Pairs
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether the values may be compared by ratio."""
+        return all(value > 0.0 for pair in self.pairs for value in pair)
+
+    def interval(self, confidence: float) -> Interval:
+        """Return how many times better the point is, or by how much in the metric's unit, and the interval's ends."""
+        if self.has_ratio:
+            return ratio_interval(self.pairs, self.metric, confidence)
+        gains = [self.metric.cost(default - point) for default, point in self.pairs]
+        return signed_rank.interval(gains, confidence)
+
+    def direction(self, confidence: float) -> int:
+        """Return 1 where the point is better beyond the noise, -1 where it is worse, else 0."""
+        _, low, high = self.interval(confidence)
+        same = 1.0 if self.has_ratio else 0.0
+        return (low > same) - (high < same)
+
+    def words(self, confidence: float) -> str:
+        """Say it: `memory_bytes 1.204 times higher (1.188 to 1.220)`."""
+        middle, low, high = self.interval(confidence)
+        same = 1.0 if self.has_ratio else 0.0
+        if low == high == same:
+            return f"{self.metric.name} the same in every pair"
+        lower = (self.metric.direction == "minimize") == (middle >= same)
+        way = "lower" if lower else "higher"
+        doubt = "" if self.direction(confidence) else ", no significant difference"
+        if not self.has_ratio:
+            size, *ends = (middle, low, high) if middle >= same else (-middle, -high, -low)
+            first, last = (quantity(end, self.metric) for end in ends)
+            return f"{self.metric.name} {way} by {quantity(size, self.metric)} ({first} to {last}{doubt})"
+        size, *ends = (middle, low, high) if middle >= same else (1.0 / middle, 1.0 / high, 1.0 / low)
+        return f"{self.metric.name} {size:.3f} times {way} ({ends[0]:.3f} to {ends[1]:.3f}{doubt})"
+
+    def wanted(self, settings: VerdictSection) -> int:
+        """Return the number of pairs needed for the precision that is set, which is relative."""
+        return pairs_wanted(self.pairs, settings, self.metric) if self.has_ratio else settings.pairs
+
+
+@dataclass(frozen=True)
+class PointVerdict:
+    """A trial against the default in `pairs` pairs of fresh runs; some of these may not have measured a metric."""
+
+    trial: int
+    confidence: float
+    pairs: int
+    metrics: tuple[MetricPairs, ...]
+    failures: tuple[str, ...] = ()
+    unreliable: bool = False
+    on_limits: LimitVerdict = NO_LIMITS
+
+    @property
+    def known(self) -> bool:
+        """Whether every metric has enough pairs for an interval."""
+        least = signed_rank.least_pairs(self.confidence)
+        return all(len(compared.pairs) >= least for compared in self.metrics)
+
+    def missing(self, settings: VerdictSection) -> int:
+        """Return how many more pairs the precision that is set needs, in whichever metric needs most."""
+        if self.unreliable:
+            return 0
+        return max(0, max(compared.wanted(settings) for compared in self.metrics) - self.pairs)
+
+    def sentence(self) -> str:
+        """Return the verdict in one sentence."""
+        if not self.known:
+            why = "; ".join(self.failures) or "too few pairs of runs"
+            return f"trial {self.trial} could not be compared with the default configuration: {why}"
+        figures = "; ".join(compared.words(self.confidence) for compared in self.metrics)
+        about = f"{self.confidence:.0%} intervals, {self.pairs} interleaved pairs of runs"
+        return f"trial {self.trial} {self._judgement()}: {figures} ({about}){self._limits()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON-able form: ratios are above 1, and differences above 0, where the point is better."""
+        described = {"trial": self.trial, "confidence": self.confidence, "pairs": self.pairs}
+        metrics = {compared.metric.name: _described(compared, self.confidence) for compared in self.metrics}
+        limits = {"limits": self.on_limits.to_dict()} if self.on_limits.limits else {}
+        return {**described, "sentence": self.sentence(), "metrics": metrics if self.known else {}, **limits}
+
+    def _judgement(self) -> str:
+        ways = {compared.metric.name: compared.direction(self.confidence) for compared in self.metrics}
+        better, worse = ([name for name, way in ways.items() if way == wanted] for wanted in (1, -1))
+        if better:
+            return f"is better than the default in {listed(better)}" + (f", worse in {listed(worse)}" * bool(worse))
+        if worse:
+            return f"is worse than the default in {listed(worse)} and better in nothing, so keep that"
+        return "does not differ from the default beyond the noise, so keep that"
+
+    def _limits(self) -> str:
+        if not self.on_limits.limits:
+            return ""
+        broken = self.on_limits.default_breaks
+        apart = f"; the default {breaks(broken)}, so the two are not comparable" if broken else ""
+        return f"{apart}; {self.on_limits.kept_text(f'trial {self.trial}')}"
+
+
+def point_verdict(
+    runs: Sequence[Run], standings: Standings, metrics: Sequence[Metric], point: TrialRecord, confidence: float
+) -> PointVerdict | None:
+    """Return what the fresh runs so far say of a point; None for the default, or without one."""
+    default = standings.baseline
+    if default is None or default.number == point.number:
+        return None
+    series = Series.verdict(point.number)
+    ran = {(run.round, run.trial): run.outcome for run in runs if run.series == series}
+    sides = (default.number, point.number)
+    compared = tuple(MetricPairs(metric, _pairs(ran, sides, metric)) for metric in metrics)
+    failures = {trial: _failures(ran, trial) for trial in sides}
+    said = [f"trial {point.number}: {text}" for text in failures[point.number]]
+    said += [f"default: {text}" for text in failures[default.number]]
+    unreliable = any(len(texts) >= FAILED_OFTEN for texts in failures.values())
+    limits = limits_in_pairs(runs, standings, series, point.number)
+    pairs = max(len(of_metric.pairs) for of_metric in compared)
+    return PointVerdict(point.number, confidence, pairs, compared, tuple(said), unreliable, limits)
+
+
+def _pairs(ran: Mapping[tuple[int, int | None], Outcome], sides: tuple[int, int], metric: Metric) -> Pairs:
+    """Return the values in the rounds in which both sides have one."""
+    rounds = sorted({number for number, _ in ran})
+    found = ([_value(ran.get((number, side)), metric) for side in sides] for number in rounds)
+    return tuple((default, point) for default, point in found if default is not None and point is not None)
+
+
+def _value(outcome: Outcome | None, metric: Metric) -> float | None:
+    return outcome.metrics.get(metric.name) if outcome is not None and outcome.complete else None
+
+
+def _failures(ran: Mapping[tuple[int, int | None], Outcome], side: int) -> list[str]:
+    ended = ((number, outcome) for (number, trial), outcome in ran.items() if trial == side)
+    return [
+        f"{outcome.failure or 'capped'}: {outcome.message}"
+        for _, outcome in sorted(ended, key=itemgetter(0))
+        if not outcome.complete
+    ]
+
+
+def confirmed_points(
+    runs: Sequence[Run], standings: Standings, metrics: Sequence[Metric], points: Iterable[int], confidence: float
+) -> tuple[PointVerdict, ...]:
+    """Return the verdicts on those of `points` that were compared with the default, as trials' numbers."""
+    compared = {str(run.series) for run in runs}
+    wanted = (standings.trials[number] for number in points if str(Series.verdict(number)) in compared)
+    verdicts = (point_verdict(runs, standings, metrics, trial, confidence) for trial in wanted)
+    return tuple(verdict for verdict in verdicts if verdict is not None)
+
+
+def _described(compared: MetricPairs, confidence: float) -> dict[str, Any]:
+    middle, low, high = compared.interval(confidence)
+    kind = "ratio" if compared.has_ratio else "difference"
+    way = compared.direction(confidence)
+    return {"kind": kind, "value": middle, "low": low, "high": high, "better": way > 0, "worse": way < 0}

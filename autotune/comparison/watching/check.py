@@ -1,0 +1,105 @@
+"""A check of a watch: a few pairs of runs of default and winner, and where they ran, read from the stored runs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from autotune.comparison.blocks import BlockTable, Side
+from autotune.records.series import Series, SeriesKind
+from autotune.records.study import Definition, Run
+
+# A check that was interrupted goes on for so long; later it is another day, and another check.
+_ONE_DAY = timedelta(hours=24)
+# The facts of a session that a run time may depend on, by the words for them.
+_FACTS = {"system": "operating system", "mpi": "MPI", "governor": "governor", "turbo": "turbo"}
+_IDENTITY, _MACHINE = "identity ", "machine "
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check, as it is stored: `pairs` are (default, winner) values; the first check has the `number` 1.
+
+    `surroundings` are what the runs may depend on and what may change between checks, by name.
+    """
+
+    number: int
+    started: str
+    pairs: tuple[tuple[float, float], ...]
+    failures: tuple[str, ...] = ()
+    surroundings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def day(self) -> str:
+        """When it began."""
+        return self.started[:10]
+
+    def goes_on(self, pairs: int, now: datetime) -> bool:
+        """Whether it was interrupted before it had as many pairs, and not long ago."""
+        return len(self.pairs) < pairs and now - datetime.fromisoformat(self.started) < _ONE_DAY
+
+
+def checks_of(runs: Iterable[Run], sides: tuple[Side, Side], metric: str) -> list[Check]:
+    """Return the checks of a winner, in their order."""
+    by_series: dict[Series, list[Run]] = {}
+    for run in runs:
+        if run.series.kind is SeriesKind.WATCH and run.series.of[0] == str(sides[1].trial):
+            by_series.setdefault(run.series, []).append(run)
+    checks = [_check(int(series.of[1]), made, sides, metric) for series, made in by_series.items()]
+    return sorted(checks, key=lambda check: check.number)
+
+
+def next_number(checks: Sequence[Check], pairs: int) -> int:
+    """Return the number of the check to make: the last one's if it goes on."""
+    if not checks:
+        return 1
+    last = checks[-1]
+    # Three failures end a check, however many pairs it has.
+    failed_often = len(last.failures) > 2 * len(last.pairs)
+    return last.number + (failed_often or not last.goes_on(pairs, datetime.now(UTC)))
+
+
+def _check(number: int, runs: Sequence[Run], sides: tuple[Side, Side], metric: str) -> Check:
+    places = {side.trial: index for index, side in enumerate(sides)}
+    table = BlockTable(sides, {(run.round, places[run.trial]): run for run in runs if run.trial in places}, metric)
+    failures = [f"{side.label}: {text}" for index, side in enumerate(sides) for text in table.failures(index)]
+    started = min(run.started for run in runs)
+    return Check(number, started, tuple(table.pairs(0, 1)), tuple(failures), surroundings(runs))
+
+
+def differences(stored: Definition, now: Definition) -> dict[str, str]:
+    """Return what is otherwise now than when a study was made, to be kept with the facts of a session."""
+    pairs = ((_IDENTITY, stored.identity, now.identity), (_MACHINE, stored.machine_identity, now.machine_identity))
+    return {
+        f"{prefix}{name}": after.get(name, "nothing")
+        for prefix, before, after in pairs
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    }
+
+
+def surroundings(runs: Iterable[Run]) -> dict[str, str]:
+    """Return what runs ran with and on, by name; of what is not known there is no entry."""
+    known: dict[str, set[str]] = {}
+    for run in runs:
+        entries = {"node": run.host} | {_word(name): text for name, text in run.session.items()}
+        for name, text in entries.items():
+            if name and text:
+                known.setdefault(name, set()).add(text)
+    return {name: ", ".join(sorted(texts)) for name, texts in known.items()}
+
+
+def _word(name: str) -> str:
+    if name.startswith(_IDENTITY):
+        return name.removeprefix(_IDENTITY)
+    return name if name.startswith(_MACHINE) else _FACTS.get(name, "")
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str], stored: Definition) -> list[str]:
+    """Say what is otherwise in `after` than it was before; a study's identity is that of its definition."""
+    study = {**stored.identity, **{f"{_MACHINE}{name}": text for name, text in stored.machine_identity.items()}}
+    said = []
+    for name in sorted({*before, *after}):
+        first, second = (facts.get(name, study.get(name, "")) for facts in (before, after))
+        if first and second and first != second:
+            said.append(f"{name}: {first} before, {second} now")
+    return said

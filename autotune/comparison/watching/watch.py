@@ -1,0 +1,126 @@
+"""Watching: makes the pairs of a check, and reads what all checks so far say."""
+
+from dataclasses import dataclass
+
+from autotune.comparison.blocks import Blocks, Side
+from autotune.comparison.findings import present_verdict, standings_of
+from autotune.comparison.watching.check import Check, checks_of, next_number, surroundings
+from autotune.comparison.watching.finding import Finding
+from autotune.comparison.watching.judgement import judgement, pairs_of_a_check
+from autotune.coordination.run_manager import RunManager
+from autotune.errors import AutotuneError
+from autotune.records.series import Series
+from autotune.statistics.mixed_model import Statistic
+from autotune.statistics.standings import Standings
+from autotune.statistics.verdict import Verdict
+from autotune.storage.readable import ACCEPTED, ReadableStudy
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import StudyFile
+
+_SINCE, _WINNER = "since", "winner"
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The watch over the winner of a study that has a verdict."""
+
+    store: ReadableStudy
+    standings: Standings
+    verdict: Verdict
+
+    @classmethod
+    def over(cls, store: ReadableStudy, statistic: Statistic) -> "Watch":
+        """Return the watch over the winner of a study.
+
+        Raises:
+            AutotuneError: there is no winner that is better than the default by a verdict.
+        """
+        standings = standings_of(store, statistic)
+        verdict = present_verdict(store, standings)
+        if verdict is None or standings.baseline is None:
+            msg = (
+                f"study {store.name!r} has no verdict yet, so there is no winner to watch: "
+                f"`autotune confirm {store.name}` makes one"
+            )
+            raise AutotuneError(msg)
+        if not verdict.significant(standings.metric):
+            msg = f"study {store.name!r} has no winner to watch: {verdict.sentence(standings.metric)}"
+            raise AutotuneError(msg)
+        return cls(store, standings, verdict)
+
+    @property
+    def checks(self) -> list[Check]:
+        """The checks so far, in their order."""
+        return checks_of(self.store.runs(), self._sides, self.standings.metric.name)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs a check needs, by the noise of the verdict."""
+        return pairs_of_a_check(self.verdict.pairs, self.standings.metric)
+
+    @property
+    def _sides(self) -> tuple[Side, Side]:
+        default, winner = self.standings.baseline, self.standings.trials[self.verdict.winner]
+        assert default is not None
+        return Side.of(default, "default"), Side.of(winner, f"trial {winner.number}")
+
+    def check(self, store: StudyStore, manager: RunManager, study: StudyFile, pairs: int) -> None:
+        """Make a check of so many pairs, or go on with one that was interrupted.
+
+        Raises:
+            AutotuneError: it was interrupted, or runs fail for reasons that are not the configurations'.
+        """
+        number, winner = next_number(self.checks, pairs), self.verdict.winner
+        rounds = Blocks(
+            store,
+            manager,
+            self.standings,
+            Series.watch(winner, number),
+            self._sides,
+            study.sampler.seed,
+            f"check {number}",
+            f"trial {winner} against the default",
+        )
+        table, wanted = rounds.table(), pairs
+        while len(table.pairs(0, 1)) < pairs and table.is_reliable(0) and table.is_reliable(1):
+            table = rounds.until(wanted)
+            wanted += 1
+
+    def finding(self) -> Finding:
+        """Return what all checks so far say."""
+        checks, accepted = self.checks, self._accepted
+        at_verdict = [run for run in self.store.runs() if run.series == Series.verdict(self.verdict.winner)]
+        measured = [check for check in checks if check.pairs and check.number > accepted]
+        reference = next((check.pairs for check in checks if check.number == accepted), self.verdict.pairs)
+        judged = judgement(reference, [check.pairs for check in measured], self.standings.metric) if measured else None
+        return Finding(
+            self.store.name,
+            self.verdict,
+            self.standings.metric,
+            reference,
+            tuple(checks),
+            tuple(measured),
+            judged,
+            surroundings(at_verdict),
+            self.store.definition,
+            accepted,
+        )
+
+    @property
+    def _accepted(self) -> int:
+        stored = self.store.attribute(ACCEPTED) or {}
+        return int(stored[_SINCE]) if stored.get(_WINNER) == self.verdict.winner else 0
+
+    def accept(self, store: StudyStore) -> int:
+        """Let the check in which the last change began be what later checks are compared with; return its number.
+
+        Raises:
+            AutotuneError: nothing has changed.
+        """
+        alarms = self.finding().changes
+        if not alarms:
+            msg = f"nothing has changed in study {store.name!r} by its checks so far: there is nothing to accept"
+            raise AutotuneError(msg)
+        since = max(alarm.check.number for alarm in alarms)
+        store.set_attribute(ACCEPTED, {_WINNER: self.verdict.winner, _SINCE: since})
+        return since

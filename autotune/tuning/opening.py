@@ -1,0 +1,219 @@
+"""Opening a study: held, prepared for the place where it runs, and with what makes its runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.comparison.findings import standings_of
+from autotune.coordination.cleaner import cleaner
+from autotune.coordination.disturbances import Disturbances
+from autotune.coordination.kept_results import store_kept
+from autotune.coordination.nodes import Nodes
+from autotune.coordination.patience import expected_runs
+from autotune.coordination.quiet import QuietMachine
+from autotune.coordination.resources import coordinators_of, held, session_resources
+from autotune.coordination.run_factory import RunFactory
+from autotune.coordination.run_gate import RunGate
+from autotune.coordination.run_manager import RunManager
+from autotune.coordination.run_registry import RunRegistry
+from autotune.coordination.session_settings import SessionSettings, storage_patience_s
+from autotune.coordination.unlaunched import sweep_unlaunched
+from autotune.display.console import Display
+from autotune.errors import CannotRunHereError, StorageError, StudyFileError
+from autotune.execution.user_folder import RAY_FOLDER, user_folder
+from autotune.files import sweep_discarded
+from autotune.lockfile import remove_abandoned, temporary_folder
+from autotune.machines.provenance import SessionFacts, session_facts
+from autotune.planning.prepare import Prepared, prepare
+from autotune.records.study import REPLAY_NOTICE
+from autotune.storage.connection import Patience
+from autotune.storage.stored_study import check_continues
+from autotune.storage.study_store import StudyStore
+from autotune.studyfile import StudyFile
+from autotune.tuning.anew import begin_anew
+from autotune.tuning.rereading import reread
+from autotune.tuning.simulated import simulated_runs
+from launchers.local import sweep as end_left_over
+from objectives import registry
+from objectives.base import Context, Plan
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A study that is held, and made ready for the place where it runs."""
+
+    study: StudyFile
+    settings: SessionSettings
+    store: StudyStore
+    prepared: Prepared
+    facts: SessionFacts
+    display: Display
+    read_again: bool = False
+
+
+_EXTERNAL = (
+    "the runs of study {name!r} (objective = 'external') are made by another program, which asks for configurations: "
+    "use `autotune serve`, or autotune.asktell.AskTell in Python"
+)
+_NOT_EXTERNAL = (
+    "study {study.name!r} (objective = {study.objective!r}) makes its runs itself: use `autotune study`; "
+    "to ask and tell, its objective must be 'external'"
+)
+
+
+@contextmanager
+def opened_study(
+    study: StudyFile,
+    requested: SessionSettings,
+    display: Display,
+    check: Callable[[Prepared], None] = lambda _: None,
+    *,
+    is_watched: bool = False,
+) -> Iterator[Opened]:
+    """Hold a study and make it ready to run here; `check` sees what was prepared, before cores are waited for.
+
+    One that is only watched may have become something else: that is what the watch is for. Its trials stay as they are.
+
+    Raises:
+        AutotuneError: the study is busy, cannot run here, or is about something else than what is stored.
+    """
+    runs, external, patience_s = registry.runs(study.objective), requested.external, storage_patience_s()
+    replay = runs == "recorded"
+    if (runs == "told") is (external is None):
+        raise StudyFileError(
+            _EXTERNAL.format(name=study.name) if external is None else _NOT_EXTERNAL.format(study=study)
+        )
+    with held(requested, display, claim=not replay) as (settings, cores):
+        display.line(REPLAY_NOTICE if replay else f"machine: {settings.machine}")
+        facts = session_facts(settings.machine, settings.launcher.flavour, settings.file, here=settings.queue is None)
+        prepared = prepare(
+            study, settings.machine, settings.launcher, settings.plan, facts.identity, settings.facts, cores.claim
+        )
+        if not is_watched:
+            if runs == "launched":
+                begin_anew(settings.url, settings.name, prepared.definition, display.line)
+            check_continues(settings.url, settings.name, prepared.definition)
+        check(prepared)
+        nodes_of(settings, prepared.plan).check([prepared.space.default()], study.verdict.nodes)
+        cores.claim()
+        around = _around_runs(settings)
+        _tidy(settings, around)
+        _say_notes(settings, prepared, display)
+        size = prepared.space.size
+        about = "" if size.exact else "about "
+        display.line(f"space: {about}{size.value} valid configurations of {prepared.space.raw_size} combinations")
+        if is_watched:
+            store = StudyStore.read(settings.url, settings.name, read_only=False)
+        else:
+            store = StudyStore.create(settings.url, settings.name, prepared.definition)
+        store.wait_with(Patience(patience_s, display.line))
+        if runs == "launched":
+            store_kept(around, store, display.line)
+        rereading = None if is_watched else reread(store, prepared)
+        if rereading is not None:
+            display.line(rereading.sentence())
+        read_again = rereading is not None and not rereading.kept and not rereading.aside
+        if external is not None:
+            external.recall(store.runs(), standings_of(store, study.repeats.statistic))
+        with store.mirrored() if replay else nullcontext(store) as used:
+            yield Opened(study, settings, used, prepared, facts, display, read_again)
+
+
+def _tidy(settings: SessionSettings, around: Sequence[Path]) -> None:
+    """Remove what sessions that were killed have left behind."""
+    if not settings.shared:
+        # Only now: a study of the same name in another storage, which has the cores, may have its runs there.
+        end_left_over(settings.runs)
+        with suppress(CannotRunHereError):
+            # A Ray that starts removes them, too; but there may be nothing left to do.
+            remove_abandoned(user_folder(), RAY_FOLDER)
+    sweep_discarded(*around)
+
+
+def _say_notes(settings: SessionSettings, prepared: Prepared, display: Display) -> None:
+    if prepared.plan.runs == "launched":
+        for note in settings.launcher.notes(ranks=_has_ranks(prepared)):
+            display.line(note)
+    for note in prepared.plan.notes:
+        display.line(note)
+
+
+def _around_runs(settings: SessionSettings) -> list[Path]:
+    """Return the folders that hold those of runs: where coordinators share a study, each has one of its own."""
+    return [settings.runs, *(path for path in settings.runs.glob("*/") if settings.shared)]
+
+
+def _has_ranks(prepared: Prepared) -> bool:
+    """Whether runs are programs of MPI."""
+    with temporary_folder("plan") as folder:
+        job = prepared.plan.objective.job(prepared.space.default(), Context(folder))
+        return any(part.mpi is not None for part in job.parts or (job,))
+
+
+@contextmanager
+def runs_of(opened: Opened) -> Iterator[RunManager]:
+    """Provide what makes the runs of an open study, with the resources that it holds for them."""
+    plan, settings, study, display = opened.prepared.plan, opened.settings, opened.study, opened.display
+    if plan.recorded is not None:
+        with simulated_runs(plan, study, display, settings.pause) as manager:
+            yield manager
+        return
+    with (
+        coordinators_of(settings, opened.store) as coordinators,
+        session_resources(settings, coordinators, display, study.budget.workers) as resources,
+        cleaner() as cleaning,
+    ):
+        folder = settings.runs / coordinators.folder if coordinators is not None and settings.shared else settings.runs
+        budget, whole = study.budget, opened.prepared.whole
+        factory = RunFactory(
+            plan.objective,
+            folder,
+            budget.run_time_limit_s,
+            budget.infrastructure_retries,
+            whole,
+            plan.alike,
+            plan.memory,
+            in_folders=settings.external is None,
+        )
+        gate = RunGate(
+            resources.width, settings.deadline, settings.pause, _slowest_s(opened.store), settings.queue is not None
+        )
+        scheduler = settings.queue.site.scheduler if settings.queue is not None else ""
+        registry = RunRegistry(resources.executor, coordinators, scheduler, opened.store.count_runs)
+        flavour, session, mark = settings.launcher.flavour, opened.facts.to_dict(), opened.store.mark
+        stored = opened.store.runs()
+        if settings.external is None:
+            cleaning.catch_up(stored)
+        registry.inherit(stored)
+        if settings.shared and settings.queue is None:
+            sweep_unlaunched(settings.runs, stored)
+        manager = RunManager(
+            resources.executor, resources.pool, factory, gate, registry, display, flavour, session, mark=mark
+        )
+        manager.cleaner = cleaning if settings.external is None else None
+        judge = Disturbances.of(study.noise, opened.store.definition.target, stored, display.line, expected_runs(study))
+        manager.disturbances = judge
+        manager.nodes = nodes_of(settings, plan)
+        if settings.queue is None and settings.external is None and settings.ray_address is None:
+            manager.quiet = QuietMachine.of(settings.machine.cpus, study.noise, judge.mode)
+        try:
+            yield manager
+        except StorageError:
+            if settings.external is None:
+                # To ask another program's queue for more would say that what was told is stored.
+                manager.keep_ended()
+            raise
+        registry.end_left_over()
+
+
+def nodes_of(settings: SessionSettings, plan: Plan) -> Nodes:
+    """Return the nodes on which runs can be placed: those of a Ray cluster, or of what was recorded."""
+    cluster = settings.cluster
+    if plan.recorded is not None or cluster is None:
+        return Nodes(plan.workers)
+    return Nodes(lambda _: [node.name for node in cluster.pool.nodes])
+
+
+def _slowest_s(store: StudyStore) -> float | None:
+    return max((run.outcome.usage.elapsed_s for run in store.runs() if run.outcome.complete), default=None)
