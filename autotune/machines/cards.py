@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from autotune.machines.this_machine import read_or_empty
-from launchers.card import Card, may_see
+from launchers.card import Card, may_see, said_to_be_there, shown_to_hip
 from launchers.cpus import parse_cpu_list
 
 _PATIENCE_S = 10.0
 _PCI = Path("/sys/bus/pci/devices")
-_GPU = re.compile(r"^GPU (\d+): .*\(UUID: (GPU-[^)]+)\)")
+_BUS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
+_GPU = re.compile(r"^GPU (\d{1,9}): .*\(UUID: (GPU-[^)]+)\)")
 _INSTANCE = re.compile(r"^\s+MIG .*\(UUID: (MIG-[^)]+)\)")
 
 Ask = Callable[[Sequence[str]], str]
@@ -21,13 +22,19 @@ Ask = Callable[[Sequence[str]], str]
 def find_cards(ask: Ask | None = None) -> tuple[Card, ...]:
     """Return the cards that this process may use; instances of a divided card count as cards, not the card itself.
 
-    Empty where no tool of a vendor lists them. `ask` runs a tool and returns what it prints.
+    Where no tool of a vendor lists any, they are those that the vendor's variable names. `ask` runs a tool and returns
+    what it prints.
     """
     ask = ask or _asked
-    return _nvidia(ask) or _amd(ask)
+    nvidia = _nvidia(ask)
+    if nvidia:
+        return nvidia
+    # One vendor's cards may all be hidden, so that the other's are used.
+    amd = _amd(ask)
+    return said_to_be_there() if nvidia is None and amd is None else amd or ()
 
 
-def _nvidia(ask: Ask) -> tuple[Card, ...]:
+def _nvidia(ask: Ask) -> tuple[Card, ...] | None:
     listed = ask(["nvidia-smi", "-L"])
     near = _near(ask(["nvidia-smi", "--query-gpu=uuid,pci.bus_id", "--format=csv,noheader"])) if listed else {}
     cards: list[tuple[int, Card, list[Card]]] = []
@@ -36,6 +43,8 @@ def _nvidia(ask: Ask) -> tuple[Card, ...]:
             cards.append((int(match[1]), Card(match[2], "nvidia", near.get(match[2], ())), []))
         elif cards and (match := _INSTANCE.match(line)):
             cards[-1][2].append(Card(match[1], "nvidia", cards[-1][1].cpus))
+    if not cards:
+        return None
     usable: list[Card] = []
     for number, card, instances in cards:
         whole = may_see(card, number)
@@ -48,20 +57,37 @@ def _near(told: str) -> dict[str, tuple[int, ...]]:
     found = {}
     for line in told.splitlines():
         uuid, _, bus = (word.strip() for word in line.partition(","))
-        # nvidia-smi writes eight digits of the domain, the kernel four.
-        text = read_or_empty(_PCI / bus.lower()[-12:] / "local_cpulist") if bus else ""
-        found[uuid] = tuple(sorted(parse_cpu_list(text)))
+        found[uuid] = _cpus_near(bus)
     return found
 
 
-def _amd(ask: Ask) -> tuple[Card, ...]:
+def _cpus_near(bus: str) -> tuple[int, ...]:
+    # nvidia-smi writes eight digits of the domain, the kernel four.
+    name = bus.lower()[-12:]
+    text = read_or_empty(_PCI / name / "local_cpulist") if _BUS.fullmatch(name) else ""
+    return tuple(sorted(parse_cpu_list(text)))
+
+
+def _amd(ask: Ask) -> tuple[Card, ...] | None:
     try:
-        told = json.loads(ask(["rocm-smi", "--showuniqueid", "--json"]) or "{}")
-        numbered = {int(key.removeprefix("card")): value["Unique ID"] for key, value in told.items() if "card" in key}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return ()
-    cards = {number: Card(f"GPU-{text.removeprefix('0x')}", "amd") for number, text in sorted(numbered.items())}
-    return tuple(card for number, card in cards.items() if may_see(card, number))
+        told = json.loads(ask(["rocm-smi", "--showuniqueid", "--showbus", "--json"]) or "{}")
+        listed = {int(key.removeprefix("card")): dict(value) for key, value in told.items() if key.startswith("card")}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    if not listed:
+        return None
+    # rocm-smi has the numbers of the kernel, in which other graphics cards count; the variable counts AMD's.
+    cards = [
+        Card(_amd_name(number, value.get("Unique ID")), "amd", _cpus_near(str(value.get("PCI Bus", ""))))
+        for number, (_, value) in enumerate(sorted(listed.items()))
+    ]
+    return shown_to_hip([card for number, card in enumerate(cards) if may_see(card, number)])
+
+
+def _amd_name(number: int, unique: object) -> str:
+    """Return the UUID of a card, or its number: processors with graphics, and old cards, have no unique ID."""
+    digits = str(unique).removeprefix("0x")
+    return f"GPU-{digits}" if re.fullmatch(r"[0-9a-f]{16}", digits) else str(number)
 
 
 def _asked(command: Sequence[str]) -> str:

@@ -50,7 +50,10 @@ def read_nvidia_smi(text: str) -> Gpu | None:
 
     Memory is in MiB there. Of several models only the most frequent one counts. None if no accelerator is listed.
     """
-    rows = [tuple(cell.strip() for cell in row) for row in csv.reader(text.splitlines()) if len(row) >= 2]
+    try:
+        rows = [tuple(cell.strip() for cell in row) for row in csv.reader(text.splitlines()) if len(row) >= 2]
+    except csv.Error:
+        return None
     if not rows:
         return None
     (row, count), *_ = Counter(rows).most_common()
@@ -62,7 +65,7 @@ def read_nvidia_smi(text: str) -> Gpu | None:
         vendor="nvidia",
         model=model or None,
         architecture=_NOT_BY_MAJOR.get(capability) or _ARCHITECTURES.get(capability.partition(".")[0]),
-        memory_bytes=int(memory_mib) * 2**20 if memory_mib.isdecimal() and int(memory_mib) else None,
+        memory_bytes=int(memory_mib) * 2**20 if re.fullmatch("[0-9]{1,12}", memory_mib) and int(memory_mib) else None,
         lanes=32,
         shared_memory_bytes=shared_kib * 1024 if shared_kib else None,
         registers=65536 if shared_kib else None,

@@ -97,15 +97,15 @@ def at_start(cpus: Sequence[int]) -> dict[str, float]:
 
 
 def _governor(cpus: Sequence[int]) -> str:
-    files = [CPUS / f"cpu{cpu}/cpufreq/scaling_governor" for cpu in cpus]
+    files = [Path(CPUS, f"cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus]
     names = sorted({_word(file) for file in files} - {""})
     return f"mixed: {', '.join(names)}" if len(names) > 1 else "".join(names)
 
 
 def _turbo() -> str:
     # Where Intel's driver is in charge the general switch is missing.
-    by_intel = {"0": "on", "1": "off"}.get(_word(CPUS / "intel_pstate/no_turbo"), "")
-    return by_intel or {"0": "off", "1": "on"}.get(_word(CPUS / "cpufreq/boost"), "")
+    by_intel = {"0": "on", "1": "off"}.get(_word(Path(CPUS, "intel_pstate/no_turbo")), "")
+    return by_intel or {"0": "off", "1": "on"}.get(_word(Path(CPUS, "cpufreq/boost")), "")
 
 
 def _load_1m() -> float | None:
@@ -120,7 +120,7 @@ def _frequency_mhz(cpus: Sequence[int]) -> float | None:
     until = time.monotonic() + _FREQUENCY_PATIENCE_S
     frequencies_khz = []
     for cpu in cpus[:: max(1, len(cpus) // _FREQUENCY_SAMPLE)]:
-        text = _word(CPUS / f"cpu{cpu}/cpufreq/scaling_cur_freq")
+        text = _word(Path(CPUS, f"cpu{cpu}/cpufreq/scaling_cur_freq"))
         if text.isdecimal() and int(text):
             frequencies_khz.append(int(text))
         if time.monotonic() > until:

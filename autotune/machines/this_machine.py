@@ -104,7 +104,7 @@ def this_machine() -> Machine:
 
 
 def _sockets(cpus: tuple[int, ...]) -> int:
-    packages = {read_or_empty(CPUS / f"cpu{cpu}/topology/physical_package_id").strip() for cpu in cpus}
+    packages = {read_or_empty(Path(CPUS, f"cpu{cpu}/topology/physical_package_id")).strip() for cpu in cpus}
     return max(1, len(packages - {""}))
 
 

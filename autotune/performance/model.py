@@ -24,6 +24,7 @@ from autotune.performance.run_times.model import RunTimes
 from autotune.performance.transfer.model import Transfer, transfer
 from autotune.performance.transfer.sources import Source, sources
 from autotune.performance.validity import Validity
+from autotune.records.limit import Limits
 from autotune.records.measurement import Measured, Setting
 from objectives import registry
 from objectives.base import Metric
@@ -45,11 +46,15 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class PerformanceModel:
-    """The measurements of a program, the `rules` of its space, for the numbers that they compute, and its `shape`."""
+    """The measurements of a program, the `rules` of its space, for the numbers that they compute, and its `shape`.
+
+    What was measured as beyond the `limits` in a setting is not proposed there.
+    """
 
     measured: tuple[Measured, ...]
     rules: tuple[str, ...] = ()
     shape: Shape | None = None
+    limits: Limits = ()
 
     def best(self, space: Space, setting: Setting, top: int) -> Prediction:
         """Return the `top` configurations that should be best in a setting; none where the model cannot predict.
@@ -93,7 +98,7 @@ class PerformanceModel:
 
     def _best(self, space: Space, setting: Setting, top: int) -> Prediction:
         elsewhere = sources(space, setting, self.measured)
-        validity = Validity.of(space, setting, self.measured)
+        validity = Validity.of(space, setting, self.measured, self.limits)
         here = MeasuredHere.of(space, setting, self.measured)
         rows = _candidates(space, [here.rows, *(source.rows for source in elsewhere)], validity)
         times = RunTimes.fitted(self.measured, self.rules, setting, self.shape)
@@ -105,6 +110,8 @@ class PerformanceModel:
         grounds += (remark,) if (remark := here.remark(here.at(rows[:1])[0])) else ()
         grounds += (times.grounds,) if times is not None else ()
         doubts = (*(times.doubts if times is not None else ()), *self._left_out(setting.metric))
+        if self.limits and validity.fails(rows[:1])[0]:
+            doubts += ("the default failed or breaks a limit here: speed-ups over it do not compare equals",)
         grounds += (validity.remark,) if validity.remark else ()
         known_times = times if times is not None and not times.abstains else None
         view = _View(space, setting, rows, known_times, validity, here, _sometimes_unset(self.measured))
@@ -220,11 +227,11 @@ class _View:
 
     def listed(self, top: int, grounds: tuple[str, ...], doubts: tuple[str, ...]) -> Prediction:
         """Return the best of what was measured in the setting, where no model says anything of the rest."""
-        measured = self.here.at(self.rows)
+        measured, fails = self.here.at(self.rows), self.validity.fails(self.rows)
         costs = {
             place: self.here.cost(row)
             for place, row in enumerate(measured)
-            if row is not None and row.value is not None
+            if row is not None and row.value is not None and not fails[place]
         }
         best = sorted(costs, key=lambda place: costs[place])[:top]
         if not best:

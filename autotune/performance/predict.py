@@ -1,6 +1,6 @@
 """Predicting: from a study file and the description of a machine to the configurations that should be best there."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,15 @@ from autotune.performance.measurements.machine_names import machine_of
 from autotune.performance.model import PerformanceModel
 from autotune.performance.recognition import known_installation, recognised
 from autotune.performance.regression.prediction import Prediction, believed
+from autotune.records.limit import Limits
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.studyfile import StudyFile
+from autotune.studyfile.limits import limits_of
 from autotune.studyfile.plans import plan_of
 from autotune.studyfile.space import joined
-from launchers import Launcher
+from launchers import Job, Launcher
 from objectives import registry
-from objectives.base import Plan, PlanError
+from objectives.base import Output, Plan, PlanError, RunJob
 from spaces import Configuration, Constraint, Parameter, Space, SpaceError, Value
 from spaces.parameters.problem import Problem
 
@@ -52,14 +54,17 @@ class Question:
     """A study made ready for a machine: the space of its configurations, and the setting where it would run.
 
     A whole run of a program that works in steps makes `whole_steps`. How the program is installed on a machine that is
-    only `described` follows from what was measured there.
+    only described follows from what was measured there (`installed`); `planned_with` plans for such an installation.
+    `remarks` say what was taken from where, and what is not predicted.
     """
 
     plan: Plan
     space: Space
     setting: Setting
     whole_steps: int | None = None
-    described: bool = False
+    planned_with: Callable[[Facts], tuple[Plan, Space]] | None = None
+    remarks: tuple[str, ...] = ()
+    limits: Limits = ()
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -80,25 +85,30 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         msg = f"the description of {target.machine!r} does not say its cores"
         raise CannotRunHereError(Problem(msg, "cpu.cores_per_node"))
 
-    def plan_options(options: Mapping[str, Any], plan_folder: Path, *, is_elsewhere: bool = False) -> Plan:
-        return registry.plan(
-            study.objective,
-            options,
-            machine={
-                **facts,
-                "described": is_elsewhere or not target.here,
-                "nothing_runs": not target.here,
-                "installation": target.installation,
-                "makes_files": False,
-            },
-            run_job=lambda job: run_job(job, launcher),
-            folder=plan_folder,
-        )
+    run = _once(lambda job: run_job(job, launcher))
 
-    try:
-        plan = plan_of(study, folder, plan_options)
-    except PlanError as error:
-        raise CannotRunHereError(str(error)) from error
+    def planned_with(installation: Facts) -> tuple[Plan, Space]:
+        def plan_options(options: Mapping[str, Any], plan_folder: Path, *, is_elsewhere: bool = False) -> Plan:
+            return registry.plan(
+                study.objective,
+                options,
+                machine={
+                    **facts,
+                    "described": is_elsewhere or not target.here,
+                    "nothing_runs": not target.here,
+                    "installation": installation,
+                    "makes_files": False,
+                },
+                run_job=run,
+                folder=plan_folder,
+            )
+
+        try:
+            return joined(study, plan_of(study, folder, plan_options), facts)
+        except PlanError as error:
+            raise CannotRunHereError(str(error)) from error
+
+    plan, space = planned_with(target.installation)
     program = program_of(study.objective, study.name, mixed=bool(study.inputs))
     problem = {name: value for name, value in plan.facts.items() if name not in plan.installation}
     workload, workload_facts = workload_of(program, problem, plan.identity)
@@ -114,7 +124,51 @@ def question(study: StudyFile, target: Target, launcher: Launcher, folder: Path)
         # Elsewhere the program is another file.
         identity=identity_of(plan.identity) if target.here else "",
     )
-    return Question(*joined(study, plan, facts), setting, study.whole_steps, described=not target.here)
+    limits = limits_of(study.model_dump(), plan.objective.metrics)
+    names = ", ".join(map(str, limits))
+    unknown = f"whether a proposal keeps {names} is not known, unless it was measured here: limits are not predicted"
+    remarks = (unknown,) if limits else ()
+    return Question(plan, space, setting, study.whole_steps, None if target.here else planned_with, remarks, limits)
+
+
+def _once(run: RunJob) -> RunJob:
+    """Return what runs a job that is asked for again once only: a dry run of the same problem says the same."""
+    made: list[tuple[Job, Output]] = []
+
+    def run_once(job: Job) -> Output:
+        for earlier, output in made:
+            if earlier == job:
+                return output
+        output = run(job)
+        made.append((job, output))
+        return output
+
+    return run_once
+
+
+def installed(asked: Question, known: Sequence[Measured]) -> Question:
+    """Return the question for the installation that was measured on a described machine, with a remark on it.
+
+    What the program chooses itself, and so the default and the space, may depend on its version there.
+
+    Raises:
+        CannotRunHereError: the size of the problem cannot be found out.
+        StudyFileError: the space has errors.
+    """
+    setting = asked.setting
+    there = known_installation(setting, known) if asked.planned_with is not None else None
+    if there is None or asked.planned_with is None:
+        return asked
+    new = {name: value for name, value in there.facts.items() if name not in setting.machine_facts}
+    machine, facts = with_installation(setting.machine, setting.machine_facts, new)
+    share = "all" if there.rows == there.total else f"{there.rows} of the {there.total}"
+    words = ", ".join(f"{name} {written(value)}" for name, value in new.items())
+    about = "of this workload there" if there.of_workload else "there"
+    remark = f"taken as installed on {setting.machine}: {words}, as in {share} measurements {about}"
+    other = "" if there.rows == there.total else "; --installation says another"
+    plan, space = asked.planned_with(there.facts)
+    setting = replace(setting, machine=machine, machine_facts=facts)
+    return replace(asked, plan=plan, space=space, setting=setting, remarks=(*asked.remarks, remark + other))
 
 
 def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
@@ -132,36 +186,19 @@ def predict(asked: Question, known: Sequence[Measured], top: int) -> Prediction:
             "or `autotune import` measurements made elsewhere"
         )
         raise CannotRunHereError(msg)
-    setting, remarks = _installed(asked, own)
-    prediction = PerformanceModel(tuple(own), asked.rules, asked.plan.shape).best(asked.space, setting, top)
-    return believed(replace(prediction, grounds=(*remarks, *prediction.grounds)))
+    model = PerformanceModel(tuple(own), asked.rules, asked.plan.shape, asked.limits)
+    prediction = model.best(asked.space, asked.setting, top)
+    return believed(replace(prediction, grounds=(*asked.remarks, *prediction.grounds)))
 
 
-def known_there(asked: Question, known: Sequence[Measured]) -> tuple[Setting, list[Measured], tuple[str, ...]]:
-    """Return the setting as it is installed there, what is `known` by the setting's names, and a sentence on both."""
-    setting, remarks = _installed(asked, known)
-    setting = with_installation_apart(setting)
-    return setting, recognised(known, setting), remarks
+def known_there(asked: Question, known: Sequence[Measured]) -> tuple[Setting, list[Measured]]:
+    """Return the setting with its installation apart, and what is `known` by the setting's names."""
+    setting = with_installation_apart(asked.setting)
+    return setting, recognised(known, setting)
 
 
-def _installed(asked: Question, known: Sequence[Measured]) -> tuple[Setting, tuple[str, ...]]:
-    """Return the setting with the installation that was measured on a described machine, and a sentence on it."""
-    setting = asked.setting
-    there = known_installation(setting, known) if asked.described else None
-    if there is None:
-        return setting, ()
-    new = {name: value for name, value in there.facts.items() if name not in setting.machine_facts}
-    machine, facts = with_installation(setting.machine, setting.machine_facts, new)
-    share = "all" if there.rows == there.total else f"{there.rows} of the {there.total}"
-    words = ", ".join(f"{name} {written(value)}" for name, value in new.items())
-    about = "of this workload there" if there.of_workload else "there"
-    remark = f"taken as installed on {setting.machine}: {words}, as in {share} measurements {about}"
-    other = "" if there.rows == there.total else "; --installation says another"
-    return replace(setting, machine=machine, machine_facts=facts), (remark + other,)
-
-
-def restricted(original: Question, rules: Iterable[str]) -> Question:
-    """Return the question under further rules of the user.
+def restricted(original: Question, rules: Iterable[str], given_as: str = "--where") -> Question:
+    """Return the question under further rules of the user, `given_as` an option or a field.
 
     The nearest configuration that satisfies the rules replaces a default that breaks them; a note says so.
 
@@ -169,7 +206,7 @@ def restricted(original: Question, rules: Iterable[str]) -> Question:
         StudyFileError: a rule has an error, or no configuration satisfies all rules.
     """
     unique = dict.fromkeys(rules)
-    more = [Constraint(f"asked for: {rule}", rule, "given on the command line") for rule in unique]
+    more = [Constraint(f"asked for: {rule}", rule, f"given by {given_as}") for rule in unique]
     if not more:
         return original
     space = original.space
@@ -177,15 +214,15 @@ def restricted(original: Question, rules: Iterable[str]) -> Question:
         narrower = Space(space.parameters, [*space.constraints, *more], space.facts, space.derived)
         _ = narrower.size
     except SpaceError as error:
-        msg = f"--where: {error}"
+        msg = f"{given_as}: {error}"
         raise StudyFileError(msg) from None
     default = space.default()
     if narrower.contains(default):
         return replace(original, space=narrower)
     nearest = narrower.nearest(default)
     note = (
-        f"the default configuration, {shown(default)}, breaks --where; in its place stands the nearest that keeps to "
-        f"it, {shown(nearest)}: speed-ups are over that"
+        f"the default configuration, {shown(default)}, breaks {given_as}; in its place stands the nearest that keeps "
+        f"to it, {shown(nearest)}: speed-ups are over that"
     )
     plan = replace(original.plan, notes=(*original.plan.notes, note))
     return replace(original, plan=plan, space=_with_default(narrower, nearest))

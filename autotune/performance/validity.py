@@ -1,7 +1,7 @@
 """Validity: which configurations failed in a setting, and how likely the others are to work there.
 
-What was measured as failed or wrong in the setting itself is never proposed again. A failure on another machine, of
-another build or another workload need not come again: it only makes its neighbourhood doubtful.
+What was measured as failed or wrong in the setting itself, or as beyond a limit, is never proposed again. A failure on
+another machine, of another build or another workload need not come again: it only makes its neighbourhood doubtful.
 
 The chance that a configuration works is the share that worked of the nearest ones that ran, each weighted by the
 inverse square of its distance. A search may hope that the neighbour of a failure works, since it will find out
@@ -19,6 +19,7 @@ from scipy.spatial import cKDTree
 
 from autotune.performance.regression.features import FloatArray
 from autotune.performance.regression.in_space import in_space
+from autotune.records.limit import Limit, Limits
 from autotune.records.measurement import Measured, Setting
 from objectives.base import FailureKind
 from spaces import Space
@@ -41,9 +42,10 @@ Mask = npt.NDArray[np.bool_]
 class Validity:
     """What was measured of which configurations of a space work.
 
-    `failed` are value indexes (f, p) of those that failed in the setting itself; `compared` (f, p) are the parameters
-    in which a configuration must be equal to have the same effect; `kinds` counts how they failed. `proven` (w, p) gave
-    a value in the setting. `evidence` is what ran in the setting, and what ran elsewhere.
+    `failed` are value indexes (f, p) of those that failed in the setting itself, or broke one of the `limits`;
+    `compared` (f, p) are the parameters in which a configuration must be equal to have the same effect; `kinds` counts
+    how they failed. `proven` (w, p) gave a value in the setting. `evidence` is what ran in the setting, and what ran
+    elsewhere.
     """
 
     space: Space
@@ -52,9 +54,10 @@ class Validity:
     kinds: Counter[str]
     proven: Indices
     evidence: tuple["_Evidence", ...]
+    limits: Limits = ()
 
     @classmethod
-    def of(cls, space: Space, setting: Setting, measured: Sequence[Measured]) -> Self:
+    def of(cls, space: Space, setting: Setting, measured: Sequence[Measured], limits: Limits = ()) -> Self:
         """Learn from the measurements of the setting's program."""
         by_table: dict[tuple[str, ...], list[Measured]] = defaultdict(list)
         for row in measured:
@@ -67,7 +70,10 @@ class Validity:
             parts.append(every[fits])
         rows = np.concatenate(parts) if parts else space.fitting([])[0]
         here = np.array([_is_there(row.setting, setting) for row in known], dtype=bool)
-        worked = np.array([not row.failed for row in known], dtype=bool)
+        worked = np.array(
+            [not row.failed and not (there and broken(limits, row)) for row, there in zip(known, here, strict=True)],
+            dtype=bool,
+        )
         failed = np.flatnonzero(here & ~worked)
         names = [parameter.name for parameter in space.parameters]
         compared = [[name not in known[number].idle for name in names] for number in failed]
@@ -75,9 +81,10 @@ class Validity:
             space=space,
             failed=rows[failed],
             compared=np.array(compared, dtype=bool).reshape(len(failed), len(names)),
-            kinds=Counter({rows[number].tobytes(): _kind(known[number]) for number in failed}.values()),
+            kinds=Counter({rows[number].tobytes(): _kind(known[number], limits) for number in failed}.values()),
             proven=rows[here & worked],
             evidence=tuple(_Evidence.of(space, rows[part], worked[part]) for part in (here, ~here) if part.any()),
+            limits=limits,
         )
 
     def fails(self, rows: Indices) -> Mask:
@@ -106,8 +113,7 @@ class Validity:
     def doubts(self, rows: Indices) -> tuple[str, ...]:
         """Return a sentence on each of the proposed value indexes, (n, p), that may well fail, or be wrong."""
         return tuple(
-            f"proposal {number}: configurations near it failed or gave wrong results; the chance that it works is "
-            f"{chance:.0%}"
+            f"proposal {number}: configurations near it {self._wrong}; the chance that it works is {chance:.0%}"
             for number, chance in enumerate(self.chances(rows).tolist(), start=1)
             if chance < _DOUBTED_BELOW
         )
@@ -120,7 +126,11 @@ class Validity:
             return ""
         kinds = ", ".join(f"{number} {kind}" for kind, number in self.kinds.most_common())
         configurations = "configuration" if count == 1 else "configurations"
-        return f"never proposed: {count} {configurations} that failed or gave wrong results here ({kinds})"
+        return f"never proposed: {count} {configurations} that {self._wrong} here ({kinds})"
+
+    @property
+    def _wrong(self) -> str:
+        return "failed, gave wrong results or broke a limit" if self.limits else "failed or gave wrong results"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +167,15 @@ def _is_there(measured: Setting, setting: Setting) -> bool:
     return there == (setting.program, setting.place, setting.workload) and len(identities) <= 1
 
 
-def _kind(measured: Measured) -> str:
+def broken(limits: Limits, measured: Measured) -> list[Limit]:
+    """Return the limits that a measured configuration breaks; of what was not measured nothing is known."""
+    values = {**measured.told, measured.setting.metric.name: measured.value}
+    known = ((limit, values.get(limit.metric.name)) for limit in limits)
+    return [limit for limit, value in known if value is not None and not limit.allows(value)]
+
+
+def _kind(measured: Measured, limits: Limits) -> str:
+    if not measured.failed:
+        return f"beyond {' and '.join(map(str, broken(limits, measured)))}"
     kind = measured.failure.partition(":")[0]
     return kind if kind in _KINDS else _OTHER

@@ -9,6 +9,7 @@ from autotune.machines.this_machine import FACTS
 from autotune.performance.measurements.machine_names import machine_of, place
 from autotune.performance.measurements.repeats import nearest_parts
 from autotune.performance.measurements.shipped import shipped
+from autotune.records.limit import measured
 from autotune.records.measurement import Facts, Measured, Setting
 from autotune.records.series import SIZE
 from autotune.records.study import Definition, Run, State, TrialRecord
@@ -17,7 +18,7 @@ from autotune.statistics.standings import Standings
 from autotune.studyfile import RepeatsSection
 from launchers.software.digest import text_digest
 from objectives import registry
-from objectives.base import PARTS, FailureKind
+from objectives.base import PARTS
 from spaces import Value
 
 _DIGEST = 8
@@ -28,19 +29,20 @@ def measurements(urls: Iterable[str], program: str | None = None) -> list[Measur
 
     A trial counts with the value that its study gives it, a capped one with its bound, a failed one as a failure.
     What was imported counts once, whatever source it is under.
-    Replays are left out, and trials that were stopped early, are not finished, or failed through the machine's fault.
+    Replays are left out, and trials that were stopped early, or at their study's limit on memory, are not finished, or
+    failed through the machine's fault.
 
     Raises:
         StorageError: a storage cannot be read.
     """
     storages = list(dict.fromkeys(urls))
-    measured = [measurement for url in storages for measurement in _of_studies(url)]
+    everything = [measurement for url in storages for measurement in _of_studies(url)]
     imported = [measurement for url in storages for measurement in _imported(url)]
     known: dict[Hashable, Measured] = {}
     for measurement in (*shipped(), *imported):
         known.setdefault(measurement.content, measurement)
-    measured += known.values()
-    return [measurement for measurement in measured if program in (None, measurement.setting.program)]
+    everything += known.values()
+    return [measurement for measurement in everything if program in (None, measurement.setting.program)]
 
 
 def study_measurements(name: str, definition: Definition, trials: Iterable[TrialRecord]) -> list[Measured]:
@@ -51,14 +53,14 @@ def study_measurements(name: str, definition: Definition, trials: Iterable[Trial
     standings = Standings.of(judged, definition.target, repeats.statistic)
     default = standings.default
     idle = tuple(sorted(Equivalence.of(judged, None).inert))
-    measured = (_measured(setting, trial, standings) for trial in judged)
+    described = (_measured(setting, trial, standings) for trial in judged)
     return [
         replace(
             measurement,
             default=default is not None and measurement.configuration == default.configuration,
             idle=idle,
         )
-        for measurement in measured
+        for measurement in described
         if measurement is not None
     ]
 
@@ -136,13 +138,13 @@ def _sized(setting: Setting, runs: Iterable[Run], trials: Iterable[TrialRecord])
         key = frozenset(run.configuration.items())
         if run.series == SIZE and run.outcome.complete and key not in tried:
             values[key].append(run.outcome.metrics[setting.metric.name])
-    for key, measured in values.items():
-        yield Measured(setting, dict(key), median(measured), runs=len(measured))
+    for key, found in values.items():
+        yield Measured(setting, dict(key), median(found), runs=len(found))
 
 
 def _without_faults(trial: TrialRecord) -> TrialRecord:
-    """Return a trial without the runs that failed through the machine's fault."""
-    runs = tuple(run for run in trial.runs if run.outcome.failure is not FailureKind.INFRASTRUCTURE_ERROR)
+    """Return a trial without the runs that failed through the machine's fault, or that only its study stopped."""
+    runs = tuple(run for run in trial.runs if not (run.outcome.retryable or run.outcome.over_memory_limit))
     return replace(trial, runs=runs)
 
 
@@ -152,7 +154,8 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings) -> Mea
         case State.COMPLETE:
             value, name = standings.value(trial), setting.metric.name
             told = ((outcome.metrics.get(name), outcome.details.get(PARTS, {})) for outcome in trial.outcomes)
-            return Measured(setting, trial.configuration, value, runs=runs, parts=nearest_parts(value, told))
+            parts, others = nearest_parts(value, told), _told(trial, name)
+            return Measured(setting, trial.configuration, value, runs=runs, parts=parts, told=others)
         case State.CAPPED:
             return Measured(setting, trial.configuration, bound=standings.bound(trial), runs=runs)
         case State.FAILED:
@@ -163,6 +166,13 @@ def _measured(setting: Setting, trial: TrialRecord, standings: Standings) -> Mea
             return Measured(setting, trial.configuration, runs=runs, failure=words)
         case _:
             return None
+
+
+def _told(trial: TrialRecord, target: str) -> dict[str, float]:
+    """Return the medians of the metrics of a complete trial beside the optimised one."""
+    runs = [dict(measured(outcome)) for outcome in trial.outcomes if outcome.complete]
+    names = dict.fromkeys(name for run in runs for name in run if name != target)
+    return {name: median(run[name] for run in runs if name in run) for name in names}
 
 
 def _described(measurement: Measured) -> Measured:

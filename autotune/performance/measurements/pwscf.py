@@ -37,6 +37,8 @@ _ENDED = JobStatus(JobState.ENDED, EndReason.EXITED)
 # These tell one workload from another.
 _SIZES = ("atoms", "electrons", "bands", "kpoints", "cutoff_ry", "density_cutoff_ry", "fft_dense_x", "fft_smooth_x")
 
+_NO_ENERGY = "it ended well, but is no self-consistent calculation with an energy"
+
 
 @dataclass(frozen=True)
 class OutputFile:
@@ -117,15 +119,14 @@ def _samples(file: OutputFile, parsed: PwOutput) -> dict[str, RepeatedMeasuremen
     failure = failure_of(Output(file.stdout, file.stderr, _ENDED, Path()), parsed)
     total = parsed.total
     if failure is None:
-        if total is None or total.wall_s <= 0:
-            return "its time is too short for pw.x's clock"
+        if parsed.is_band_structure or total is None or total.wall_s <= 0:
+            return _NO_ENERGY if parsed.is_band_structure else "its time is too short for pw.x's clock"
         times = {WALL.name: total.wall_s, CPU.name: total.cpu_s}
         return {name: RepeatedMeasurement(time_s, parts=parsed.parts) for name, time_s in times.items()}
     if failure.kind is FailureKind.TIMED_OUT and total is not None:
         return {WALL.name: RepeatedMeasurement(bound=total.wall_s), CPU.name: RepeatedMeasurement(bound=total.cpu_s)}
     if failure.code == "qe.incomplete":
-        whole = "it ended well, but is no self-consistent calculation with an energy"
-        return whole if parsed.job_done else "it breaks off, and does not say why"
+        return _NO_ENERGY if parsed.job_done else "it breaks off, and does not say why"
     if failure.kind is FailureKind.INFRASTRUCTURE_ERROR:
         return f"the machine's fault ({failure.code})"
     words = f"{failure.kind.value}: {failure}"

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from autotune.machines import cards
 from autotune.machines.cards import find_cards
 from launchers.card import VISIBLE, Card, visible
 
@@ -15,7 +16,15 @@ DIVIDED = """GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3
   MIG 3g.20gb     Device  1: (UUID: MIG-cba663e8-9bed-5b25-b243-5985ef7c9beb)
 GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-e0a1b2c3-0000-1111-2222-333344445555)
 """
-ROCM = json.dumps({"card1": {"Unique ID": "0xdeadbeefdeadbe01"}, "card0": {"Unique ID": "0xdeadbeefdeadbeef"}})
+ROCM = json.dumps(
+    {
+        "card2": {"Unique ID": "0xdeadbeefdeadbe01", "PCI Bus": "0000:C4:00.0"},
+        "card1": {"Unique ID": "0xdeadbeefdeadbeef", "PCI Bus": "0000:44:00.0"},
+        "system": {"Driver version": "6.7"},
+    }
+)
+# A processor with graphics comes first, and says that it has no ID.
+MIXED = json.dumps({"card0": {"Unique ID": "N/A"}, "card1": {"Unique ID": "0xdeadbeefdeadbeef"}, "card2": {}})
 
 
 def tool(**printed):
@@ -24,7 +33,7 @@ def tool(**printed):
     def ask(command):
         if command[0] not in printed:
             return ""
-        if command[1:] in (["-L"], ["--showuniqueid", "--json"]):
+        if command[1:] in (["-L"], ["--showuniqueid", "--showbus", "--json"]):
             return printed[command[0]]
         assert command == ["nvidia-smi", "--query-gpu=uuid,pci.bus_id", "--format=csv,noheader"]
         return ""
@@ -38,7 +47,7 @@ def names(ask):
 
 @pytest.fixture(autouse=True)
 def all_visible(monkeypatch):
-    for name in VISIBLE.values():
+    for name in (*VISIBLE.values(), "HIP_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -72,12 +81,64 @@ def test_cards_of_amd_have_the_names_that_rocm_takes():
     )
 
 
+def test_cards_of_amd_without_an_id_have_the_number_that_rocm_takes():
+    assert names(tool(**{"rocm-smi": MIXED})) == ["0", "GPU-deadbeefdeadbeef", "2"]
+
+
+@pytest.mark.parametrize(("rocr", "hip", "found"), [("1", None, ["deadbe01"]), ("0,1", "1", ["deadbe01"])])
+def test_what_rocm_or_hip_does_not_show_is_not_used(monkeypatch, rocr, hip, found):
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", rocr)
+    if hip:
+        monkeypatch.setenv("HIP_VISIBLE_DEVICES", hip)
+    assert [name[-8:] for name in names(tool(**{"rocm-smi": ROCM}))] == found
+
+
+def test_cards_of_amd_are_used_where_those_of_nvidia_are_hidden(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert len(names(tool(**{"nvidia-smi": WHOLE, "rocm-smi": ROCM}))) == 2
+
+
+def test_cores_near_a_card_are_those_of_its_place_on_the_bus(tmp_path, monkeypatch):
+    for bus, near in {"0000:44:00.0": "0-1", "0000:c4:00.0": "2,3"}.items():
+        place = tmp_path / bus / "local_cpulist"
+        place.parent.mkdir()
+        place.write_text(f"{near}\n")
+    monkeypatch.setattr(cards, "_PCI", tmp_path)
+    assert [card.cpus for card in find_cards(tool(**{"rocm-smi": ROCM}))] == [(0, 1), (2, 3)]
+    buses = (
+        "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77, 00000000:44:00.0\nGPU-e0a1b2c3-0000-1111-2222-333344445555, [N/A]"
+    )
+    ask = {"-L": WHOLE, "--query-gpu=uuid,pci.bus_id": buses}
+    assert [card.cpus for card in find_cards(lambda command: ask.get(command[1], ""))] == [(0, 1), ()]
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "found"),
+    [
+        ("ZE_AFFINITY_MASK", "0,1", [Card("0", "intel"), Card("1", "intel")]),
+        ("ZE_AFFINITY_MASK", "0.0,0.1", [Card("0.0", "intel"), Card("0.1", "intel")]),
+        ("CUDA_VISIBLE_DEVICES", "GPU-e0a1, 3", [Card("GPU-e0a1", "nvidia"), Card("3", "nvidia")]),
+        ("CUDA_VISIBLE_DEVICES", "NoDevFiles", []),
+        ("ZE_AFFINITY_MASK", "", []),
+    ],
+)
+def test_where_nothing_lists_the_cards_they_are_those_that_an_allocation_names(monkeypatch, variable, text, found):
+    monkeypatch.setenv(variable, text)
+    assert list(find_cards(tool())) == found
+
+
 @pytest.mark.parametrize("text", ["", "No devices were found\n", "{", "[]", '{"card0": 3}', '{"cardx": {}}'])
 def test_what_cannot_be_read_is_no_card(text):
     assert find_cards(tool(**{"nvidia-smi": text, "rocm-smi": text})) == ()
 
 
 def test_a_program_sees_its_own_cards_and_no_others():
-    cards = [Card("GPU-1", "nvidia"), Card("GPU-2", "nvidia"), Card("0", "intel"), Card("")]
-    assert visible(cards) == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "ZE_AFFINITY_MASK": "0"}
-    assert visible([Card("")]) == {}
+    several = [Card("GPU-1", "nvidia"), Card("GPU-2", "nvidia"), Card("0", "intel"), Card("")]
+    order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert visible(several, 4) == {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "ZE_AFFINITY_MASK": "0"} | order
+    # What a caller's HIP_VISIBLE_DEVICES says counts among all cards, of which the program sees its own.
+    amd = {"ROCR_VISIBLE_DEVICES": "GPU-a,3", "HIP_VISIBLE_DEVICES": "0,1"}
+    assert visible([Card("GPU-a", "amd"), Card("3", "amd")], 2) == amd | order
+    # Numbers that a batch system, or Ray, has given are those of the bus.
+    assert visible([], 1) == visible([Card("")], 1) == order
+    assert visible([], 0) == {}

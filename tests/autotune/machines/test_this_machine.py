@@ -14,6 +14,11 @@ def test_the_kernels_list_format(text, cpus):
     assert parse_cpu_list(text) == cpus
 
 
+def test_a_list_of_more_cpus_than_any_machine_has_is_refused_before_it_fills_the_memory():
+    with pytest.raises(ValueError, match="beyond"):
+        parse_cpu_list("0-999999")
+
+
 @given(st.sets(st.integers(0, 300), min_size=1))
 def test_any_set_of_cpus_can_be_written_and_read(cpus):
     assert parse_cpu_list(",".join(map(str, cpus))) == cpus

@@ -74,6 +74,14 @@ def test_the_parts_of_a_run_come_with_the_value_of_its_trial():
     assert silent.parts == {}
 
 
+def test_other_metrics_come_as_medians_with_what_is_measured_of_every_run():
+    usages = (replace(took(1.0).usage, peak_memory_bytes=peak) for peak in (2**30, 2**31))
+    runs = [replace(took(1.0), metrics={"wall_s": 1.0, "p99_ms": 5.0}, usage=usage) for usage in usages]
+    (known,) = study_measurements("x", definition(SPACE), [record(0, *runs)])
+    assert (known.told["p99_ms"], known.told["peak_memory_bytes"]) == (5.0, 1.5 * 2**30)
+    assert "wall_s" not in known.told
+
+
 def test_what_had_no_effect_in_a_study_is_known_of_its_measurements():
     silent, wrong = replace(took(2.0), unused=("np",)), failed(FailureKind.INVALID_RESULT)
     found = study_measurements("x", definition(SPACE), [record(0, silent), record(1, silent), record(2, took(1.0))])
@@ -215,3 +223,9 @@ def test_a_trial_that_failed_through_the_machine_is_judged_by_its_other_runs():
     trial = record(0, took(3.0), failed(FailureKind.INFRASTRUCTURE_ERROR))
     (found,) = study_measurements("x", definition(SPACE), [trial, replace(record(1, took(1.0)), settled=False)])[:1]
     assert (found.value, found.runs) == (pytest.approx(3.0), 1)
+
+
+def test_what_a_study_stopped_at_its_limit_on_memory_is_no_failure_elsewhere():
+    stopped = replace(failed(FailureKind.OUT_OF_MEMORY, "was stopped"), code="memory-limit")
+    known = study_measurements("s", definition(SPACE), [record(0, took(3.0)), record(1, stopped)])
+    assert [measurement.failed for measurement in known] == [False]

@@ -12,6 +12,7 @@ from autotune.performance.predict import Target, predict, question, restricted, 
 from autotune.performance.regression.prediction import Interval, Prediction, Proposal, believed
 from autotune.records.measurement import Measured
 from autotune.studyfile import StudyFile
+from autotune.studyfile.model import LimitSection
 from launchers.local import local_launcher
 from objectives import registry
 from objectives.base import Metric
@@ -74,6 +75,31 @@ def test_a_question_about_another_machine(asked):
     assert asked.setting.machine_facts == FACTS
     assert asked.rules == ("x * y <= cores",)
     assert asked.space.size.value == 3 * (16 + 8 + 4)
+
+
+def test_limits_are_not_predicted_and_that_is_said(tmp_path):
+    study = STUDY.model_copy(update={"limits": {"peak_memory_bytes": LimitSection(max="2 GiB")}})
+    asked = asked_of(MARS, tmp_path, study)
+    words = "whether a proposal keeps peak_memory_bytes <= 2 GiB is not known, unless it was measured here"
+    assert any(line.startswith(words) for line in predict(asked, two(asked), 3).grounds)
+
+
+def test_what_was_measured_beyond_a_limit_is_never_proposed(tmp_path):
+    study = STUDY.model_copy(update={"limits": {"peak_memory_bytes": LimitSection(max="2 GiB")}})
+    asked = asked_of(MARS, tmp_path, study)
+    here = [
+        replace(row, told={"peak_memory_bytes": 2.0**30 * row.configuration["x"] / 3}) for row in rows(asked, "mars")
+    ]
+    without = predict(replace(asked, limits=()), here, 3)
+    assert without.proposals[0].configuration["x"] == 8
+    found = predict(asked, here, 3)
+    assert found.proposals[0].configuration["x"] == 6
+    assert all(
+        one.configuration not in [row.configuration for row in here if row.told["peak_memory_bytes"] > 2.0**31]
+        for one in found.proposals
+    )
+    assert any("never proposed" in line and "beyond peak_memory_bytes <= 2 GiB" in line for line in found.grounds)
+    assert any("the default failed or breaks a limit here" in line for line in found.doubts)
 
 
 def test_the_space_is_that_of_the_other_machine(tmp_path):

@@ -6,17 +6,21 @@ import numpy as np
 import pytest
 
 from autotune.errors import AutotuneError
+from autotune.performance import predict as predicting
 from autotune.performance.installation import stated_installation
 from autotune.performance.measured_here import MeasuredHere
-from autotune.performance.predict import Target, predict, question
+from autotune.performance.predict import Target, installed, predict, question
 from autotune.performance.recognition import is_same_workload, known_installation, recognised
 from autotune.performance.run_times.estimate import Estimate
 from autotune.performance.run_times.model import RunTimes
 from autotune.records.measurement import Measured, Setting
 from autotune.studyfile import StudyFile
+from autotune.studyfile.model import SpaceSection
+from launchers import Job
 from launchers.local import local_launcher
 from objectives import registry
 from objectives.base import Metric
+from spaces import Integer
 
 TOOK = Metric("took_s", "s", kind="time")
 SIZES = {"atoms": 24, "bands": 115, "kpoints": 20, "cutoff_ry": 50.0}
@@ -75,7 +79,8 @@ GRID = [(x, y) for x in (1, 2, 3, 4, 6, 8, 12, 16) for y in (1, 2, 4) if x * y <
 
 def test_the_default_that_was_measured_there_has_the_measured_value(asked):
     elsewhere = runs(imported("earth", build={"pw_version": "7.2", "openmp": True}), GRID, 7.0)
-    prediction = predict(asked, [*runs(imported(), GRID), *elsewhere], 3)
+    known = [*runs(imported(), GRID), *elsewhere]
+    prediction = predict(installed(asked, known), known, 3)
     assert prediction.default_value.value == pytest.approx(law(16, 1))
     assert prediction.default_runs == 10
     assert any("measured here: " in line and "in 10 runs" in line for line in prediction.grounds)
@@ -83,10 +88,30 @@ def test_the_default_that_was_measured_there_has_the_measured_value(asked):
     assert [doubt for doubt in prediction.doubts if "pw_version" in doubt or "nothing was measured" in doubt] == []
 
 
+def test_the_space_is_that_of_the_program_as_it_is_installed_there(asked, tmp_path, monkeypatch):
+    jobs = []
+    monkeypatch.setattr(predicting, "run_job", lambda job, _: jobs.append(job))
+
+    def planned(_, options, *, machine, run_job, folder):
+        run_job(Job(("probe", options["argv"][0]), folder))
+        is_new = machine["installation"].get("pw_version") == "6.1"
+        default = Integer("x", (1, 16), default=16 if is_new else 1)
+        return replace(asked.plan, parameters=(default,), mentioned=())
+
+    monkeypatch.setattr(registry, "plan", planned)
+    study = STUDY.model_copy(update={"space": SpaceSection()})
+    first = question(study, Target("mars", FACTS), local_launcher(), tmp_path)
+    there = installed(first, runs(imported(), GRID))
+    assert (first.space.default(), there.space.default()) == ({"x": 1}, {"x": 16})
+    assert len(jobs) == 1  # the problem is the same one: it is asked for its size once
+    assert installed(first, runs(imported("earth"), GRID)) is first
+
+
 def test_the_best_measured_one_comes_first_and_is_said_to_be_measured(asked):
     best = (12, 1)
     known = runs(imported(), [pair for pair in GRID if pair != best])
-    found = predict(asked, [*known, Measured(imported(), {"x": 12, "y": 1}, 11.0, runs=3)], 3)
+    known = [*known, Measured(imported(), {"x": 12, "y": 1}, 11.0, runs=3)]
+    found = predict(installed(asked, known), known, 3)
     assert found.proposals[0].configuration == {"x": 12, "y": 1}
     assert (found.proposals[0].value.value, found.proposals[0].measured_runs) == (11.0, 3)
     assert found.proposals[0].speed_up.value == pytest.approx(law(16, 1) / 11.0)
@@ -94,7 +119,8 @@ def test_the_best_measured_one_comes_first_and_is_said_to_be_measured(asked):
 
 def test_what_failed_there_is_not_proposed_though_its_table_lacks_a_parameter(asked):
     failed = [Measured(replace(imported(), source="queue"), {"x": x}, failure="out of memory") for x in range(10, 16)]
-    found = predict(asked, [*runs(imported(), GRID), *failed], 40)
+    known = [*runs(imported(), GRID), *failed]
+    found = predict(installed(asked, known), known, 40)
     proposed = [dict(proposal.configuration) for proposal in found.proposals]
     assert not [one for one in proposed if 10 <= one["x"] < 16 and one["y"] == 1 and one["x"] != 12]
     assert any("never proposed: " in line for line in found.grounds)
@@ -120,14 +146,14 @@ def test_an_uncertain_extrapolation_does_not_go_before_what_was_measured(asked, 
 
     fitted = RunTimes.fitted
     monkeypatch.setattr(RunTimes, "fitted", lambda *words: Wild(fitted(*words)))
-    found = predict(asked, known, 3)
+    found = predict(installed(asked, known), known, 3)
     assert [proposal.configuration["x"] for proposal in found.proposals] == [8, 6, 4]
 
 
 def test_a_model_that_sees_no_difference_does_not_promise_that_there_is_none(asked, monkeypatch):
     known = runs(imported(), GRID)
     monkeypatch.setattr(RunTimes, "ratio", lambda times, cases, _: Estimate(np.zeros(len(cases)), np.zeros(len(cases))))
-    found = predict(asked, known, 48)
+    found = predict(installed(asked, known), known, 48)
     unknown = [proposal for proposal in found.proposals if not proposal.measured_runs]
     assert unknown
     assert {proposal.speed_up for proposal in unknown} == {None}

@@ -8,7 +8,7 @@ from autotune.search.gp_sampler import ValidSetSampler
 from autotune.search.guidance.favourites import favourites
 from autotune.statistics.standings import Standings
 from autotune.storage.study_store import StudyStore
-from benchmarks.simulated_clusters import Cluster
+from benchmarks.prediction.simulated_clusters import Cluster
 from tests.support.fakes import ListDisplay, definition
 from tests.support.machines import FACTS, SPACE, TIME, efficiency, measured, setting, time_s
 from tests.support.stored import add_trial
