@@ -101,10 +101,20 @@ class Deck:
         return tuple(dict.fromkeys(words[2] for words in fields if len(words) >= 3))
 
     @property
+    def calculation(self) -> str:
+        """What pw.x is to do: `scf`, `relax`, `nscf`, ..."""
+        return (self.get("calculation") or "scf").lower()
+
+    @property
+    def prefix(self) -> str:
+        """The word that the names of saved files begin with."""
+        return self.get("prefix") or "pwscf"
+
+    @property
     def energy_tolerance_ry(self) -> float:
         """How far two converged runs of this input may be apart in energy: its own convergence threshold."""
         threshold = self.get_float("conv_thr", DEFAULT_CONV_THR_RY)
-        if (self.get("calculation") or "scf").lower() == "scf":
+        if self.calculation == "scf":
             return threshold
         return max(threshold, self.get_float("etot_conv_thr", DEFAULT_ETOT_CONV_THR_RY))
 

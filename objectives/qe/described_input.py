@@ -49,7 +49,7 @@ def described_input(options: QeOptions) -> DescribedInput:
     name, home, text = input_text(options.input)
     identity["input"] = hashlib.sha256(text).hexdigest()
     deck = Deck(text.decode("utf-8", errors="surrogateescape"))
-    if wrong := problems(deck):
+    if wrong := problems(deck, has_saved=True):
         raise PlanError(f"{name}: {problem}" for problem in wrong)
     try:
         valence = {} if known.electrons is not None else _valence(deck, home)

@@ -141,8 +141,8 @@ def _is_whole(output: Output, parsed: PwOutput) -> bool:
 
 def _missing(parsed: PwOutput) -> list[str]:
     signs = (
-        ("the statement that convergence was achieved", parsed.converged_after is not None),
-        ("the final total energy (!)", parsed.energy_ry is not None),
+        ("the statement that convergence was achieved", parsed.is_band_structure or parsed.converged_after is not None),
+        ("the final total energy (!)", parsed.is_band_structure or parsed.energy_ry is not None),
         ("the time of the whole program (PWSCF ... WALL)", parsed.total is not None),
         ("JOB DONE.", parsed.job_done),
     )
@@ -155,6 +155,7 @@ def _from_status(output: Output) -> RunFailure | None:
     endings: tuple[tuple[bool, type[RunFailure], str, str], ...] = (
         (status.reason is EndReason.TIMED_OUT, TimedOut, "qe.timed-out", at_limit),
         (status.reason is EndReason.OUTPUT_LIMIT, ApplicationError, "qe.output-limit", "printed more than a run may"),
+        (status.reason is EndReason.MEMORY_LIMIT, OutOfMemory, "qe.memory-limit", "was stopped at its memory limit"),
         (status.reason is EndReason.NOT_STARTED, InfrastructureError, "qe.not-started", "the job was not started"),
         (status.reason is EndReason.CANCELLED, InfrastructureError, "qe.cancelled", "the job was cancelled"),
         (status.state is not JobState.ENDED, InfrastructureError, "qe.lost", "nobody knows how the job ended"),

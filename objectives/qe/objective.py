@@ -1,18 +1,35 @@
-"""pw.x as an objective: a configuration becomes a job, an output a measurement."""
+"""pw.x as an objective: a configuration becomes a job, an output a measurement.
+
+Where ions move, the number of their steps may differ by rounding: what is compared is the time of a step.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import count
+from statistics import fmean
 
 from launchers import Job, MpiStart, Resources
-from objectives.base import PARTS, Answer, Context, InvalidResult, Measurement, Metric, Output, Progress, ProgressReader
+from objectives.base import (
+    CYCLES,
+    PARTS,
+    Answer,
+    Context,
+    InvalidResult,
+    Measurement,
+    Metric,
+    Output,
+    Progress,
+    ProgressReader,
+)
 from objectives.qe.asked_division import DIVISIONS, differences
 from objectives.qe.deck import Deck, Value
 from objectives.qe.failures import failure_of
 from objectives.qe.output import IterationReader, PwOutput, parse
+from objectives.qe.saved import BAND_STRUCTURES, OUTPUT_FOLDER, Saved
 from spaces import Configuration
 
 INPUT_NAME = "pw.in"
-OUTPUT_FOLDER = "./out/"
 
 METRICS = (
     Metric("wall_s", "s", kind="time"),
@@ -21,6 +38,11 @@ METRICS = (
     Metric("iterations", ""),
     Metric("peak_memory_bytes", "B"),
 )
+
+RELAXATIONS = ("relax", "vc-relax")
+_STEP = Metric("scf_step_s", "s")
+_EV_OF_RY = 13.605693
+_BAND_TOLERANCE_EV = 1e-3  # energies are printed to a tenth of that
 
 TRANSPORTS: Mapping[str, Mapping[str, str]] = {
     "two-copies": {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
@@ -48,7 +70,7 @@ class QeObjective:
     """Runs one input of pw.x.
 
     `deck` is the user's input with absolute paths; `library_paths` are the values of LD_LIBRARY_PATH that select the
-    BLAS libraries, by name.
+    BLAS libraries, by name; each run gets a copy of what was `saved`, for inputs that continue from it.
     """
 
     program: str
@@ -56,7 +78,15 @@ class QeObjective:
     tolerance_ry: float
     cores_per_node: int
     library_paths: Mapping[str, str] = field(default_factory=dict)
-    metrics: tuple[Metric, ...] = METRICS
+    saved: Saved | None = None
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of the input's calculation."""
+        if self.deck.calculation in RELAXATIONS:
+            return (_STEP, *METRICS)
+        is_band_structure = self.deck.calculation in BAND_STRUCTURES
+        return tuple(metric for metric in METRICS if metric.name != "iterations" or not is_band_structure)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return the run of a configuration, and write its input into the run's folder.
@@ -64,7 +94,9 @@ class QeObjective:
         Everything that the run writes stays in that folder.
         """
         ranks, threads = int(configuration["np"]), int(configuration.get("threads", 1))
-        self._deck_for(configuration).write(context.folder / INPUT_NAME)
+        deck = self._deck_for(configuration)
+        deck.write(context.folder / INPUT_NAME)
+        copies = self.saved.copy_for(deck, context.folder, deck.prefix) if self.saved is not None else ()
         cores = ranks * threads
         return Job(
             argv=(self.program, *_divisions(configuration), "-inp", INPUT_NAME),
@@ -77,18 +109,20 @@ class QeObjective:
             ),
             resources=Resources(cores=cores, nodes=-(-cores // max(1, self.cores_per_node)), cpus=context.cpus),
             time_limit_s=context.time_limit_s,
+            copies=copies,
         )
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of SCF iterations."""
         reader = IterationReader()
+        steps = count(1)  # iterations are numbered anew where ions moved, and for exact exchange
 
         def read(line: str) -> Progress | None:
             done = reader.read(line)
             if done is None:
                 return None
             figures = {"accuracy_ry": done.accuracy_ry, "energy_ry": done.energy_ry, "elapsed_s": done.elapsed_s}
-            return Progress(done.number, {name: value for name, value in figures.items() if value is not None})
+            return Progress(next(steps), {name: value for name, value in figures.items() if value is not None})
 
         return read
 
@@ -105,22 +139,54 @@ class QeObjective:
         if output.job is not None and (others := differences(output.job, parsed.layout)):
             msg = f"pw.x divided the work otherwise than it was asked to: {', '.join(others)}"
             raise InvalidResult(msg, "qe.other-division")
-        total, energy_ry = parsed.total, parsed.energy_ry
-        if total is None or energy_ry is None:
-            msg = "a run without a time or an energy is a failure, and failure_of says which"
+        total = parsed.total
+        if total is None:
+            msg = "a run without a time is a failure, and failure_of says which"
             raise AssertionError(msg)
         usage = output.status.usage
+        values = {
+            "scf_step_s": total.wall_s / max(1, len(parsed.energies_ry)),
+            "wall_s": total.wall_s,
+            "cpu_s": total.cpu_s,
+            "elapsed_s": usage.elapsed_s,
+            "iterations": float(len(parsed.iterations)),
+            "peak_memory_bytes": float(usage.peak_memory_bytes),
+        }
         return Measurement(
-            metrics={
-                "wall_s": total.wall_s,
-                "cpu_s": total.cpu_s,
-                "elapsed_s": usage.elapsed_s,
-                "iterations": float(len(parsed.iterations)),
-                "peak_memory_bytes": float(usage.peak_memory_bytes),
-            },
-            answer=Answer("total energy", energy_ry, self.tolerance_ry, "Ry"),
-            details=_details(parsed),
+            metrics={metric.name: values[metric.name] for metric in self.metrics},
+            answer=self._answer(parsed),
+            details=self._details(parsed),
         )
+
+    def _answer(self, parsed: PwOutput) -> Answer:
+        """Return what the run computed.
+
+        Raises:
+            InvalidResult: it did not print it.
+        """
+        if parsed.energy_ry is not None:
+            return Answer("total energy", parsed.energy_ry, self.tolerance_ry, "Ry")
+        tolerance_ev = max(_BAND_TOLERANCE_EV, self.tolerance_ry * _EV_OF_RY)
+        if parsed.band_energies_ev:
+            return Answer("mean energy of the bands", fmean(parsed.band_energies_ev), tolerance_ev, "eV")
+        if parsed.level_ev is not None:
+            return Answer("highest level", parsed.level_ev, tolerance_ev, "eV")
+        msg = (
+            "pw.x printed neither the bands nor a Fermi energy to compare runs by; set verbosity = 'high' in the input"
+        )
+        raise InvalidResult(msg, "qe.no-answer")
+
+    def _details(self, parsed: PwOutput) -> dict[str, object]:
+        steps = max(1, len(parsed.energies_ry)) if self.deck.calculation in RELAXATIONS else 1
+        return {
+            "version": parsed.version,
+            "layout": asdict(parsed.layout),
+            "workload": asdict(parsed.workload),
+            PARTS: {name: wall_s / steps for name, wall_s in parsed.parts.items()},
+            CYCLES: steps,
+            "scf_steps": len(parsed.energies_ry),
+            "iteration_ends_s": [iteration.elapsed_s for iteration in parsed.iterations],
+        }
 
     def _deck_for(self, configuration: Configuration) -> Deck:
         control: dict[str, Value] = {"outdir": OUTPUT_FOLDER}
@@ -146,13 +212,3 @@ def _divisions(configuration: Configuration) -> list[str]:
 
 def _text(configuration: Configuration, name: str) -> str | None:
     return str(configuration[name]) if name in configuration else None
-
-
-def _details(parsed: PwOutput) -> dict[str, object]:
-    return {
-        "version": parsed.version,
-        "layout": asdict(parsed.layout),
-        "workload": asdict(parsed.workload),
-        PARTS: parsed.parts,
-        "iteration_ends_s": [iteration.elapsed_s for iteration in parsed.iterations],
-    }

@@ -4,9 +4,9 @@ import difflib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from objectives.base import PlanError
 from objectives.options import read_options
@@ -27,6 +27,8 @@ class QeOptions(BaseModel):
         max_ranks: the greatest number of ranks; as many as there are cores by default.
         facts: the path of a TOML file with the size of the problem, for a prediction without pw.x.
         energy_tolerance_ry: how far a run's total energy may be from the default's; the input's `conv_thr` by default.
+        saved: what an earlier run has left, for an input that continues from it: its `outdir`, or PREFIX.save.
+        prepared_by: the input of a run that is made once before, and that the input continues from.
         pseudo_cache: where pseudopotentials that we make ourselves are kept; `~/.cache/autotune/pseudo` by default.
     """
 
@@ -40,7 +42,16 @@ class QeOptions(BaseModel):
     max_ranks: int | None = Field(default=None, ge=1)
     facts: str | None = None
     energy_tolerance_ry: float | None = Field(default=None, gt=0)
+    saved: str | None = None
+    prepared_by: str | None = None
     pseudo_cache: str | None = None
+
+    @model_validator(mode="after")
+    def _continues_from_one(self) -> Self:
+        if self.saved is not None and self.prepared_by is not None:
+            msg = "saved and prepared_by both say what to continue from; keep one of them"
+            raise ValueError(msg)
+        return self
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> "QeOptions":

@@ -19,17 +19,30 @@ _TIMER = re.compile(
 )
 _ITERATION = re.compile(r"^\s*iteration\s*#\s*(\d{1,9})\b")
 _TIME_SO_FAR = re.compile(rf"^\s*total cpu time spent up to now is\s*({_NUMBER})\s*secs")
-_ENERGY = re.compile(rf"^(!?)\s*total energy\s*=\s*({_NUMBER})\s*Ry")
+_ENERGY = re.compile(rf"^(!{{0,2}})\s*total energy\s*=\s*({_NUMBER})\s*Ry")
 _ACCURACY = re.compile(rf"^\s*estimated scf accuracy\s*<\s*({_NUMBER})\s*Ry")
 _CONVERGED = re.compile(r"^\s*convergence has been achieved in\s*(\d{1,9})\s*iterations")
-_NOT_CONVERGED = re.compile(r"^\s*convergence NOT achieved after\s*(\d{1,9})\s*iterations")
+_NOT_CONVERGED = re.compile(r"^\s*(?:EXX )?convergence NOT achieved after\s*(\d{1,9})\s*iterations")
 # "v.6.1 (svn rev. 13369) starts": the revision may follow.
 _VERSION = re.compile(r"^\s*Program PWSCF\s+v\.\s*(\S+)\s+(?:\([^()\n]*\)\s*)?starts", re.MULTILINE)
 _ELECTRONS = re.compile(rf"number of electrons\s*=\s*({_NUMBER})")
+_BAND_STRUCTURE = "End of band structure calculation"
+_LEVEL = re.compile(
+    r"^\s*(?:the Fermi energy is|highest occupied(?:, lowest unoccupied)? level \(ev\):)\s*([-+]?\d+\.\d+)",
+    re.MULTILINE,
+)
+_BANDS_FOLLOW = re.compile(r"^\s*k =.*(?:bands|band energies) \(ev\):\s*$")
+_BAND_ENERGIES = re.compile(r"^\s*(?:-?\d+\.\d{4}\s*)+$")
+_BAND_ENERGY = re.compile(r"-?\d+\.\d{4}")
+# "fft and procs/group" is of 6.0 and 6.1.
+_TASK_GROUPS = (
+    r"wavefunctions fft division:\s+(?:task group distribution\s*#TG\s+x Z-proc|fft and procs/group)\s*=\s*(\d{1,9})"
+)
 _CUTOFF = r"^\s*{} cutoff\s*=\s*({})\s*Ry"
 _GRID = r"^\s*{} +grid:\s*\d+ G-vectors\s+FFT dimensions:\s*\(\s*(\d+),\s*(\d+),\s*(\d+)\)"
-_MEMORY = r"^\s*Estimated {} dynamical RAM{}\s*>\s*([\d.]+)\s*(kB|MB|GB)"
-_UNIT_BYTES = {"kB": 1024, "MB": 1024**2, "GB": 1024**3}
+# "Mb" and "total allocated" are of 6.0.
+_MEMORY = r"^\s*Estimated {} dynamical RAM{}\s*>\s*([\d.]+)\s*([kMG][bB])"
+_UNIT_BYTES = {"k": 1024, "M": 1024**2, "G": 1024**3}
 
 MAIN_TIMER = "PWSCF"
 _ROUTINES = 60  # all that pw.x prints for an SCF calculation: a broken output may have any number
@@ -104,7 +117,11 @@ class Workload:
 
 @dataclass(frozen=True)
 class PwOutput:
-    """Everything read from one output of pw.x."""
+    """Everything read from one output of pw.x.
+
+    Of a band structure (nscf) there are no energies but those of bands, where they were printed, and a level: that of
+    Fermi, or the highest occupied one.
+    """
 
     version: str | None = None
     openmp: bool = False
@@ -114,12 +131,15 @@ class PwOutput:
     energies_ry: tuple[float, ...] = ()
     converged_after: int | None = None
     not_converged_after: int | None = None
+    band_energies_ev: tuple[float, ...] = ()
+    level_ev: float | None = None
+    is_band_structure: bool = False
     timers: dict[str, Timer] = field(default_factory=dict)
     job_done: bool = False
 
     @property
     def energy_ry(self) -> float | None:
-        """The final energy (marked `!`): the last, where the ions moved."""
+        """The final energy (marked `!`, with exact exchange `!!`): the last, where the ions moved."""
         return self.energies_ry[-1] if self.energies_ry else None
 
     @property
@@ -152,6 +172,9 @@ def parse(text: str) -> PwOutput:
         energies_ry=energies,
         converged_after=_last_number(_CONVERGED, lines),
         not_converged_after=_last_number(_NOT_CONVERGED, lines),
+        band_energies_ev=_band_energies(lines) if (is_band_structure := _BAND_STRUCTURE in text) else (),
+        level_ev=number(levels[-1]) if (levels := _LEVEL.findall(text)) else None,
+        is_band_structure=is_band_structure,
         timers=dict(_timers(lines)),
         job_done="JOB DONE." in text,
     )
@@ -196,16 +219,28 @@ def _timers(lines: list[str]) -> Iterator[tuple[str, Timer]]:
             yield match[1], Timer(_seconds(match.groups()[1:5]), _seconds(match.groups()[5:9]), int(match[10] or 0))
 
 
+def _band_energies(lines: list[str]) -> tuple[float, ...]:
+    """Return the energies of all bands at all k-points, of which a line has eight."""
+    found: list[float] = []
+    are_bands = False
+    for line in lines:
+        if line.strip():
+            are_bands = bool(_BANDS_FOLLOW.match(line)) or (are_bands and bool(_BAND_ENERGIES.match(line)))
+            found.extend(map(float, _BAND_ENERGY.findall(line)) if are_bands and "=" not in line else ())
+    return tuple(found)
+
+
 def _iterations(lines: list[str]) -> tuple[tuple[Iteration, ...], tuple[float, ...]]:
     reader = IterationReader()
     iterations = []
-    energies = []
+    energies: dict[str, list[float]] = {"!": [], "!!": []}
     for line in lines:
         if done := reader.read(line):
             iterations.append(done)
         if line.startswith("!") and (match := _ENERGY.match(line)):
-            energies.append(number(match[2]))
-    return tuple(iterations), tuple(energies)
+            energies[match[1]].append(number(match[2]))
+    # With exact exchange, "!" marks cycles on the way.
+    return tuple(iterations), tuple(energies["!!"] or energies["!"])
 
 
 def _layout(text: str) -> Layout:
@@ -222,7 +257,7 @@ def _layout(text: str) -> Layout:
         or 1,
         pools=_number(r"K-points division:\s*npool\s*=\s*(\d{1,9})", text) or 1,
         band_groups=_number(r"band groups division:\s*nbgrp\s*=\s*(\d{1,9})", text) or 1,
-        task_groups=_number(r"task group distribution\s*#TG\s+x Z-proc =\s*(\d{1,9})", text) or 1,
+        task_groups=_number(_TASK_GROUPS, text) or 1,
         diagonalization=grid[1] if grid else "serial",
         diagonalization_grid=int(grid[2]) if grid else 1,
         nodes=_number(r"MPI processes distributed on\s+(\d{1,9})\s+nodes", text),
@@ -238,7 +273,7 @@ def _workload(text: str) -> Workload:
         dense_grid=_grid("Dense", text),
         smooth_grid=_grid("Smooth", text) or _grid("Dense", text),
         memory_per_rank_bytes=_memory("max", " per process", text),
-        memory_bytes=_memory("total", "", text),
+        memory_bytes=_memory("total(?: allocated)?", "", text),
         cutoff_ry=_cutoff("kinetic-energy", text),
         density_cutoff_ry=_cutoff("charge density", text),
     )
@@ -257,7 +292,7 @@ def _grid(name: str, text: str) -> tuple[int, int, int] | None:
 def _memory(which: str, of_what: str, text: str) -> int | None:
     match = re.search(_MEMORY.format(which, of_what), text, re.MULTILINE)
     try:
-        return round(float(match[1]) * _UNIT_BYTES[match[2]]) if match else None
+        return round(float(match[1]) * _UNIT_BYTES[match[2][0]]) if match else None
     except ValueError:  # "1.2.3" in a mutilated output
         return None
 

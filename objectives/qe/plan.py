@@ -5,14 +5,15 @@ import os
 import platform
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from launchers import Job, LaunchError, MpiStart, Resources
 from launchers.detect import detect
 from launchers.mpi.open_mpi import OPEN_MPI
-from objectives.base import Output, Plan, PlanError, RunJob
+from objectives.base import MemoryNeed, Output, Plan, PlanError, RunJob
 from objectives.linking import blas, libraries
 from objectives.linking.linked import linked_libraries
 from objectives.qe import pseudo
@@ -21,13 +22,20 @@ from objectives.qe.check import problems
 from objectives.qe.deck import Deck
 from objectives.qe.described_input import described_input
 from objectives.qe.failures import failure_of
-from objectives.qe.objective import ALLOCATORS, INPUT_NAME, OUTPUT_FOLDER, TRANSPORTS, QeObjective
+from objectives.qe.objective import ALLOCATORS, INPUT_NAME, TRANSPORTS, QeObjective
 from objectives.qe.options import QeOptions, input_text
 from objectives.qe.output import PwOutput, Workload, parse
-from spaces import Value
+from objectives.qe.saved import BAND_STRUCTURES, OUTPUT_FOLDER, Saved, saved_once
+from spaces import Space, Value
 from spaces import qe as space
 from spaces.parameters.problem import Problem
 
+_LACKS_MEMORY = (
+    "by its own estimate pw.x needs more memory than there is, even for the default configuration; give it more nodes, "
+    "or fewer ranks (--set options.max_ranks=N)"
+)
+_TWO = 2
+_DRY = "dry"  # the prefix of dry runs
 _DRY_RUN_LIMIT_S = 300.0
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _HUGE_PAGES_GLIBC = (2, 35)
@@ -62,7 +70,8 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
         PlanError: pw.x is not there, or the input cannot be tuned; every reason that is known, a line each.
     """
     checked = QeOptions.read(options)
-    if machine.get("nothing_runs") and (checked.facts or shutil.which(checked.program) is None):
+    needs_more = checked.prepared_by is not None and machine.get("makes_files") is False
+    if needs_more or (machine.get("nothing_runs") and (checked.facts or shutil.which(checked.program) is None)):
         return _described_plan(checked, machine)
     if checked.facts is not None:
         msg = "where pw.x runs it tells how large the problem is; leave the facts out, or predict for --machine NAME"
@@ -74,8 +83,15 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
     if errors or program is None:
         raise PlanError(errors)
     deck = _with_pseudo_folder(deck, files, folder)
-    seen = _dry_run(program, deck, run_job, folder / "dry-run")
+    saved, saved_identity = _saved(checked, deck, machine, run_job, folder)
+    seen = _dry_run(program, deck, saved, run_job, folder / "dry-run")
     facts = _space_facts(checked, machine, program, deck, seen)
+    if facts.memory_may_lack:
+        place = _folder_of_run(folder / "dry-run" / "pools", deck, saved)
+        facts = _with_copies(facts, run_job, _stopping_job(program, deck, place, MpiStart(_TWO)))
+    lacks_memory = space.default_lacks_memory(facts)
+    if lacks_memory:  # a rule that the default breaks is no space
+        facts = replace(facts, node_memory_bytes=0)
     tolerance_ry = checked.energy_tolerance_ry or deck.energy_tolerance_ry
     inherited = os.environ.get("LD_LIBRARY_PATH", "")
     return Plan(
@@ -85,6 +101,7 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             tolerance_ry=tolerance_ry,
             cores_per_node=facts.cores_per_node,
             library_paths={library.name: library.library_path(inherited) for library in program.blas},
+            saved=saved,
         ),
         parameters=space.parameters(facts),
         constraints=space.constraints(facts),
@@ -95,10 +112,13 @@ def plan(options: Mapping[str, Any], *, machine: Mapping[str, Any], run_job: Run
             "pw.x": f"{seen.version or 'unknown'} {program.digest[:16]}",
             **blas.identity(program.libraries, program.blas),
             **libraries.identity(program.libraries),
+            **saved_identity,
         },
         reading={"energy_tolerance_ry": repr(tolerance_ry)},
         notes=_notes(checked, program, facts, seen),
         installation=_INSTALLATION,
+        warnings=(_LACKS_MEMORY,) if lacks_memory else (),
+        memory=_need(facts),
     )
 
 
@@ -114,6 +134,29 @@ def _described_plan(checked: QeOptions, machine: Mapping[str, Any]) -> Plan:
         identity=given.identity,
         notes=(_size_note(given.name, given.size), given.note),
     )
+
+
+def _saved(
+    checked: QeOptions, deck: Deck, machine: Mapping[str, Any], run_job: RunJob, folder: Path
+) -> tuple[Saved | None, Mapping[str, str]]:
+    """Return what the input continues from, and what tells it from others; it is prepared if the options say so."""
+    if checked.saved is not None:
+        saved = Saved.found(checked.saved, deck.prefix)
+        return saved, {"saved": saved.digest}
+    if checked.prepared_by is None:
+        return None, {}
+    if machine.get("described"):
+        msg = "the machine is another one than this: make that run there, and name its outdir (saved = FOLDER)"
+        raise PlanError(Problem(msg, "options.prepared_by"))
+    # Nothing else of the options is about another input.
+    options = {"input": checked.prepared_by, "program": checked.program, "pseudo_cache": checked.pseudo_cache}
+    first = plan(options, machine=machine, run_job=run_job, folder=folder / "prepared")
+    objective = first.objective
+    if isinstance(objective, QeObjective):
+        objective = replace(objective, deck=objective.deck.with_values("control", {"prefix": deck.prefix}))
+    default = Space(first.parameters, first.constraints, first.facts).default()
+    saved = saved_once(objective, default, first.identity, deck.prefix, run_job)
+    return saved, {"prepared by": first.identity["input"]}
 
 
 def _with_pseudo_folder(deck: Deck, files: Mapping[str, Path], folder: Path) -> Deck:
@@ -149,7 +192,7 @@ def _read_input(checked: QeOptions, errors: list[str]) -> tuple[Deck, dict[str, 
         errors.append(str(error))
         return Deck(""), {}
     deck = Deck(text.decode("utf-8", errors="surrogateescape"))
-    found = problems(deck)
+    found = problems(deck, has_saved=bool(checked.saved or checked.prepared_by))
     cache = Path(checked.pseudo_cache).expanduser() if checked.pseudo_cache else pseudo.cache_folder(os.environ)
     folders = (*pseudo.search_folders(deck, home, os.environ), cache)
     try:
@@ -166,14 +209,15 @@ def _nowhere(deck: Deck, folders: tuple[Path, ...]) -> list[str]:
     return [name for name in deck.pseudopotentials if name not in files]
 
 
-def _dry_run(program: _Program, deck: Deck, run_job: RunJob, folder: Path) -> PwOutput:
+def _dry_run(program: _Program, deck: Deck, saved: Saved | None, run_job: RunJob, folder: Path) -> PwOutput:
     """Return what pw.x says of the problem.
 
     First without the MPI start command, which is quicker where a program may be started so.
     """
     output = None
     for start in (None, MpiStart(1)):
-        output = _run(run_job, _stopping_job(program, deck, folder / ("mpi" if start else "single"), start))
+        place = _folder_of_run(folder / ("mpi" if start else "single"), deck, saved)
+        output = _run(run_job, _stopping_job(program, deck, place, start))
         if output is not None:
             seen = parse(output.stdout)
             if seen.workload.kpoints and seen.workload.bands:
@@ -186,14 +230,21 @@ def _dry_run(program: _Program, deck: Deck, run_job: RunJob, folder: Path) -> Pw
     raise PlanError(msg)
 
 
+def _folder_of_run(folder: Path, deck: Deck, saved: Saved | None) -> Path:
+    """Return the folder of a dry run, with what its input continues from."""
+    if saved is not None:
+        saved.copy_for(deck, folder, _DRY)
+    return folder
+
+
 def _stopping_job(program: _Program, deck: Deck, folder: Path, start: MpiStart | None) -> Job:
     """Return a run that ends once it has said how large the problem is: it finds the file that asks it to."""
     # max_seconds is for versions that do not look for the file before the first iteration.
-    stopping = deck.with_values("control", {"outdir": OUTPUT_FOLDER, "prefix": "dry", "max_seconds": 1.0})
+    stopping = deck.with_values("control", {"outdir": OUTPUT_FOLDER, "prefix": _DRY, "max_seconds": 1.0})
     out = folder / OUTPUT_FOLDER
     out.mkdir(parents=True, exist_ok=True)
     for place in (folder, out):
-        (place / "dry.EXIT").touch()
+        (place / f"{_DRY}.EXIT").touch()
     stopping.write(folder / INPUT_NAME)
     return Job(
         argv=(str(program.path), "-inp", INPUT_NAME),
@@ -233,7 +284,7 @@ def _space_facts(
         kpoints=seen.workload.kpoints or 1,
         max_ranks=checked.max_ranks,
         planes=grid[2] if grid else None,
-        chooses_layout=chooses_layout(seen.version or _version_there(machine)),
+        chooses_layout=chooses_layout(_version_there(machine) or seen.version),
         scalapack=here is None or here.is_distributed,
         blas=tuple(library.name for library in libraries_here),
         threaded_blas=tuple(library.name for library in libraries_here if library.threaded),
@@ -244,12 +295,33 @@ def _space_facts(
         oversubscribe=checked.oversubscribe,
         change_path=checked.change_path,
         change_output=checked.change_output,
+        node_memory_bytes=int(machine.get("memory_bytes", 0)),
+        shared_bytes=seen.workload.memory_per_rank_bytes or 0,
         inputs={name: value.lower() for name in _INPUTS_THAT_MATTER if (value := deck.get(name)) is not None},
     )
 
 
+def _with_copies(facts: space.QeFacts, run_job: RunJob, job: Job) -> space.QeFacts:
+    """Return the facts with how much of its memory a pool shares with others, by a dry run of two pools."""
+    if facts.kpoints < _TWO or facts.cores < _TWO:
+        return replace(facts, pool_bytes=facts.shared_bytes, shared_bytes=0)
+    output = _run(run_job, replace(job, argv=(*job.argv, "-npool", str(_TWO))))
+    said = parse(output.stdout).workload.memory_per_rank_bytes if output is not None else None
+    if said is None:
+        return facts
+    # A rank of one of two pools has what each pool has, and half of what they share.
+    shared = min(max(0, 2 * (facts.shared_bytes - said)), facts.shared_bytes)
+    return replace(facts, pool_bytes=facts.shared_bytes - shared, shared_bytes=shared)
+
+
+def _need(facts: space.QeFacts) -> MemoryNeed | None:
+    if not facts.node_memory_bytes:
+        return None
+    return MemoryNeed(partial(space.memory_of_node, facts), facts.node_memory_bytes)
+
+
 def _version_there(machine: Mapping[str, Any]) -> str | None:
-    """Return the version of pw.x that is known of the machine; nothing may run to ask it."""
+    """Return the version of pw.x that is known of another machine: the one here may be older, or not there."""
     version = machine.get("installation", {}).get("pw_version")
     return version if isinstance(version, str) else None
 
@@ -292,7 +364,8 @@ def _size_note(name: str, size: Workload) -> str:
 
 def _cycles(deck: Deck) -> dict[str, Value]:
     """Return how many self-consistent cycles a run makes, where the input tells it: ions that move need any number."""
-    return {"scf_cycles": 1} if (deck.get("calculation") or "scf").lower() == "scf" else {}
+    cycles: Mapping[str, int] = {"scf": 1} | dict.fromkeys(BAND_STRUCTURES, 0)
+    return {"scf_cycles": cycles[deck.calculation]} if deck.calculation in cycles else {}
 
 
 def _digest_of(files: Mapping[str, Path]) -> str:

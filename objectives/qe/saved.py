@@ -1,0 +1,140 @@
+"""What an earlier run of pw.x has saved, for inputs that continue from it: nscf, bands, restarts."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from launchers.software.digest import file_digest, text_digest
+from objectives.base import Context, Objective, PlanError, RunFailure, RunJob
+from objectives.qe.deck import Deck
+from spaces import Configuration
+from spaces.parameters.problem import Problem
+
+OUTPUT_FOLDER = "./out/"
+BAND_STRUCTURES = ("nscf", "bands")
+_FROM_FILES = ("startingpot", "startingwfc")
+_WAVES = "wfc"
+_SAVE = ".save"
+_CONTENTS = ".contents.json"
+_TIME_LIMIT_S = 24 * 3600.0
+
+
+def continues(deck: Deck) -> bool:
+    """Return whether the input reads what another run has saved."""
+    return (
+        deck.calculation in BAND_STRUCTURES or _restarts(deck) or any(_is_from_file(deck, name) for name in _FROM_FILES)
+    )
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The folder PREFIX.save that a run of pw.x has left, and what lies beside it."""
+
+    folder: Path
+
+    @classmethod
+    def found(cls, path: str, prefix: str) -> "Saved":
+        """Return what is saved in `path`: such a folder, or the `outdir` that it is in.
+
+        Raises:
+            PlanError: there is no such folder.
+        """
+        place = Path(path).expanduser().resolve()
+        folder = place if place.suffix == _SAVE else place / f"{prefix}{_SAVE}"
+        if not any(folder.glob("data-file*.xml")):
+            msg = f"{folder} is no folder that pw.x has saved; name the outdir of an scf run with prefix {prefix!r}"
+            raise PlanError(Problem(msg, "options.saved"))
+        return cls(folder)
+
+    @property
+    def digest(self) -> str:
+        """What tells it from others: the density, and what pw.x says of the run."""
+        return text_digest("".join(f"{file.name} {file_digest(file)}\n" for file in sorted(self._files(waves=False))))
+
+    def copy_for(self, deck: Deck, folder: Path, prefix: str) -> tuple[tuple[str, str], ...]:
+        """Copy into a run's folder what its input reads: the density; wave functions, or everything, if it asks.
+
+        Return the copies, by their names in that folder, with the paths of the originals.
+        """
+        copies = tuple(self._copies(deck, prefix))
+        for name, original in copies:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(original, folder / name)
+        return copies
+
+    def _copies(self, deck: Deck, prefix: str) -> Iterator[tuple[str, str]]:
+        outdir = PurePosixPath(OUTPUT_FOLDER)
+        for file in self._files(waves=_restarts(deck) or _is_from_file(deck, "startingwfc")):
+            yield str(outdir / f"{prefix}{_SAVE}" / file.name), str(file)
+        for file in self.folder.parent.glob(f"{self.folder.stem}.*") if _restarts(deck) else ():
+            if file.is_file():
+                yield str(outdir / f"{prefix}{file.name.removeprefix(self.folder.stem)}"), str(file)
+
+    def _files(self, *, waves: bool) -> Iterator[Path]:
+        return (
+            file for file in self.folder.iterdir() if file.is_file() and (waves or not file.stem.startswith(_WAVES))
+        )
+
+
+def saved_once(
+    objective: Objective, configuration: Configuration, identity: Mapping[str, str], prefix: str, run_job: RunJob
+) -> Saved:
+    """Return what a run of the configuration saves under `prefix`; on this machine it is made once.
+
+    Raises:
+        PlanError: it fails.
+        OSError: its folder cannot be written.
+    """
+    kept = _cache() / text_digest(repr((prefix, sorted(identity.items()))))
+    if not _is_whole(kept):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+            outdir = Path(scratch) / OUTPUT_FOLDER
+            try:
+                job = objective.job(configuration, Context(Path(scratch), time_limit_s=_TIME_LIMIT_S))
+                objective.measure(run_job(job))
+            except RunFailure as error:
+                msg = f"the run that the input continues from failed: {error}"
+                raise PlanError(Problem(msg, "options.prepared_by")) from error
+            for waves in outdir.glob(f"*.{_WAVES}*"):  # of each rank; the saved ones are those of all
+                waves.unlink()
+            _write_contents(outdir)
+            # Two studies may begin at once: the first to be done is the one that counts.
+            with suppress(OSError):
+                if not _is_whole(kept):
+                    kept.rename(Path(scratch) / "spoilt")
+            with suppress(OSError):
+                outdir.rename(kept)
+    return Saved.found(str(kept), prefix)
+
+
+def _write_contents(folder: Path) -> None:
+    """Write down which files there are: who frees the disk may take some of them only."""
+    sizes = {str(file.relative_to(folder)): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
+    (folder / _CONTENTS).write_text(json.dumps(sizes))
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        sizes = json.loads((folder / _CONTENTS).read_text())
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "autotune" / "qe-saved"
+
+
+def _restarts(deck: Deck) -> bool:
+    return (deck.get("restart_mode") or "").lower() == "restart"
+
+
+def _is_from_file(deck: Deck, name: str) -> bool:
+    return (deck.get(name) or "").lower() == "file"

@@ -1,0 +1,174 @@
+"""The models that the study `inference` serves, made here with fixed seeds, and the engines that run them.
+
+Weights are random: what a model costs does not depend on them. A model is an ONNX graph whose first dimension is the
+batch. An engine makes a function of it, from a batch of inputs to the batch of outputs.
+"""
+
+import argparse
+import importlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+Run = Callable[[np.ndarray], np.ndarray]
+
+SEED = 7
+INPUTS = 32
+CLASSES = 64
+OPSET = 17
+SHAPES = {"conv": (3, 64, 64), "attention": (32, 128)}
+LEVELS = {
+    "disable": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+
+
+class Graph:
+    """A graph that grows by one operation at a time."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.drawn = np.random.default_rng(SEED)
+
+    def weight(self, *shape: int, inputs: int) -> str:
+        """Return a random weight that keeps the size of what `inputs` values add up to."""
+        return self.constant(self.drawn.normal(0.0, (2.0 / inputs) ** 0.5, shape).astype(np.float32))
+
+    def constant(self, value: np.ndarray) -> str:
+        """Return a constant."""
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(value, name))
+        return name
+
+    def add(self, operation: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401  as ONNX has them
+        """Return the result of an operation."""
+        name = f"n{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operation, inputs, [name], name=f"{operation}_{name}", **attributes))
+        return name
+
+    def linear(self, x: str, inputs: int, outputs: int) -> str:
+        """Return a matrix times the last dimension."""
+        return self.add("MatMul", x, self.weight(inputs, outputs, inputs=inputs))
+
+    def heads(self, x: str, heads: int, width: int, order: list[int]) -> str:
+        """Return the last dimension split into heads, in an order of dimensions."""
+        shape = self.constant(np.array([0, 0, heads, width // heads], dtype=np.int64))
+        return self.add("Transpose", self.add("Reshape", x, shape), perm=order)
+
+    def normalised(self, x: str, width: int) -> str:
+        """Return a layer's normalised values."""
+        ones, zeros = np.ones(width, dtype=np.float32), np.zeros(width, dtype=np.float32)
+        return self.add("LayerNormalization", x, self.constant(ones), self.constant(zeros))
+
+
+def convolutional(graph: Graph, x: str) -> str:
+    """Six convolutions of 3 x 3 over an image of 64 x 64, with a way around those that keep its shape."""
+    channels = SHAPES["conv"][0]
+    for wide, stride in ((32, 2), (64, 2), (64, 1), (64, 1), (128, 2), (128, 1)):
+        weight = graph.weight(wide, channels, 3, 3, inputs=9 * channels)
+        made = graph.add("Conv", x, weight, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[stride, stride])
+        made = graph.add("Relu", made)
+        x = graph.add("Add", x, made) if wide == channels and stride == 1 else made
+        channels = wide
+    x = graph.add("Flatten", graph.add("GlobalAveragePool", x))
+    return graph.linear(x, channels, CLASSES)
+
+
+def attention(graph: Graph, x: str) -> str:
+    """Two layers of a transformer over 32 tokens: attention with four heads, and two matrices with a ReLU between."""
+    width, heads = SHAPES["attention"][1], 4
+    for _ in range(2):
+        at = graph.normalised(x, width)
+        query = graph.heads(graph.linear(at, width, width), heads, width, [0, 2, 1, 3])
+        key = graph.heads(graph.linear(at, width, width), heads, width, [0, 2, 3, 1])
+        value = graph.heads(graph.linear(at, width, width), heads, width, [0, 2, 1, 3])
+        scale = graph.constant(np.array((width / heads) ** -0.5 / 4.0, dtype=np.float32))
+        weights = graph.add("Softmax", graph.add("Mul", graph.add("MatMul", query, key), scale), axis=-1)
+        mixed = graph.add("Transpose", graph.add("MatMul", weights, value), perm=[0, 2, 1, 3])
+        mixed = graph.add("Reshape", mixed, graph.constant(np.array([0, 0, width], dtype=np.int64)))
+        x = graph.add("Add", x, graph.linear(mixed, width, width))
+        inner = graph.add("Relu", graph.linear(graph.normalised(x, width), width, 4 * width))
+        x = graph.add("Add", x, graph.linear(inner, 4 * width, width))
+    x = graph.add("ReduceMean", graph.normalised(x, width), axes=[1], keepdims=0)
+    return graph.linear(x, width, CLASSES)
+
+
+MODELS = {"conv": convolutional, "attention": attention}
+
+
+def model(name: str) -> bytes:
+    """Return a model."""
+    graph = Graph()
+    MODELS[name](graph, "x")
+    graph.nodes[-1].output[0] = "y"
+    made = helper.make_graph(
+        graph.nodes,
+        name,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", *SHAPES[name]])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", CLASSES])],
+        graph.constants,
+    )
+    # A version of the format that engines of some years read.
+    proto = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    onnx.checker.check_model(proto)
+    return bytes(proto.SerializeToString())
+
+
+def quantised(content: bytes) -> bytes:
+    """Return a model whose matrices and convolutions compute in 8 bits; the range of inputs is found in each run."""
+    quantization = importlib.import_module("onnxruntime.quantization")
+    with tempfile.TemporaryDirectory() as folder:
+        wide, narrow = Path(folder, "wide.onnx"), Path(folder, "narrow.onnx")
+        wide.write_bytes(content)
+        # Unsigned weights: the only ones for which ONNX Runtime has convolutions.
+        quantization.quantize_dynamic(wide, narrow, weight_type=quantization.QuantType.QUInt8)
+        return narrow.read_bytes()
+
+
+def inputs(name: str) -> np.ndarray:
+    """Return the inputs among which the requests take turns."""
+    return np.random.default_rng(SEED + 1).normal(size=(INPUTS, *SHAPES[name])).astype(np.float32)
+
+
+def reference(content: bytes, batch: np.ndarray) -> np.ndarray:
+    """Return the outputs of a model as it is written: in 32 bits, one input after the other, nothing optimised."""
+    plain = argparse.Namespace(intra=1, inter=1, graph="disable", arena=1, spinning=0)
+    run = _onnxruntime(content, plain)
+    return np.concatenate([run(batch[number : number + 1]) for number in range(len(batch))])
+
+
+def engine(content: bytes, asked: argparse.Namespace) -> Run:
+    """Return what runs a model."""
+    return (_openvino if asked.engine == "openvino" else _onnxruntime)(content, asked)
+
+
+def _onnxruntime(content: bytes, asked: argparse.Namespace) -> Run:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = asked.intra
+    options.inter_op_num_threads = asked.inter
+    parallel = asked.inter > 1
+    options.execution_mode = getattr(onnxruntime.ExecutionMode, "ORT_PARALLEL" if parallel else "ORT_SEQUENTIAL")
+    options.graph_optimization_level = LEVELS[asked.graph]
+    options.enable_cpu_mem_arena = bool(asked.arena)
+    options.log_severity_level = 3
+    for pool in ("intra_op", "inter_op"):
+        options.add_session_config_entry(f"session.{pool}.allow_spinning", str(asked.spinning))
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return lambda batch: session.run(None, {"x": batch})[0]
+
+
+def _openvino(content: bytes, asked: argparse.Namespace) -> Run:
+    core = importlib.import_module("openvino").Core()
+    # In 32 bits, as the other engine: on some processors it would choose 16 by itself.
+    wanted = {"INFERENCE_NUM_THREADS": asked.intra, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+    request = core.compile_model(core.read_model(content), "CPU", wanted).create_infer_request()
+    return lambda batch: request.infer([batch])[0]

@@ -1,0 +1,167 @@
+"""Where the program of the study `checkpoint` keeps the states of its ranks: memory, disks, a slow file system."""
+
+import os
+import time
+import zlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SLOTS = 2
+HEAD = 8
+
+
+class Shelf(ABC):
+    """Two slots for the checkpoints of one rank, each a state and its step; an empty one has step 0."""
+
+    def put(self, step: int, state: bytes, but: int) -> None:
+        """Keep a state, in a slot that has another step than `but`: the newest that every rank has."""
+        held = self._held()
+        self._write(next(slot for slot in range(SLOTS) if not but or held[slot] != but), step, state)
+
+    def get(self, step: int) -> bytes | None:
+        """Return the state of a step, if it is here."""
+        held = self._held()
+        return self._read(held.index(step)) if step and step in held else None
+
+    def steps(self) -> set[int]:
+        """Return the steps that are here."""
+        return set(self._held())
+
+    @abstractmethod
+    def _held(self) -> list[int]:
+        """Return the step of each slot."""
+
+    @abstractmethod
+    def _write(self, slot: int, step: int, state: bytes) -> None: ...
+
+    @abstractmethod
+    def _read(self, slot: int) -> bytes: ...
+
+
+class Memory(Shelf):
+    """Files of memory that the process has which starts the ranks: they outlive a rank, and are gone with the job."""
+
+    def __init__(self) -> None:
+        self._slots = [os.memfd_create("checkpoint") for _ in range(SLOTS)]
+
+    def lose(self) -> None:
+        """Lose all of it."""
+        for slot in self._slots:
+            os.ftruncate(slot, 0)
+
+    def _held(self) -> list[int]:
+        return [int.from_bytes(os.pread(slot, HEAD, 0), "little") for slot in self._slots]
+
+    def _write(self, slot: int, step: int, state: bytes) -> None:
+        target = self._slots[slot]
+        os.ftruncate(target, 0)
+        _write_at(target, state, HEAD)
+        # Last: a state that was not finished has no step.
+        os.pwrite(target, step.to_bytes(HEAD, "little"), 0)
+
+    def _read(self, slot: int) -> bytes:
+        source = self._slots[slot]
+        return os.pread(source, os.fstat(source).st_size, HEAD)
+
+
+@dataclass(frozen=True)
+class Disk(Shelf):
+    """Files of a folder, each written safely before it takes the place of the one before."""
+
+    folder: Path
+
+    def lose(self) -> None:
+        """Lose all of it."""
+        for slot in range(SLOTS):
+            self._file(slot).unlink(missing_ok=True)
+
+    def _held(self) -> list[int]:
+        return [_step_in(self._file(slot)) for slot in range(SLOTS)]
+
+    def _write(self, slot: int, step: int, state: bytes) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self._file(slot).with_suffix(".part")
+        with part.open("wb") as file:
+            file.write(step.to_bytes(HEAD, "little"))
+            file.write(state)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self._file(slot))
+
+    def _read(self, slot: int) -> bytes:
+        return self._file(slot).read_bytes()[HEAD:]
+
+    def _file(self, slot: int) -> Path:
+        return self.folder / f"{slot}.state"
+
+
+@dataclass(frozen=True)
+class SlowDisk(Disk):
+    """A disk behind a network that `writers` share: no faster than `rate` bytes a second for all of them."""
+
+    rate: float
+    writers: int
+    compress: bool
+
+    def _write(self, slot: int, step: int, state: bytes) -> None:
+        packed = zlib.compress(state, 1) if self.compress else state
+        begun = time.monotonic()
+        super()._write(slot, step, packed)
+        time.sleep(max(0.0, begun + len(packed) * self.writers / self.rate - time.monotonic()))
+
+    def _read(self, slot: int) -> bytes:
+        packed = super()._read(slot)
+        return zlib.decompress(packed) if self.compress else packed
+
+
+@dataclass
+class Places:
+    """The shelves of all ranks: in memory, a copy at the next rank's node, on local disks, on the file system."""
+
+    ranks: int
+    file_system: list[SlowDisk]
+    local: list[Disk]
+    memory: list[Memory] = field(init=False)
+    copy: list[Memory] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.memory = [Memory() for _ in range(self.ranks)]
+        self.copy = [Memory() for _ in range(self.ranks)]
+
+    def of(self, rank: int) -> list[Shelf]:
+        """Return the shelves of a rank, the quickest first."""
+        return [self.memory[rank], self.copy[rank], self.local[rank], self.file_system[rank]]
+
+    def lose_node(self, rank: int) -> None:
+        """Lose what lies at a rank's node, and with it the copy that it keeps for the rank before."""
+        for shelf in (self.memory[rank], self.local[rank], self.copy[rank - 1]):
+            shelf.lose()
+
+    def newest(self) -> int:
+        """Return the newest step of which every rank's state is left; 0, the start, always is."""
+        return newest([{step for shelf in self.of(rank) for step in shelf.steps()} for rank in range(self.ranks)])
+
+    def state(self, rank: int, step: int) -> bytes | None:
+        """Return a rank's state of a step from the quickest shelf that has it."""
+        return next((state for shelf in self.of(rank) if (state := shelf.get(step)) is not None), None)
+
+
+def newest(steps: list[set[int]]) -> int:
+    """Return the newest step that all ranks have."""
+    return max(set.intersection(*steps), default=0)
+
+
+def _step_in(file: Path) -> int:
+    try:
+        with file.open("rb") as opened:
+            return int.from_bytes(opened.read(HEAD), "little")
+    except FileNotFoundError:
+        return 0
+
+
+def _write_at(descriptor: int, content: bytes, place: int) -> None:
+    view = memoryview(content)
+    while view:
+        written = os.pwrite(descriptor, view, place)
+        view, place = view[written:], place + written
