@@ -1,6 +1,6 @@
 """The objective seam: what is run, and how its output is read."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -128,6 +128,13 @@ LAST_STEP = "last_step"
 PARTS = "parts"
 """The detail of a program that times its own parts: wall-clock seconds by the names that it gives them."""
 
+CYCLES = "cycles"
+"""The detail of a program whose parts are those of one cycle of its run: how many cycles the run had."""
+
+POINTS = "points"
+"""The detail of a program that one run measures at several points (message sizes): a list of [point, value], the values
+those of the target metric."""
+
 
 class FailureKind(StrEnum):
     """Why a run gave no measurement. Only an infrastructure error is worth repeating."""
@@ -215,13 +222,15 @@ class RecordedRun:
     """A run that was made before: how long its job took, and what it printed when, as (elapsed_s, line).
 
     With a `bound` it was stopped since it had lost: the target metric would not have been better than that. `setup_s`
-    of the time went by before the program began (compilation), which no cap counts.
+    of the time went by before the program began (compilation), which no cap counts. `worker` is the node that made it,
+    where that was recorded.
     """
 
     elapsed_s: float
     lines: tuple[tuple[float, str], ...] = ()
     bound: float | None = None
     setup_s: float = 0.0
+    worker: str = ""
 
 
 class Objective(Protocol):
@@ -253,8 +262,19 @@ Alike = Callable[[Configuration, Configuration, Mapping[str, Any]], bool]
 """Whether a configuration is the same in effect as a measured one, whose run had these details."""
 
 
-Draw = Callable[[Configuration, np.random.Generator], RecordedRun]
-"""Draws one of the recorded runs of a configuration."""
+Draw = Callable[[Configuration, np.random.Generator, str], RecordedRun]
+"""Draws one of the recorded runs of a configuration, on a worker if one is named."""
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """How much memory a run takes on its fullest node, by the program's own words; `room_bytes` are those of a node.
+
+    It grows with what a run really needs, but may be too low; None where the program cannot say it.
+    """
+
+    bytes_of: Callable[[Configuration], float | None]
+    room_bytes: int
 
 
 @dataclass(frozen=True)
@@ -292,10 +312,12 @@ class Plan:
     study file's space must know; `unknown` says what is wrong with names of its parameters. `alike` saves runs of
     configurations that could show nothing new. A program that `works_in_steps` tells its progress, stops at the step
     that it is asked to (`steps_told` says how), and goes on from there. With `recorded` nothing is run: its runs are
-    drawn from what was measured before, with simulated times; `space_size` is how many configurations there were to be
+    drawn from what was measured before, with simulated times, on the `workers` that all of some configurations were
+    recorded on; `space_size` is how many configurations there were to be
     measured, where that is known. `warnings` are remarks on options that are right and yet unwise. `looks` reads
     each figure of a run by itself, for a person, also where `measure` fails as a whole. `runs` says who makes the runs;
-    the registry of objectives knows it. `shape` is what a run time is a sum of, for the performance model.
+    the registry of objectives knows it. `shape` is what a run time is a sum of, for the performance model. By `memory`
+    what surely lacks it is not run.
     """
 
     objective: Objective
@@ -318,6 +340,8 @@ class Plan:
     looks: Look | None = None
     runs: Runs = "launched"
     shape: Shape | None = None
+    memory: MemoryNeed | None = None
+    workers: Callable[[Sequence[Configuration]], Sequence[str]] = lambda _: ()
 
 
 class PlanError(ProblemsError):

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from launchers import EndReason, Job, MpiStart, Resources
+from launchers.secret import tuned
 from launchers.software.digest import file_digest
 from launchers.steps import steps_in
 from objectives.base import (
+    SEED_VARIABLE,
     Answer,
     ApplicationError,
     Context,
@@ -40,7 +42,8 @@ from objectives.mentions.count import counted, expressions
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in, names_in
 from objectives.mentions.words import as_text, environment_text, filled_words, program_of
-from objectives.patterns.search import Found, SearchError, distinct, first, in_lines, quiet
+from objectives.patterns.lines import PatternReader
+from objectives.patterns.search import Found, SearchError, distinct, first, in_lines
 from objectives.shapes.scaling import strong_scaling
 from objectives.shapes.shape import Shape
 from spaces import Configuration
@@ -92,6 +95,7 @@ class CommandObjective:
             folder=context.folder,
             environment={
                 "OMP_NUM_THREADS": str(threads),
+                SEED_VARIABLE: str(context.seed),
                 **{name: value for name, value in environment.items() if value is not None},
             },
             mpi=None if ranks is None else MpiStart(ranks),
@@ -100,18 +104,19 @@ class CommandObjective:
             prepare=tuple(filled_words(step, configuration) for step in options.prepare),
             copies=tuple((file.name, file.copied_from) for file in self.files if file.copied_from is not None),
             progress_file=options.progress_file,
+            tuned=tuned(options.environment),
         )
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of the number that the progress pattern finds in a line."""
 
-        def read(line: str) -> Progress | None:
-            pattern = self.options.progress_pattern
-            match = in_lines(pattern, [line])[0] if pattern else None
+        pattern = self.options.progress_pattern
+
+        def progress(match: Found | None) -> Progress | None:
             step = number_of(match.groups[0]) if match else None
             return Progress(int(step)) if step is not None and abs(step) < 2**53 else None
 
-        return quiet(read)
+        return PatternReader(lambda lines: map(progress, in_lines(pattern, lines))) if pattern else lambda _: None
 
     def measure(self, output: Output) -> Measurement:
         """Check the run, then read its figures."""

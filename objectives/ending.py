@@ -19,7 +19,7 @@ def check_ending(output: Output) -> None:
         InfrastructureError: nobody knows how the job ended, it could not be run, it was killed from outside, or what
             it mapped had no room.
         TimedOut: it ran into its time limit.
-        OutOfMemory: it said so, or was killed when the machine had no memory left.
+        OutOfMemory: it said so, was killed when the machine had no memory left, or was stopped at its limit.
         ApplicationError: it died of a signal, or was stopped because it printed without end.
     """
     status = output.status
@@ -31,6 +31,8 @@ def check_ending(output: Output) -> None:
         raise TimedOut(msg, code="time-limit")
     if status.reason is EndReason.OUTPUT_LIMIT:
         raise ApplicationError(status.message or "printed more than a run may", code="output-limit")
+    if status.reason is EndReason.MEMORY_LIMIT:
+        raise OutOfMemory(f"was stopped: {status.message}", code="memory-limit")
     if status.exit_code == 0:
         return
     check_disk(output)

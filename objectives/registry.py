@@ -14,6 +14,7 @@ import numpy.typing as npt
 from launchers.extensions.entry_points import EntryPointError, describe, loaded, offered
 from objectives.base import Plan, PlanError, RunJob
 from objectives.costs.costs import Costs
+from objectives.decisions.decision import Rules
 from objectives.kind import ObjectiveKind, Program, Runs
 from spaces import Configuration, Value
 
@@ -39,7 +40,7 @@ OBJECTIVES = {
         costs="objectives.qe.costs:costs",
         layout="objectives.qe.layout:layout",
         facts="facts",
-        paths=("facts",),
+        paths=("facts", "saved"),
         programs=(
             Program(
                 "pw.x",
@@ -61,6 +62,7 @@ OBJECTIVES = {
         own_input="objectives.fileoptions:with_own_input",
     ),
     "ucx": ObjectiveKind("objectives.ucx.plan:plan", costs="objectives.ucx.costs:costs"),
+    "mpi": ObjectiveKind("objectives.mpi.plan:plan", rules="objectives.mpi.rules.write:rules"),
     "training": ObjectiveKind("objectives.training.script:plan", is_generic=True, paths=_FILES),
     "dna": ObjectiveKind("objectives.training.dna:plan", costs="objectives.training.costs:dna"),
     "ddp": ObjectiveKind("objectives.training.ddp:plan", costs="objectives.training.costs:ddp"),
@@ -155,8 +157,9 @@ def plan(name: str, options: Mapping[str, Any], *, machine: Mapping[str, Any], r
 
     `machine` holds the machine's facts: `cores`, `nodes`, `cores_per_node`, `sockets`, `memory_bytes`. With `described`
     they are those of another machine than this one: what only this one could tell is left out of the space. With
-    `nothing_runs` the plan is for a prediction, and the program may be missing; `installation` is then what is stated
-    of it there, by the names of facts. Files that are made once for all runs are not made where `makes_files` is false.
+    `nothing_runs` the plan is for a prediction, and the program may be missing; `installation` is then what is known of
+    it there, stated or measured, by the names of facts. Files that are made once for all runs are not made where
+    `makes_files` is false.
 
     Raises:
         PlanError: there is no such objective, its options have errors, or the program cannot be tuned here.
@@ -191,6 +194,12 @@ def layout(name: str, configuration: Configuration, facts: Mapping[str, Value]) 
     where = _stored_kind(name).layout
     sentences: tuple[str, ...] = () if where is None else _function(name, where)(configuration, facts)
     return sentences
+
+
+def rules(name: str) -> Rules | None:
+    """Return what writes decision tables for the program of the objective called `name`; None where nobody wrote it."""
+    where = _stored_kind(name).rules
+    return None if where is None else _function(name, where)
 
 
 def _stored_kind(name: str) -> ObjectiveKind:

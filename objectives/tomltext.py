@@ -40,6 +40,10 @@ def parsed(text: str) -> dict[str, Any]:
         table = tomllib.loads(text)
     except RecursionError:
         raise too_deep from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as error:  # a number of more digits than Python reads
+        raise tomllib.TOMLDecodeError(str(error)) from None
     level: list[Any] = [table]
     for _ in range(MAX_DEPTH):
         level = [inner for outer in level for inner in _within(outer)]

@@ -33,7 +33,7 @@ def conjunction(inputs: Sequence[Named], noun: str = "input") -> JointSpace:
     Raises:
         SpaceError: inputs disagree on what a parameter is, or have no value of it in common; all such at once.
     """
-    renamed = [_with_facts_renamed(name, plan, _differing(inputs)) for name, plan in inputs]
+    renamed = [_with_facts_renamed(name, plan, differing_facts(inputs)) for name, plan in inputs]
     parameters = _parameters([(name, plan) for (name, _), plan in zip(inputs, renamed, strict=True)])
     constraints = _constraints([(name, plan) for (name, _), plan in zip(inputs, renamed, strict=True)], noun)
     facts: dict[str, Value] = {}
@@ -49,7 +49,7 @@ def suffixed(name: str, input_name: str) -> str:
     return "_".join((name, re.sub(r"\W", "_", input_name)))
 
 
-def _differing(inputs: Sequence[Named]) -> set[str]:
+def differing_facts(inputs: Sequence[Named]) -> set[str]:
     """Return the facts in which the inputs differ, or that only some have."""
     names = {name for _, plan in inputs for name in plan.facts}
     return {name for name in names if len({repr(plan.facts.get(name)) for _, plan in inputs}) > 1}
@@ -66,6 +66,11 @@ def _with_facts_renamed(input_name: str, plan: Plan, differing: set[str]) -> Pla
         ),
         constraints=tuple(replace(rule, rule=_with_names(rule.rule, new)) for rule in plan.constraints),
     )
+
+
+def names_in(rule: str) -> set[str]:
+    """Return the names that a rule mentions."""
+    return {node.id for node in ast.walk(ast.parse(rule.strip(), mode="eval")) if isinstance(node, ast.Name)}
 
 
 def _with_names(rule: str, new: Mapping[str, str]) -> str:

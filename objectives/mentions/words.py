@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator
 
+from launchers.secret import masked, tuned
 from objectives.mentions.templates import filled_in, names_in
 from spaces import Value
 
@@ -98,5 +99,7 @@ def dangling(words: Sequence[Word], unset: Set[str]) -> Iterator[str]:
 
 
 def environment_text(environment: Mapping[str, str]) -> str:
-    """Return variables as one line, in order; it is there even when empty."""
-    return ", ".join(f"{name}={text}" for name, text in sorted(environment.items())) or "none"
+    """Return variables as one line, in order, without the values of secrets; it is there even when empty."""
+    return (
+        ", ".join(f"{name}={text}" for name, text in sorted(masked(environment, tuned(environment)).items())) or "none"
+    )

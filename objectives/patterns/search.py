@@ -12,20 +12,17 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 # Seconds of a processor; 64 MiB are read by an ordinary pattern in about one.
 LIMIT_S = 10.0
 _CHILD = Path(__file__).with_name("child.py")
 _LINES_AT_ONCE = 10_000
-
-
-_Said = TypeVar("_Said")
 
 
 class SearchError(Exception):
@@ -92,23 +89,6 @@ def in_lines(pattern: str, lines: Sequence[str]) -> list[Found | None]:
     """
     parts = (lines[start : start + _LINES_AT_ONCE] for start in range(0, len(lines), _LINES_AT_ONCE))
     return [_match(match) for part in parts for match in _ask("first", pattern, part, 0)]
-
-
-def quiet(read: Callable[[str], _Said | None]) -> Callable[[str], _Said | None]:
-    """Return a reader for a run in flight: once a search came to no end it reads no more, and the run goes on."""
-    slow = False
-
-    def read_quietly(line: str) -> _Said | None:
-        nonlocal slow
-        if slow:
-            return None
-        try:
-            return read(line)
-        except SearchError:
-            slow = True
-            return None
-
-    return read_quietly
 
 
 def _match(found: dict[str, Any] | None) -> Found | None:

@@ -10,12 +10,13 @@ import io
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from statistics import fmean, median
 from typing import Any
 
 from objectives.base import FailureKind, PlanError
-from objectives.replay.options import ReplayOptions, Scale, scale_of
+from objectives.replay.options import RecordedMetric, ReplayOptions, Scale, others_of, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
 from spaces import Value
 from spaces.parameters.problem import Problem
@@ -42,13 +43,13 @@ def read_csv(text: str, options: ReplayOptions) -> RecordedTable:
         raise PlanError(errors)
     if (wrong := wrong_lines(rows)) is not None:
         raise PlanError(Problem(wrong, "options.table"))
-    scale = scale_of(options, options.metric, None)
+    scale, others = scale_of(options, options.metric, None), others_of(options)
     columns = [typed([row[name] for row in rows]) for name in options.parameters]
     grouped: dict[Key, list[Row]] = {}
     for key, row in zip(zip(*columns, strict=True), rows, strict=True):
         grouped.setdefault(key, []).append(row)
     recordings = {key: _recording(group, scale, options) for key, group in grouped.items()}
-    return RecordedTable(tuple(options.parameters), scale.metric, recordings)
+    return RecordedTable(tuple(options.parameters), scale.metric, recordings, others)
 
 
 def read_lines(text: str) -> tuple[list[str], list[Row]]:
@@ -72,12 +73,16 @@ def wrong_lines(rows: Sequence[Row]) -> str | None:
 
 def _as_exported(header: Sequence[str], options: ReplayOptions) -> ReplayOptions:
     """Return the options with what the header of `autotune export` tells beside the metric, which is the study's."""
-    if header[:2] != ["trial", "series"] or header[-4:] != ["job_s", "cores", "failure", "bound"]:
+    if header[:2] != ["trial", "series"] or options.metric not in header or "job_s" not in header:
         return options
-    if options.metric not in header:
+    end = header.index("job_s")
+    # After these come steps, and how much of the machine others took, where they are known.
+    if list(header[end : end + 4]) != ["job_s", "cores", "failure", "bound"]:
         return options
+    first = header.index(options.metric)
     told: dict[str, Any] = {
-        "parameters": header[2 : header.index(options.metric)] or None,
+        "parameters": header[2:first] or None,
+        "metrics": [RecordedMetric(name=name) for name in header[first + 1 : end]] or None,
         "elapsed": "job_s",
         "cores": "cores",
         "failure": "failure",
@@ -97,9 +102,11 @@ def _column_errors(header: Sequence[str], options: ReplayOptions) -> list[Proble
         needed = f"a CSV table needs parameters, a list of columns; its columns: {known}"
         errors.append(Problem(needed, "options.parameters"))
     named = {
-        name: getattr(options, name) for name in ("metric", "elapsed", "setup", "failure", "done", "bound", "cores")
+        name: getattr(options, name)
+        for name in ("metric", "elapsed", "setup", "failure", "done", "bound", "cores", "worker")
     }
     named |= {f"parameters.{place}": name for place, name in enumerate(options.parameters or ())}
+    named |= {f"metrics.{place}": other.name for place, other in enumerate(options.metrics or ())}
     errors += [
         Problem(f"the table has no column {column!r}; its columns: {known}", f"options.{place}")
         for place, column in named.items()
@@ -107,6 +114,11 @@ def _column_errors(header: Sequence[str], options: ReplayOptions) -> list[Proble
     ]
     if options.metric is not None and options.metric in (options.parameters or ()):
         errors.append(Problem(f"{options.metric!r} is the metric, and no parameter", "options.parameters"))
+    errors += [
+        Problem(f"{other.name!r} is a parameter, and no metric", f"options.metrics.{place}")
+        for place, other in enumerate(options.metrics or ())
+        if other.name in (options.parameters or ())
+    ]
     return errors
 
 
@@ -137,7 +149,7 @@ def _truth(text: str) -> bool:
 
 
 def _recording(rows: Sequence[Row], scale: Scale, options: ReplayOptions) -> Recording:
-    runs = [_run(row, scale, options) for row in rows]
+    runs = [replace(_run(row, scale, options), worker=row[options.worker] if options.worker else "") for row in rows]
     setup_s = [_number(row, options.setup) or 0.0 for row in rows]
     cores = [int(_number(row, options.cores) or 1) for row in rows]
     if not options.repeats:
@@ -150,7 +162,10 @@ def _as_one(runs: Sequence[TableRun]) -> list[TableRun]:
     values = [run.value for run in runs if run.value is not None]
     if not values:
         return [runs[0]]
-    return [TableRun(sum(run.elapsed_s for run in runs), fmean(values))]
+    measured = [run.others for run in runs if run.value is not None]
+    names = dict.fromkeys(name for others in measured for name in others)
+    means = {name: fmean(others[name] for others in measured if name in others) for name in names}
+    return [TableRun(sum(run.elapsed_s for run in runs), fmean(values), others=means)]
 
 
 def _run(row: Row, scale: Scale, options: ReplayOptions) -> TableRun:
@@ -170,7 +185,8 @@ def _run(row: Row, scale: Scale, options: ReplayOptions) -> TableRun:
         return TableRun(elapsed_s, bound=scale.factor * bound, code="capped")
     if value is None:
         return _failed(elapsed_s, f"no {name} was recorded")
-    return TableRun(elapsed_s, value)
+    others = {other.name: _number(row, other.name) for other in options.metrics or ()}
+    return TableRun(elapsed_s, value, others={name: known for name, known in others.items() if known is not None})
 
 
 def _failed(elapsed_s: float, message: str) -> TableRun:

@@ -6,11 +6,11 @@ them, `compile_time` what was paid before.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from objectives.base import FailureKind, PlanError
-from objectives.replay.options import ReplayOptions, Scale, scale_of
+from objectives.base import FailureKind, Metric, PlanError
+from objectives.replay.options import ReplayOptions, Scale, others_of, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
 from spaces.parameters.problem import Problem
 
@@ -38,18 +38,33 @@ def read_cache(document: Mapping[str, Any], options: ReplayOptions) -> RecordedT
     objectives = document.get("objective")
     name = options.metric or (str(objectives[0]) if isinstance(objectives, list) and objectives else "time")
     scale = scale_of(options, name, "ms" if name == "time" else None)
+    others = others_of(options)
     recordings: dict[Key, Recording] = {}
     for label, entry in entries.items():
         try:
             key = tuple(entry[parameter] for parameter in names)
-            recordings[key] = _recording(entry, scale, repeats=options.repeats)
+            recordings[key] = _recording(entry, scale, _others(entry, others), repeats=options.repeats)
         except (KeyError, TypeError) as error:
             msg = f"entry {label!r} of the cache cannot be read: {error!r}"
             raise PlanError(Problem(msg, "options.table")) from None
-    return RecordedTable(tuple(names), scale.metric, recordings)
+    unknown = [other.name for other in others if not any(other.name in entry for entry in entries.values())]
+    if unknown:
+        figures = dict.fromkeys(name for entry in entries.values() for name in entry if _is_number(entry[name]))
+        msg = f"no entry of the cache has {unknown[0]!r}; numbers that they have: {', '.join(figures)}"
+        raise PlanError(Problem(msg, "options.metrics"))
+    return RecordedTable(tuple(names), scale.metric, recordings, others)
 
 
-def _recording(entry: Mapping[str, Any], scale: Scale, *, repeats: bool) -> Recording:
+def _others(entry: Mapping[str, Any], wanted: Collection[Metric]) -> dict[str, float]:
+    """Return the wanted metrics that an entry has, as they are written."""
+    return {other.name: float(entry[other.name]) for other in wanted if _is_number(entry.get(other.name))}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _recording(entry: Mapping[str, Any], scale: Scale, others: Mapping[str, float], *, repeats: bool) -> Recording:
     setup_s = _MS * float(entry.get("compile_time") or 0.0)
     together_s = _MS * float(entry.get("benchmark_time") or 0.0)
     # Since Kernel Tuner 1.5 a failure has a field of its own; before, it stood for the time.
@@ -66,7 +81,7 @@ def _recording(entry: Mapping[str, Any], scale: Scale, *, repeats: bool) -> Reco
         bad = TableRun(together_s, failure=FailureKind.INVALID_RESULT, code="no-number", message=f"{name} is no number")
         return Recording((bad,), setup_s)
     each_s = together_s / len(found) or (found[0] if scale.metric.kind == "time" else 0.0)
-    return Recording(tuple(TableRun(max(each_s, _least_s(scale, one)), one) for one in found), setup_s)
+    return Recording(tuple(TableRun(max(each_s, _least_s(scale, one)), one, others=others) for one in found), setup_s)
 
 
 def _least_s(scale: Scale, value: float) -> float:

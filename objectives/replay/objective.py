@@ -29,7 +29,7 @@ from objectives.base import (
 )
 from objectives.ending import check_ending
 from objectives.jsonline import json_object
-from objectives.replay.table import RecordedTable, TableRun
+from objectives.replay.table import RecordedTable, Recording, TableRun
 from spaces import Configuration
 
 PROGRAM = "replay"
@@ -53,8 +53,8 @@ class ReplayObjective:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metric of the table."""
-        return (self.table.metric,)
+        """The metrics of the table, the optimised one first."""
+        return (self.table.metric, *self.table.others)
 
     def job(self, configuration: Configuration, context: Context) -> Job:
         """Return a job that holds the configuration, and the cores that the recorded runs held."""
@@ -67,8 +67,8 @@ class ReplayObjective:
             time_limit_s=context.time_limit_s,
         )
 
-    def draw(self, configuration: Configuration, rng: np.random.Generator) -> RecordedRun:
-        """Return one of the recorded runs of a configuration, each as likely as the others.
+    def draw(self, configuration: Configuration, rng: np.random.Generator, worker: str = "") -> RecordedRun:
+        """Return one of the recorded runs of a configuration, or of those of a `worker`, each as likely as others.
 
         Of a run that was stopped since it had lost only a bound is known. Where the configuration has other runs whose
         values are known, it is told again as one of those that were not better than that bound; where all of them were
@@ -77,7 +77,14 @@ class ReplayObjective:
         recording = self.table.recording(configuration)
         if recording is None:
             return self._told(0.0, {"failure": "", "code": NOT_RECORDED, "message": "not recorded in the table"})
-        run = recording.runs[int(rng.integers(len(recording.runs)))]
+        runs = [run for run in recording.runs if worker in {"", run.worker}]
+        if not runs:
+            return self._told(0.0, {"failure": "", "code": NOT_RECORDED, "message": f"not recorded on {worker}"})
+        run = runs[int(rng.integers(len(runs)))]
+        told = self._drawn(run, recording, rng)
+        return replace(told, worker=run.worker)
+
+    def _drawn(self, run: TableRun, recording: Recording, rng: np.random.Generator) -> RecordedRun:
         if run.bound is not None and recording.values:
             run = self._completed(run, recording.runs, rng)
         setup_s, elapsed_s = recording.setup_s, recording.setup_s + run.elapsed_s
@@ -86,7 +93,7 @@ class ReplayObjective:
         if run.failure is not None:
             said = {"failure": run.failure.value, "code": run.code, "message": run.message}
             return self._told(elapsed_s, said, setup_s)
-        return self._told(elapsed_s, {"step": 1, self.table.metric.name: run.value}, setup_s)
+        return self._told(elapsed_s, {"step": 1, **run.others, self.table.metric.name: run.value}, setup_s)
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader that finds a line's step."""
@@ -109,9 +116,9 @@ class ReplayObjective:
             said = json_object(line)
             if "failure" in said:
                 raise _failure(said)
-            value = said.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-                return Measurement({name: float(value)})
+            values = {metric.name: _number(said.get(metric.name)) for metric in self.metrics}
+            if values[name] is not None:
+                return Measurement({metric: value for metric, value in values.items() if value is not None})
         msg = f"no {name} in what was recorded"
         raise InvalidResult(msg, code="no-metric")
 
@@ -125,6 +132,12 @@ class ReplayObjective:
 
     def _told(self, elapsed_s: float, said: dict[str, Any], setup_s: float = 0.0) -> RecordedRun:
         return RecordedRun(elapsed_s, ((elapsed_s, json.dumps(said)),), setup_s=setup_s)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    return None
 
 
 def _failure(said: dict[str, Any]) -> RunFailure:

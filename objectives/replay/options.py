@@ -1,10 +1,10 @@
 """What a study file may say about a table, and what the metric of the table is."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from objectives.base import Metric, MetricKind, PlanError
 from objectives.options import read_options
@@ -27,6 +27,21 @@ SECONDS: Mapping[str, float] = {
 """Units of time, in seconds."""
 
 
+class RecordedMetric(BaseModel):
+    """A metric beside the optimised one, by its name in the table; a name alone is enough."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str
+    unit: str | None = None
+    direction: Literal["minimize", "maximize"] = "minimize"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: object) -> object:
+        return {"name": given} if isinstance(given, str) else given
+
+
 class ReplayOptions(BaseModel):
     """The `[options]` of a replay.
 
@@ -38,6 +53,7 @@ class ReplayOptions(BaseModel):
         unit: its unit; the end of a column's name (`_s`, `_sec`, `_ms`) tells it, too.
         direction: `maximize` for a rate, otherwise `minimize`, unless said.
         kind: `time` where the unit is one of time, otherwise `other`, unless said.
+        metrics: other metrics that were recorded: columns, or figures of an entry; each in the unit of the table.
         parameters: the columns of a CSV file that are the parameters.
         elapsed: the column with the seconds that a run took; a metric of kind time says it otherwise.
         setup: the column with the seconds that every run of a configuration pays first.
@@ -45,6 +61,7 @@ class ReplayOptions(BaseModel):
         done: the column that says whether a run ended well.
         bound: the column with the bound of a run that was stopped since it had lost.
         cores: the column with the number of cores that a run held.
+        worker: the column with the name of the node that made a run.
         space: a file with the space: T1, or what `autotune space --json` prints as `space`.
         unrecorded: what becomes of configurations of the space that were not measured: they `fail`, or are left out of
             the space (`leave-out`).
@@ -60,6 +77,7 @@ class ReplayOptions(BaseModel):
     unit: str | None = None
     direction: Literal["minimize", "maximize"] | None = None
     kind: MetricKind | None = None
+    metrics: list[RecordedMetric] | None = None
     parameters: list[str] | None = Field(default=None, min_length=1)
     elapsed: str | None = None
     setup: str | None = None
@@ -67,6 +85,7 @@ class ReplayOptions(BaseModel):
     done: str | None = None
     bound: str | None = None
     cores: str | None = None
+    worker: str | None = None
     space: str | None = None
     unrecorded: Literal["fail", "leave-out"] = "fail"
     default: dict[str, int | float | str | bool] | None = None
@@ -112,8 +131,36 @@ def scale_of(options: ReplayOptions, name: str, unit: str | None) -> Scale:
     return Scale(Metric(name, "s", direction, kind), SECONDS[given])
 
 
+def others_of(options: ReplayOptions, unit_of: Callable[[str], str | None] = lambda _: None) -> tuple[Metric, ...]:
+    """Return the metrics beside the optimised one; the file may tell the unit of one.
+
+    Their numbers stay as they are, also times: limits on them are written in the unit that the table has.
+
+    Raises:
+        PlanError: a name is there twice.
+    """
+    given = options.metrics or []
+    names = [options.metric, *(other.name for other in given)]
+    twice = next((place for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        msg = f"{names[twice]!r} is there twice: `metric` is optimised, and `metrics` are others"
+        raise PlanError(Problem(msg, f"options.metrics.{twice - 1}"))
+    units = (other.unit if other.unit is not None else unit_of(other.name) for other in given)
+    return tuple(
+        Metric(other.name, _written_unit(other.name) if unit is None else unit, other.direction)
+        for other, unit in zip(given, units, strict=True)
+    )
+
+
 # A name may end with `_min` that is no minutes.
 _IN_NAMES = frozenset({"s", "sec", "ms", "us", "ns"})
+_WRITTEN_UNITS: Mapping[str, str] = {"sec": "s", "bytes": "B", "kib": "KiB", "mib": "MiB", "gib": "GiB"}
+
+
+def _written_unit(name: str) -> str:
+    """Return the unit at the end of a name, of time or of memory; nothing where there is none."""
+    unit = _unit_in(name)
+    return _WRITTEN_UNITS.get(unit or name.rpartition("_")[2].lower(), unit or "")
 
 
 def _unit_in(name: str) -> str | None:

@@ -78,7 +78,7 @@ def read_table(text: str, options: ReplayOptions) -> RecordedTable:
     if not text.lstrip().startswith("{"):
         return read_csv(text, options)
     document = read_document(text, "table")
-    columns = ("parameters", "elapsed", "setup", "failure", "done", "bound", "cores")
+    columns = ("parameters", "elapsed", "setup", "failure", "done", "bound", "cores", "worker")
     given = [name for name in columns if getattr(options, name) is not None]
     if given:
         msg = f"{given[0]} names a column of a CSV file, and {options.table} is none"
@@ -96,6 +96,12 @@ def shipped_table(name: str) -> bytes:
     return (resources.files("studies") / "tables" / f"{name}.csv").read_bytes()
 
 
+def _start_of(path: Path) -> bytes:
+    """Return a file; of one that is too large only so much that this shows."""
+    with path.open("rb") as file:
+        return file.read(_MOST_BYTES + 1)
+
+
 def _text(name: str, option: str) -> str:
     """Return the text of a file that may be compressed.
 
@@ -104,11 +110,12 @@ def _text(name: str, option: str) -> str:
     """
     path = Path(name).expanduser()
     try:
-        raw = shipped_table(name) if not path.is_file() and name in _SHIPPED else path.read_bytes()
+        raw = shipped_table(name) if not path.is_file() and name in _SHIPPED else _start_of(path)
         if raw.startswith(_SQLITE):
             msg = f"{name} is a storage of autotune; say which of its studies: study = 'NAME'"
             raise PlanError(Problem(msg, "options.study"))
-        content = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(_MOST_BYTES + 1) if raw.startswith(_GZIP) else raw
+        packed = raw.startswith(_GZIP) and len(raw) <= _MOST_BYTES
+        content = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(_MOST_BYTES + 1) if packed else raw
         if len(content) > _MOST_BYTES:
             msg = f"{name} is larger than {_MOST_BYTES // 2**20} MiB, which a table may have at most"
             raise PlanError(Problem(msg, f"options.{option}"))
@@ -222,7 +229,7 @@ def _planned(table: RecordedTable, space: _Space, options: ReplayOptions, digest
             strangers += 1
             continue
         recordings[own] = recording
-    aligned = RecordedTable(tuple(order), table.metric, recordings)
+    aligned = RecordedTable(tuple(order), table.metric, recordings, table.others)
     if strangers:
         notes.append(f"{strangers} recorded configurations have values that the space does not have: left out")
     if not recordings:
@@ -251,6 +258,7 @@ def _planned(table: RecordedTable, space: _Space, options: ReplayOptions, digest
         identity=_identity(options, digest),
         notes=(_summary(aligned, options), *notes, *more, *_time_notes(aligned)),
         recorded=objective.draw,
+        workers=aligned.workers,
         space_size=size,
     )
 
@@ -304,6 +312,8 @@ def _time_notes(table: RecordedTable) -> list[str]:
 
 def _identity(options: ReplayOptions, digest: str) -> dict[str, str]:
     # Where the file lies, and what the default is, changes no measurement.
-    meaning = options.model_dump(exclude={"table", "space", "default", "unrecorded"}, mode="json")
+    # Studies of earlier versions are stored without what came later.
+    unsaid = {name for name in ("metrics", "worker") if getattr(options, name) is None}
+    meaning = options.model_dump(exclude={"table", "space", "default", "unrecorded"} | unsaid, mode="json")
     told = hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()[:_DIGITS]
     return {"table": f"sha256:{digest}", "columns": f"sha256:{told}"}

@@ -5,10 +5,12 @@ Source: `schemas/T4.json` of AutoTuningAssociation/autotuning_methodology (MIT).
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
-from objectives.base import FailureKind, PlanError
-from objectives.replay.options import SECONDS, ReplayOptions, Scale, scale_of
+from objectives.base import FailureKind, Metric, PlanError
+from objectives.replay.options import SECONDS, ReplayOptions, Scale, others_of, scale_of
 from objectives.replay.table import Key, RecordedTable, Recording, TableRun
 from spaces.parameters.problem import Problem
 
@@ -44,16 +46,30 @@ def read_results(document: Mapping[str, Any], options: ReplayOptions) -> Recorde
             msg = f"the results have no {metric!r}; they have {', '.join(sorted(known))}"
             raise PlanError(Problem(msg, "options.metric"))
         scale = scale_of(options, metric, _unit(entries, metric, unit if metric == clock else None))
+        others = others_of(options, lambda name: _unit(entries, name, None))
+        unknown = [other.name for other in others if other.name not in known - {clock}]
+        if unknown:
+            msg = f"the results have no measurements {unknown[0]!r}; they have {', '.join(sorted(known - {clock}))}"
+            raise PlanError(Problem(msg, "options.metrics"))
         # Single runs are known of what the file was made for, if that is a time, in the file's unit.
         runs_s = SECONDS[unit] if metric == clock and scale.metric.kind == "time" else None
         found: dict[Key, list[Recording]] = {}
         for entry in entries:
             key = tuple(entry["configuration"][name] for name in names)
-            found.setdefault(key, []).append(_recording(entry, scale, SECONDS[unit], runs_s, repeats=options.repeats))
+            told = _recording(entry, scale, SECONDS[unit], runs_s, repeats=options.repeats)
+            found.setdefault(key, []).append(_with_others(told, entry, others))
     except (KeyError, TypeError, IndexError) as error:
         msg = f"an entry of the results cannot be read: {error!r}"
         raise PlanError(Problem(msg, "options.table")) from None
-    return RecordedTable(names, scale.metric, {key: _joined(parts) for key, parts in found.items()})
+    return RecordedTable(names, scale.metric, {key: _joined(parts) for key, parts in found.items()}, others)
+
+
+def _with_others(recording: Recording, entry: Mapping[str, Any], others: Sequence[Metric]) -> Recording:
+    """Return a recording whose runs have the means of the other metrics: single runs of these are not told apart."""
+    values = {other.name: _listed(entry, other.name) for other in others}
+    means = {name: fmean(known) for name, known in values.items() if known and all(map(math.isfinite, known))}
+    runs = (replace(run, others=means if run.value is not None else {}) for run in recording.runs)
+    return replace(recording, runs=tuple(runs))
 
 
 def _unit(entries: Sequence[Mapping[str, Any]], metric: str, time_unit: str | None) -> str | None:
@@ -96,9 +112,14 @@ def _values(entry: Mapping[str, Any], scale: Scale, runs_s: Sequence[float], *, 
     """Return the values of an entry: the single runs where they are known, of which a measurement is the mean."""
     if len(runs_s) > 1 and repeats:
         return list(runs_s)
-    told = [one.get("value") for one in entry.get("measurements") or () if one.get("name") == scale.metric.name]
+    return [scale.factor * value for value in _listed(entry, scale.metric.name)] or list(runs_s)
+
+
+def _listed(entry: Mapping[str, Any], name: str) -> list[float]:
+    """Return the values of the measurements of an entry that have a name."""
+    told = [one.get("value") for one in entry.get("measurements") or () if one.get("name") == name]
     listed = [item for value in told for item in (value if isinstance(value, list) else [value])]
-    return [scale.factor * float(item) for item in listed if isinstance(item, int | float)] or list(runs_s)
+    return [float(item) for item in listed if isinstance(item, int | float)]
 
 
 def _number(value: object) -> float:

@@ -1,7 +1,7 @@
 """The recorded table: for each configuration that was measured its runs, whatever file they were read from."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
@@ -16,7 +16,9 @@ Key = tuple[Value | None, ...]
 class TableRun:
     """One recorded run: a value of the metric, or a failure, or a bound that its value was not better than.
 
-    `elapsed_s` is how long its job took, without what is paid to set it up (compilation).
+    `elapsed_s` is how long its job took, without what is paid to set it up (compilation). `others` are the values of
+    the metrics beside the optimised one, by name, as far as they were recorded. `worker` is the node that made it, if
+    that was recorded.
     """
 
     elapsed_s: float
@@ -25,6 +27,8 @@ class TableRun:
     bound: float | None = None
     code: str = ""
     message: str = ""
+    others: Mapping[str, float] = field(default_factory=dict)
+    worker: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a run that is several of these or none."""
@@ -49,11 +53,15 @@ class Recording:
 
 @dataclass(frozen=True)
 class RecordedTable:
-    """What was measured: configuration -> recording. Keys have the values of `parameters`, in their order."""
+    """What was measured: configuration -> recording. Keys have the values of `parameters`, in their order.
+
+    The `metric` is optimised; `others` were recorded beside it.
+    """
 
     parameters: tuple[str, ...]
     metric: Metric
     recordings: Mapping[Key, Recording]
+    others: tuple[Metric, ...] = ()
 
     def key(self, configuration: Configuration) -> Key:
         """Return the key of a configuration."""
@@ -72,11 +80,37 @@ class RecordedTable:
         found = self.recording(configuration)
         return median(found.values) if found is not None and found.values else None
 
+    def true_metrics(self, configuration: Configuration) -> dict[str, float]:
+        """Return the medians of everything that was recorded of a configuration, by the names of the metrics."""
+        found = self.recording(configuration)
+        return self._medians(found) if found is not None else {}
+
+    def best_of(self, allowed: Callable[[Mapping[str, float]], bool]) -> float | None:
+        """Return the best median of the configurations whose medians are allowed; None if there is none."""
+        medians = (self._medians(recording) for recording in self.recordings.values())
+        values = [known[self.metric.name] for known in medians if self.metric.name in known and allowed(known)]
+        return min(values, key=self.metric.cost, default=None)
+
     @cached_property
     def best(self) -> float | None:
         """The best median of all configurations; None if no run gave a value."""
-        values = [median(recording.values) for recording in self.recordings.values() if recording.values]
-        return min(values, key=self.metric.cost, default=None)
+        return self.best_of(lambda _: True)
+
+    def _medians(self, recording: Recording) -> dict[str, float]:
+        known = {self.metric.name: recording.values}
+        runs = [run for run in recording.runs if run.value is not None]
+        known |= {name: tuple(run.others[name] for run in runs if name in run.others) for name in self._other_names}
+        return {name: median(values) for name, values in known.items() if values}
+
+    @property
+    def _other_names(self) -> list[str]:
+        return [metric.name for metric in self.others]
+
+    def workers(self, configurations: Sequence[Configuration]) -> list[str]:
+        """Return the workers on which all of some configurations were recorded."""
+        recorded = [self.recording(configuration) for configuration in configurations]
+        known = [{run.worker for run in one.runs if run.worker} if one is not None else set() for one in recorded]
+        return sorted(set.intersection(*known)) if known else []
 
     def first_good(self) -> Key | None:
         """Return the first configuration that has a value; None if there is none."""

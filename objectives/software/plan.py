@@ -6,7 +6,7 @@ from typing import Any
 
 from launchers.software.software import LoadedSoftware
 from objectives.base import Alike, Plan, PlanError
-from objectives.joint.space import conjunction
+from objectives.joint.space import conjunction, differing_facts, names_in
 from objectives.joint.texts import told_apart
 from objectives.software.objective import SOFTWARE, SoftwareObjective, Variant
 from spaces import Configuration, Constraint, SpaceError
@@ -31,9 +31,14 @@ def joined(planned: Sequence[PlannedSoftware]) -> Plan:
     first = planned[0].plan
     names = tuple(each.name for each in planned)
     software = Choice(SOFTWARE, names, default=names[0], help="where the programs come from")
+    plans = [(each.name, each.plan) for each in planned]
+    differing = differing_facts(plans)
     # The same words over facts that differ are not the same rule.
-    alike = all(each.plan.facts == first.facts for each in planned)
-    common = set[Constraint].intersection(*(set(each.plan.constraints) if alike else set() for each in planned))
+    common = {
+        rule
+        for rule in set[Constraint].intersection(*(set(each.plan.constraints) for each in planned))
+        if not names_in(rule.rule) & differing
+    }
     try:
         space = conjunction([(each.name, _guarded(each, software, common)) for each in planned], SOFTWARE)
     except SpaceError as error:

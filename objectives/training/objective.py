@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from launchers import EndReason, Job, Resources
+from launchers.secret import tuned
 from objectives.base import (
     CHECKPOINT_VARIABLE,
     CURVE,
@@ -25,7 +26,7 @@ from objectives.mentions.count import Count, counted
 from objectives.mentions.nodes import Nodes
 from objectives.mentions.templates import filled_in
 from objectives.mentions.words import Word, filled_words
-from objectives.patterns.search import SearchError, quiet
+from objectives.patterns.search import SearchError
 from objectives.training.ending import check, last_line
 from objectives.training.pattern import pattern_reader, progress_in
 from objectives.training.progress import ReaderKind, counted_from, reader
@@ -94,14 +95,13 @@ class TrainingObjective:
             },
             resources=Resources(cores, self.nodes.needed(cores), self.gpus, context.cpus),
             time_limit_s=min(limits, default=None),
+            tuned=tuned(self.environment),
         )
 
     def progress_reader(self) -> ProgressReader:
         """Return a reader of progress lines."""
-        if isinstance(self.progress, str):
-            read = reader(self.progress)
-        else:
-            read = quiet(pattern_reader(self.progress, self._names))
+        kind, names = self.progress, self._names
+        read = reader(kind) if isinstance(kind, str) else pattern_reader(kind, names)
         return counted_from(self.first_step, read)
 
     def measure(self, output: Output) -> Measurement:

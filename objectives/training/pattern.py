@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from objectives.base import Progress, ProgressReader
+from objectives.patterns.lines import PatternReader
 from objectives.patterns.search import Found, in_lines
 from objectives.training.progress import LINE_CHARACTERS, MOST_STEPS, finite, leading_number, states
 
@@ -51,11 +52,10 @@ def pattern_errors(patterns: Sequence[str], metrics: Sequence[str], kinds: Seque
 def pattern_reader(patterns: Sequence[str], metrics: Sequence[str]) -> ProgressReader:
     """Return a reader for the live output of one run, which looks for each pattern in each line.
 
-    What a line without a step says belongs to the last step that was told; what is told of a step adds up. The reader
-    raises `SlowPatternError` when a search takes too long.
+    What a line without a step says belongs to the last step that was told; what is told of a step adds up.
     """
     known = _Known(metrics)
-    return lambda line: known.after(next(_matches(patterns, [line])))
+    return PatternReader(lambda lines: map(known.after, _matches(patterns, lines)))
 
 
 def progress_in(patterns: Sequence[str], metrics: Sequence[str], lines: Sequence[str]) -> Iterator[Progress | None]:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from objectives.base import Progress, ProgressReader
+from objectives.patterns.lines import PatternReader
 
 ReaderKind = Literal["auto", "json", "keras", "lightning", "plain"]
 KINDS: tuple[ReaderKind, ...] = get_args(ReaderKind)
@@ -60,11 +61,16 @@ def reader(kind: ReaderKind = "auto") -> ProgressReader:
 def counted_from(first: int, read: ProgressReader) -> ProgressReader:
     """Return a reader whose steps count from 1, of one whose steps count from `first`."""
 
-    def shifted(line: str) -> Progress | None:
-        progress = read(line)
-        return None if progress is None else replace(progress, step=progress.step + 1 - first)
+    def shifted(progress: Progress) -> Progress:
+        return replace(progress, step=progress.step + 1 - first)
 
-    return read if first == 1 else shifted
+    def read_shifted(line: str) -> Progress | None:
+        progress = read(line)
+        return None if progress is None else shifted(progress)
+
+    if first == 1:
+        return read
+    return read.then(shifted) if isinstance(read, PatternReader) else read_shifted
 
 
 class _Auto:

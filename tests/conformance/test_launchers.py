@@ -6,12 +6,13 @@ Batch systems are stand-ins, which run their jobs for real, and a real Slurm and
 import json
 import shlex
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from launchers import STDERR, STDOUT, EndReason, Job, JobState, LineReader
+from launchers import STDERR, STDOUT, EndReason, Job, JobState, LineReader, Resources
 from launchers.run import run
 from launchers.status import read_status
 from tests.launchers.jobs import (
@@ -48,6 +49,14 @@ def test_what_prepares_a_job_runs_before_it(launcher, folder):
     assert run(launcher, Job(("rm", "made"), folder, prepare=(("touch", "made"),))).exit_code == 0
 
 
+def test_a_job_with_gpus_is_taken_and_sees_their_numbers_by_the_bus(launcher, kind, folder):
+    if kind.is_real:
+        pytest.skip("this one has no GPUs")
+    job = Job(("sh", "-c", "echo $CUDA_DEVICE_ORDER"), folder, resources=Resources(gpus=2))
+    assert run(launcher, job).exit_code == 0
+    assert (folder / STDOUT).read_text() == "PCI_BUS_ID\n"
+
+
 def parts(folder: Path, **commands: str) -> Job:
     places = in_folders(folder, commands)
     made = zip(commands.items(), places, strict=True)
@@ -59,7 +68,7 @@ def test_parts_run_one_after_the_other_each_as_a_job_of_its_own(launcher, folder
     one, two, three = job.parts
     one = replace(one, environment={"NAME": "of the first"}, prepare=(("touch", "prepared"),))
     lines: list[str] = []
-    status = run(launcher, replace(job, parts=(one, two, three)), lines.append)
+    status = run(launcher, replace(job, parts=(one, two, three)), lines.extend)
     assert (status.reason, status.exit_code) == (EndReason.EXITED, 0)
     assert [json.loads(line)["name"] for line in lines] == ["first", "second", "third"]
     assert (one.folder / STDERR).read_text() == "of the first\n"
@@ -72,7 +81,7 @@ def test_parts_run_one_after_the_other_each_as_a_job_of_its_own(launcher, folder
 def test_a_part_that_fails_is_the_last(launcher, folder, text, code):
     job = parts(folder, first="true", second=text, third="touch never")
     lines: list[str] = []
-    assert run(launcher, job, lines.append).exit_code == code
+    assert run(launcher, job, lines.extend).exit_code == code
     assert len(lines) == 1
     assert read_status(job.parts[2].folder) is None
 
@@ -104,7 +113,7 @@ def test_a_job_without_output_has_empty_files(launcher, folder):
 
 def test_output_is_kept_byte_by_byte(launcher, folder):
     lines: list[str] = []
-    run(launcher, Job(("printf", r"\377\376 ok\r\n\n\303\274 no end"), folder), lines.append)
+    run(launcher, Job(("printf", r"\377\376 ok\r\n\n\303\274 no end"), folder), lines.extend)
     assert (folder / STDOUT).read_bytes() == b"\xff\xfe ok\r\n\n\xc3\xbc no end"
     assert lines == ["�� ok", "", "ü no end"]
 
@@ -119,12 +128,13 @@ def test_much_output_is_kept(launcher, folder):
 def test_lines_come_while_the_job_runs(launcher, folder):
     seen: list[str] = []
 
-    def on_line(line: str) -> None:
-        seen.append(line)
-        (folder / f"go-{line}").touch()  # the job waits for it: were lines held back, it would never end
+    def on_lines(lines: Sequence[str]) -> None:
+        seen.extend(lines)
+        for line in lines:
+            (folder / f"go-{line}").touch()  # the job waits for it: were lines held back, it would never end
 
     code = "for i in 1 2 3; do echo $i; until [ -e go-$i ]; do sleep 0.01; done; done"
-    status = run(launcher, Job(("sh", "-c", code), folder), on_line)
+    status = run(launcher, Job(("sh", "-c", code), folder), on_lines)
     assert status.exit_code == 0
     assert seen == ["1", "2", "3"]
 
@@ -132,22 +142,23 @@ def test_lines_come_while_the_job_runs(launcher, folder):
 def test_a_reader_of_lines_may_stop_the_job(launcher, folder):
     seen: list[str] = []
 
-    def on_line(line: str) -> bool:
-        seen.append(line)
-        return line == "2"
+    def on_lines(lines: Sequence[str]) -> bool:
+        seen.extend(lines)
+        return "2" in lines
 
-    status = run(launcher, Job(("sh", "-c", "seq 4; sleep 1000"), folder), on_line)
+    code = "seq 2; until [ -e go ]; do sleep 0.01; done; seq 3 4; sleep 1000"
+    status = run(launcher, Job(("sh", "-c", code), folder), on_lines)
     assert status.reason is EndReason.CANCELLED
     assert seen == ["1", "2"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_error_of_the_reader_ends_the_job(launcher, folder, error):
-    def on_line(line: str) -> None:
-        raise error(line)
+    def on_lines(lines: Sequence[str]) -> None:
+        raise error(lines[0])
 
     with pytest.raises(error, match="ready"):
-        run(launcher, Job(python(STUBBORN % 1000), folder), on_line)
+        run(launcher, Job(python(STUBBORN % 1000), folder), on_lines)
     assert left_in(folder) == []
 
 
@@ -164,6 +175,14 @@ def test_folders_may_have_any_name(launcher, folder):
     ended = run_all(launcher, [Job(("sh", "-c", "echo here > file; pwd"), place) for place in places])
     assert dict(zip(names, (status.exit_code for status in ended), strict=True)) == dict.fromkeys(names, 0)
     assert [place.name for place in places if (place / "file").read_text() != "here\n"] == []
+
+
+def test_a_job_that_uses_more_memory_than_its_limit_is_stopped(launcher, folder):
+    greedy = "import time; held = bytearray(200 * 2**20); time.sleep(1000)"
+    status = run(launcher, Job(python(greedy), folder, memory_limit_bytes=100 * 2**20))
+    assert status.reason is EndReason.MEMORY_LIMIT
+    assert "more than its limit" in status.message
+    assert status.usage.peak_memory_bytes > 100 * 2**20
 
 
 def test_the_time_limit_ends_the_whole_tree(launcher, folder):

@@ -19,6 +19,8 @@ from launchers.site import Site
 from objectives.base import Context, Output, RunFailure
 from objectives.command import plan as command_plan
 from objectives.external import plan as external_plan
+from objectives.mpi import openmpi
+from objectives.mpi.objective import MpiObjective
 from objectives.qe.deck import Deck
 from objectives.qe.objective import QeObjective
 from objectives.qe.options import shipped_input
@@ -35,6 +37,10 @@ TRAINING_OUTPUT = "".join(
 DDP_OUTPUT = (
     '{"step": 1, "samples_per_s": 900.0}\n{"result": {"samples_per_s": 900.0, "parallel_efficiency": 0.7, '
     '"load_balance": 0.9, "communication_efficiency": 0.8}}\n'
+)
+MPI_OUTPUT = (
+    '{"step": 1, "bytes": 8, "latency_s": 2.5e-07, "repetitions": 20000}\n'
+    '{"result": {"collective": "allreduce", "ranks": 2, "sizes": [[8, 2.5e-07]]}}\n'
 )
 COMMAND_OUTPUT = "step 1\ntime: 1.5\nanswer 42\nok\n"
 
@@ -84,6 +90,11 @@ CASES = {
     "qe": (_qe(), {"np": 2, "npool": 2, "threads": 1}, QE_OUTPUT),
     "command": (_command(), {"np": 2}, COMMAND_OUTPUT),
     "ucx": (UcxObjective(("python", "merge.py"), 2, MERGE_METRICS), {"UCX_TLS": "tcp"}, UCX_OUTPUT),
+    "mpi": (
+        MpiObjective("collectives", "8", 2.0, 2, openmpi.environment),
+        {"collective": "allreduce", "ranks": 2},
+        MPI_OUTPUT,
+    ),
     "training": (
         _training(script.plan, argv=[sys.executable, "-c", "pass", "{rate}"], metric={"name": "val_auc"}),
         {"rate": 0.1},

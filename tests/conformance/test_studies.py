@@ -43,7 +43,21 @@ def test_a_shipped_study_of_a_command_has_no_mistake(name):
 
 
 def test_the_worked_examples_ship():
-    assert set(COMMANDS) >= {"stream", "flags", "hpl", "pgbench", "gromacs", "lammps", "cp2k", "nwchem", "fftw"}
+    assert set(COMMANDS) >= {
+        "stream",
+        "flags",
+        "hpl",
+        "pgbench",
+        "checkpoint",
+        "inference",
+        "gromacs",
+        "lammps",
+        "cp2k",
+        "nwchem",
+        "fftw",
+        "ph",
+        "cp",
+    }
 
 
 def test_a_replay_ships():

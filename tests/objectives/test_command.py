@@ -49,7 +49,7 @@ def test_golden_command_full(tmp_path):
     configuration = {"np": 4, "threads": 2, "nx": 3, "ny": 5, "tile": 8, "fast": True}
     job = objective().job(configuration, Context(tmp_path, (0, 1), 9.0))
     assert job.argv == (sys.executable, "solve.py", "--grid=3x5", "--tile=8", "--text={nx}", "1")
-    assert job.environment == {"OMP_NUM_THREADS": "2", "TILE": "8", "MODE": "quick"}
+    assert job.environment == {"OMP_NUM_THREADS": "2", "AUTOTUNE_SEED": "0", "TILE": "8", "MODE": "quick"}
     assert (job.mpi, job.resources) == (MpiStart(4), Resources(8, cpus=(0, 1)))
     assert job.time_limit_s == 9.0
 
@@ -57,7 +57,7 @@ def test_golden_command_full(tmp_path):
 def test_golden_command_without_what_is_unset(tmp_path):
     job = objective().job({"nx": 3, "ny": 5}, Context(tmp_path))
     assert job.argv == (sys.executable, "solve.py", "--grid=3x5", "--text={nx}")
-    assert job.environment == {"OMP_NUM_THREADS": "1", "MODE": "quick"}
+    assert job.environment == {"OMP_NUM_THREADS": "1", "AUTOTUNE_SEED": "0", "MODE": "quick"}
 
 
 def test_golden_command_minimal(tmp_path):
@@ -126,6 +126,7 @@ def test_progress():
         (output(GOOD, "std::bad_alloc", 1), OutOfMemory, "memory"),
         (output("", "", None, EndReason.TIMED_OUT), TimedOut, "time limit"),
         (output("", "", -15, EndReason.OUTPUT_LIMIT), ApplicationError, "printed more"),
+        (output("", "", -15, EndReason.MEMORY_LIMIT), OutOfMemory, "was stopped"),
         (output("", "No space left on device", 1), InfrastructureError, "No space"),
         (output("", "No space left on device", 0), InfrastructureError, "No space"),
         (output("", "", None, None, JobState.LOST), InfrastructureError, "lost"),

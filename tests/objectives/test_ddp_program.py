@@ -209,6 +209,14 @@ def test_reports_and_result(plain):
 
 
 @needs_torch
+def test_a_loader_hands_its_batches_over_however_long_the_name_of_the_temporary_folder(tmp_path):
+    long = tmp_path / ("temporary" * 12)
+    long.mkdir()
+    code, lines, stderr = run(tmp_path, *TINY, "--reports", "2", "--loader-workers", "1", TMPDIR=str(long))
+    assert (code, stderr, len(lines)) == (0, "", 3)
+
+
+@needs_torch
 def test_one_worker_learns_what_two_do(plain, tmp_path):
     settings = ("--workers", "1", "--threads", "2", "--bucket-mib", "0.01", "--gradient-as-bucket-view", "1")
     code, lines, stderr = run(tmp_path, *TINY, "--reports", "4", *settings)

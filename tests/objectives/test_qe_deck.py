@@ -154,12 +154,20 @@ def test_shipped_inputs_are_sound(name):
 def test_everything_that_is_wrong_at_once():
     text = "&control calculation='nscf' restart_mode='restart' /\n&electrons startingpot='file' /\nK_POINTS gamma\n"
     found = problems(Deck(text))
-    assert len(found) == 5
+    assert len(found) == 3
     assert found[0].startswith("namelist &SYSTEM is missing")
     assert "card ATOMIC_SPECIES is missing" in found[1]
-    assert "continues from another run's output" in found[2]
-    assert "from scratch" in found[3]
-    assert "startingpot" in found[4]
+    assert "prepared_by" in found[2]
+    assert "saved" in found[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("calculation", "nscf"), ("calculation", "bands"), ("restart_mode", "restart")]
+)
+def test_what_continues_from_another_run_needs_what_that_has_saved(name, value):
+    deck = Deck(HOSTILE).with_values("control", {name: value})
+    assert problems(deck)
+    assert not problems(deck, has_saved=True)
 
 
 @pytest.mark.parametrize("text", ["", "root:x:0:0:root:/root:/bin/bash\n", "\x00\x01", '<?xml version="1.0"?>'])

@@ -8,10 +8,17 @@ from objectives.base import Context, Output, PlanError
 from objectives.qe import plan as qe_plan
 from objectives.qe import pseudo
 from objectives.qe.deck import Deck
+from objectives.qe.output import parse
 from objectives.qe.plan import plan
 from spaces import Space
 
 MACHINE = {"cores": 2, "nodes": 1, "cores_per_node": 2, "sockets": 1, "memory_bytes": 2**34}
+OUTPUTS = Path(__file__).parent / "outputs"
+RUNS = {
+    "np2": {"np": 2, "npool": 1},
+    "npool2": {"np": 2, "npool": 2},
+    "np4-nbgrp2-ntg2": {"np": 4, "npool": 1, "nbgrp": 2},
+}
 DRY_RUN = (Path(__file__).parent / "outputs" / "dry-run.stdout").read_text()
 INPUT = """&CONTROL
   pseudo_dir = './pp'
@@ -77,6 +84,44 @@ def test_plans_the_users_input(here, run_job, jobs):
     space = Space(found.parameters, found.constraints, found.facts)
     assert space.default()["np"] == 2
     assert len(jobs) == 1
+
+
+def test_where_even_the_default_lacks_memory_by_pw_x_s_estimate_it_says_so_and_refuses_nothing(here, run_job):
+    options = {"input": str(here / "it's the user" / "my.in")}
+    machine = MACHINE | {"memory_bytes": 2**20}
+    found = plan(options, machine=machine, run_job=run_job, folder=here / "plan")
+    assert "more memory than there is" in found.warnings[0]
+    assert found.memory is None
+    assert Space(found.parameters, found.constraints, found.facts).default()["np"] == 2
+
+
+def test_how_much_pools_share_is_learnt_where_memory_may_lack(here):
+    """pw.x's own estimates, of real runs of one input."""
+    ran = []
+
+    def run(job):
+        ran.append(job.argv[3:])
+        text = (OUTPUTS / f"converged-{'npool2' if '-npool' in job.argv else 'np1'}.stdout").read_text()
+        return Output(text, "", JobStatus(JobState.ENDED, EndReason.EXITED, 0), job.folder)
+
+    said = {name: parse((OUTPUTS / f"converged-{name}.stdout").read_text()).workload.memory_bytes for name in RUNS}
+    options = {"input": str(here / "it's the user" / "my.in")}
+    machine = MACHINE | {"cores": 4, "cores_per_node": 4, "memory_bytes": said["np2"] * 3 // 2}
+    found = plan(options, machine=machine, run_job=run, folder=here / "plan")
+    assert ran == [(), ("-npool", "2")]
+    assert "memory" in {constraint.name for constraint in found.constraints}
+    for name, configuration in RUNS.items():
+        assert 0.6 * said[name] < found.memory.bytes_of(configuration) < 1.02 * said[name]
+    planned(here, run)
+    assert len(ran) == 3
+
+
+@pytest.mark.parametrize(("there", "pools"), [({}, 1), ({"pw_version": "7.2"}, None), ({"pw_version": "7.0"}, 1)])
+def test_the_version_of_another_machine_says_what_is_the_default_there(here, run_job, there, pools):
+    machine = MACHINE | {"described": True, "nothing_runs": True, "installation": there}
+    options = {"input": str(here / "it's the user" / "my.in")}
+    found = plan(options, machine=machine, run_job=run_job, folder=here / "plan")
+    assert Space(found.parameters, found.constraints, found.facts).default().get("npool") == pools
 
 
 def test_the_dry_run_writes_only_into_its_folder_and_is_told_to_stop(here, run_job, jobs):

@@ -98,3 +98,41 @@ def test_ceria_runs_with_pseudopotentials_made_here(tmp_path):
     measurement = found.objective.measure(run_job(found.objective.job(configuration, Context(folder, (0, 1), 120.0))))
     assert measurement.answer.value == pytest.approx(-205.4487, abs=1e-3)
     assert not Path("out").exists()
+
+
+SILICON = """&CONTROL
+ calculation = '{}'
+/
+&SYSTEM
+ ibrav = 2, celldm(1) = 10.2, nat = 2, ntyp = 1, ecutwfc = 12
+/
+&ELECTRONS
+/
+ATOMIC_SPECIES
+Si 28.08 Si.pz-vbc.UPF
+ATOMIC_POSITIONS alat
+Si 0 0 0
+Si 0.25 0.25 0.25
+K_POINTS automatic
+{} 1 1 1
+"""
+
+
+def test_a_band_structure_continues_from_the_scf_run_that_was_made_before(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name, grid in (("scf", "2 2 2"), ("nscf", "3 3 3")):
+        (tmp_path / f"{name}.in").write_text(SILICON.format(name, grid))
+    try:
+        found = plan_of(
+            {"input": str(tmp_path / "nscf.in"), "prepared_by": str(tmp_path / "scf.in")}, tmp_path / "plan"
+        )
+    except PlanError as error:
+        pytest.skip(f"the input cannot be run here: {error}")
+    answers = []
+    for pools in (1, 2):
+        folder = tmp_path / str(pools)
+        folder.mkdir()
+        job = found.objective.job({"np": 2, "npool": pools}, Context(folder, (0, 1), 60.0))
+        answers.append(found.objective.measure(run_job(job)).answer)
+    assert answers[0].unit == "eV"
+    assert answers[0].disagreement(answers[1].value) is None

@@ -1,11 +1,14 @@
+import gzip
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from launchers import EndReason, JobState, JobStatus, Usage
 from objectives.base import ApplicationError, Output, PlanError
+from objectives.replay import plan as replay_plan
 from objectives.replay.domains import parameter_of, usable_names
 from objectives.replay.plan import plan
 from spaces import Choice, Flag, Float, Integer, Space
@@ -186,3 +189,15 @@ def test_another_table_is_another_identity(tmp_path):
     assert planned(tmp_path, default={"n": 4, "word": "a"}).identity == one.identity
     assert planned(tmp_path, TABLE.replace("6", "7")).identity != one.identity
     assert planned(tmp_path, repeats=False).identity != one.identity
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_of_a_table_that_is_too_large_only_the_beginning_is_read(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(replay_plan, "_MOST_BYTES", 1000)
+    path = tmp_path / f"table.csv{suffix}"
+    content = b"np,t\n" + b"1,2\n" * 100_000
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    if not suffix:
+        monkeypatch.setattr(Path, "read_bytes", lambda self: pytest.fail(f"{self} is read whole"))
+    with pytest.raises(PlanError, match="which a table may have at most"):
+        replay_plan._text(str(path), "table")

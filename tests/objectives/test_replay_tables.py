@@ -1,9 +1,11 @@
 import gzip
 import json
 
+import numpy as np
 import pytest
 
 from objectives.base import FailureKind, PlanError
+from objectives.replay.objective import ReplayObjective
 from objectives.replay.options import ReplayOptions
 from objectives.replay.plan import plan, read_table
 from objectives.replay.table import TableRun
@@ -154,6 +156,12 @@ def test_a_run_that_was_not_done_failed():
         ("n,wall\n1,2\n", {"metric": "wall", "parameters": ["n"], "kind": "time"}, ["unit of a time", "options.unit"]),
         ('{"a": 1}', {}, ["neither `cache`"]),
         ('{"cache": {}}', {"parameters": ["x"]}, ["column of a CSV file"]),
+        (
+            "n,wall_s\n1,2\n",
+            {"metric": "wall_s", "parameters": ["n"], "metrics": ["memory", "n"]},
+            ["no column 'memory'", "@ options.metrics.0", "'n' is a parameter", "@ options.metrics.1"],
+        ),
+        ("n,wall_s\n1,2\n", {"metric": "wall_s", "parameters": ["n"], "metrics": ["wall_s"]}, ["there twice"]),
         ("{", {}, ["not JSON"]),
         ('{"cache": {"1": {"y": 1}}, "tune_params_keys": ["x"]}', {}, ["entry '1'"]),
     ],
@@ -174,3 +182,62 @@ def test_a_compressed_file_is_the_same_table(tmp_path):
     ]
     assert made[0].identity == made[1].identity
     assert made[0].objective == made[1].objective
+
+
+def test_other_columns_are_metrics_in_their_own_units_and_may_be_missing():
+    text = "n,wall_ms,p99_ms,peak_mib,util\n1,100,20,512,0.5\n1,300,30,,0.7\n"
+    others = ["p99_ms", "peak_mib", {"name": "util", "unit": "1", "direction": "maximize"}]
+    table = read(text, metric="wall_ms", parameters=["n"], metrics=others)
+    assert [(one.name, one.unit, one.direction) for one in table.others] == [
+        ("p99_ms", "ms", "minimize"),
+        ("peak_mib", "MiB", "minimize"),
+        ("util", "1", "maximize"),
+    ]
+    runs = table.recordings[1,].runs
+    assert [run.others for run in runs] == [{"p99_ms": 20, "peak_mib": 512, "util": 0.5}, {"p99_ms": 30, "util": 0.7}]
+    assert table.true_metrics({"n": 1}) == pytest.approx({"wall_ms": 0.2, "p99_ms": 25, "peak_mib": 512, "util": 0.6})
+    together = read(text, metric="wall_ms", parameters=["n"], metrics=others, repeats=False)
+    assert together.recordings[1,].runs[0].others == pytest.approx({"p99_ms": 25, "peak_mib": 512, "util": 0.6})
+
+
+def test_other_figures_of_caches_and_results():
+    entry = {"x": 1, "time": 2.0, "times": [1.0, 3.0], "power": 50}
+    cache = {"cache": {"1": entry}, "tune_params_keys": ["x"]}
+    table = read(json.dumps(cache), metrics=["power"])
+    assert [run.others for run in table.recordings[1,].runs] == [{"power": 50}] * 2
+    with pytest.raises(PlanError, match=r"no entry of the cache has 'watts'; numbers that they have: .*power"):
+        read(json.dumps(cache), metrics=["watts"])
+    result = {
+        "configuration": {"x": 1},
+        "times": {"runtimes": [1.0, 3.0], "compilation_time": 0},
+        "invalidity": "correct",
+        "correctness": 1,
+        "objectives": ["time"],
+        "measurements": [{"name": "power", "value": [40, 60], "unit": "W"}],
+    }
+    table = read(json.dumps({"results": [result]}), metrics=["power"])
+    assert (table.others[0].unit, table.true_metrics({"x": 1})["power"]) == ("W", 50)
+    with pytest.raises(PlanError, match=r"no measurements 'watts'; they have power"):
+        read(json.dumps({"results": [result]}), metrics=["watts"])
+
+
+def test_what_autotune_exported_names_its_other_metrics_whatever_follows_them():
+    text = "trial,series,n,wall_s,memory_bytes,job_s,cores,failure,bound,taken_share\n0,tuning,1,2,64,3,4,,,0.1\n"
+    table = read(text, metric="wall_s")
+    assert (table.parameters, [one.unit for one in table.others]) == (("n",), ["B"])
+    (run,) = table.recordings[1,].runs
+    assert (run.elapsed_s, run.others) == (3, {"memory_bytes": 64})
+
+
+def test_runs_of_a_worker_are_told_again_as_that_workers():
+    text = "x,node,t_s\n1,a,1.0\n1,b,2.0\n2,b,3.0\n"
+    table = read(text, metric="t_s", parameters=["x"], worker="node")
+    assert table.workers([{"x": 1}]) == ["a", "b"]
+    assert table.workers([{"x": 1}, {"x": 2}]) == ["b"]
+    objective, rng = ReplayObjective(table), np.random.default_rng(0)
+    told = [objective.draw({"x": 1}, rng, "b") for _ in range(5)]
+    assert {(run.worker, json.loads(run.lines[0][1])["t_s"]) for run in told} == {("b", 2.0)}
+    assert "not recorded on a" in objective.draw({"x": 2}, rng, "a").lines[0][1]
+    assert {objective.draw({"x": 1}, rng).worker for _ in range(20)} == {"a", "b"}
+    with pytest.raises(PlanError, match="no column 'host'"):
+        read(text, metric="t_s", parameters=["x"], worker="host")

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from launchers import EndReason, JobState, JobStatus, Usage
+from autotune.execution.task import Task, Watched
+from launchers import EndReason, Job, JobState, JobStatus, Usage
 from objectives.base import InfrastructureError, Metric, Output, PlanError
 from objectives.command import plan
 from objectives.patterns import search
+from objectives.patterns.lines import read_each
 from objectives.training.objective import TrainingObjective
 
 SLOW = r"(a+)+$"
@@ -58,6 +60,23 @@ def test_a_run_goes_on_without_progress_when_its_pattern_takes_too_long():
     read = command(progress=SLOW_NUMBER).objective.progress_reader()
     assert read(ENDLESS) is None
     assert read("aaa") is None
+
+
+def test_lines_that_came_together_are_searched_with_one_question(monkeypatch):
+    asked = []
+    ask = search._SEARCHER.ask
+    monkeypatch.setattr(search._SEARCHER, "ask", lambda *words: asked.append(words) or ask(*words))
+    lines = [f"step {number} loss 0.{number}" for number in range(500)]
+    job = Job(("a",), Path("/tmp"))
+    watched = Watched(Task(0, job, command(progress=r"step (\d+)").objective))
+    assert watched(lines) is False
+    assert [step for step, _ in watched._watch.timeline][-1] == 499
+    training = TrainingObjective(
+        ("train",), Metric("loss", "", "minimize"), progress=(r"step (\d+) loss (\S+)",), first_step=0
+    )
+    said = list(read_each(training.progress_reader(), ["begin", *lines]))
+    assert (said[0], said[1].step, said[-1].metrics) == (None, 1, {"loss": 0.499})
+    assert len(asked) == 2
 
 
 def test_a_training_is_read_without_end_neither_while_it_runs_nor_afterwards():

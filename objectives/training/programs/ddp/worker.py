@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from .failure import failure_of
 from .messages import Brake, Verdict
 from .options import Settings
 from .orphans import end_with_parent
+
+# The name of a socket has 107 bytes at most (unix(7)), of which multiprocessing takes 32 for its own part.
+_LONGEST_FOLDER = 75
 
 
 def work(rank: int, settings: Settings, brake: Brake, parent: Connection, folder: Path) -> None:
@@ -21,6 +25,7 @@ def work(rank: int, settings: Settings, brake: Brake, parent: Connection, folder
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     end_with_parent(folder)
+    _keep_names_of_sockets_short()
     try:
         _train(rank, settings, brake, parent, folder)
     except (RuntimeError, MemoryError, ArithmeticError, ValueError, OSError) as error:
@@ -44,3 +49,12 @@ def _train(rank: int, settings: Settings, brake: Brake, parent: Connection, fold
             break
         parent.send(interval)
     parent.send(trainer.end())
+
+
+def _keep_names_of_sockets_short() -> None:
+    """Choose another folder for them where TMPDIR is too long, as batch systems' may be.
+
+    A loader process would have no way to hand over its batches, and the training would wait for them for ever.
+    """
+    if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER:
+        tempfile.tempdir = "/tmp"  # noqa: S108  what is made in it has a random name, for this user only

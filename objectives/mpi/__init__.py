@@ -1,0 +1,1 @@
+"""Collective operations of MPI: their algorithms by collective, number of ranks and message size."""

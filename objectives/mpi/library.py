@@ -1,0 +1,82 @@
+"""Which MPI library is installed here, and which of its variables are tuned."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from objectives.base import PlanError
+from objectives.mpi import intel, mpich, openmpi
+from objectives.mpi.knobs import Knobs
+from objectives.mpi.options import MpiOptions
+from objectives.probe import Probe
+from spaces.parameters.problem import Problem
+
+Name = Literal["Open MPI", "MPICH", "Intel MPI"]
+
+_INSTALL = "apt-get install libopenmpi-dev gcc, or `module load openmpi`"
+
+
+@dataclass(frozen=True)
+class Library:
+    """An MPI library: its compiler, and what of it is tuned."""
+
+    name: Name
+    version: str
+    compiler: str
+    knobs: Knobs
+
+
+def library(options: MpiOptions, here: Probe) -> Library:
+    """Return the library whose compiler is the one of the options.
+
+    Raises:
+        PlanError: there is no such compiler, or its library does not say what its variables are.
+    """
+    compiler = shutil.which(options.compiler)
+    if compiler is None:
+        msg = f"there is no {options.compiler!r} here, which builds the benchmark: {_INSTALL}"
+        raise PlanError(Problem(msg, "options.compiler"))
+    compiler = str(Path(compiler).absolute())
+    # The tools of the same library are beside its compiler; others on the search path may be those of another one.
+    for folders in (str(Path(compiler).parent), os.environ.get("PATH", "")):
+        for tool, read in _TOOLS.items():
+            path = shutil.which(tool, path=folders)
+            if path is not None and (found := read(options, here, path, compiler)) is not None:
+                return found
+    msg = f"{compiler} is there, but none of {', '.join(_TOOLS)}, which list what its library has to tune: {_INSTALL}"
+    raise PlanError(Problem(msg, "options.compiler"))
+
+
+def _open_mpi(options: MpiOptions, here: Probe, path: str, compiler: str) -> Library | None:
+    version = here.ask("version", (path, "--version"))
+    listed = here.ask("variables", (path, "--all", "--level", "9", "--parsable"))
+    if version is None or listed is None or not (match := re.search(r"Open MPI v(\S+)", version.stdout)):
+        return None
+    known = openmpi.variables(listed.stdout)
+    return Library("Open MPI", match[1], compiler, openmpi.knobs(known, options.collectives, options.knobs))
+
+
+def _mpich(options: MpiOptions, here: Probe, path: str, compiler: str) -> Library | None:
+    said = shutil.which("mpichversion", path=str(Path(path).parent))
+    version = here.ask("version", (said,)) if said else None
+    listed = here.ask("variables", (path,))
+    if version is None or listed is None or not (match := re.search(r"MPICH Version:\s*(\S+)", version.stdout)):
+        return None
+    return Library("MPICH", match[1], compiler, mpich.knobs(mpich.variables(listed.stdout), options.collectives))
+
+
+def _intel(options: MpiOptions, here: Probe, path: str, compiler: str) -> Library | None:
+    version = here.ask("version", (path, "--version"))
+    match = re.search(r"Version\s+(\S+)", version.stdout) if version else None
+    return Library("Intel MPI", match[1], compiler, intel.knobs(options.collectives)) if match else None
+
+
+_TOOLS: dict[str, Callable[[MpiOptions, Probe, str, str], Library | None]] = {
+    "ompi_info": _open_mpi,
+    "mpivars": _mpich,
+    "mpiexec.hydra": _intel,
+}

@@ -1,0 +1,138 @@
+"""The benchmark of collective operations as an objective: a configuration becomes a job, lines a measurement."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from launchers import Job, MpiStart, Resources
+from objectives.base import (
+    POINTS,
+    Answer,
+    ApplicationError,
+    Context,
+    InvalidResult,
+    Measurement,
+    Metric,
+    Output,
+    Progress,
+    ProgressReader,
+)
+from objectives.ending import check_disk, check_ending
+from objectives.jsonline import json_object
+from objectives.mpi.knobs import COLLECTIVE, RANKS
+from spaces import Configuration
+
+LATENCY = Metric("latency_s", "s")
+ELAPSED = Metric("elapsed_s", "s", kind="time")
+BIND_TO = "bind_to"
+
+_WORDS = 400  # characters of the program's words in a message
+_Size = tuple[Annotated[int, Field(ge=0)], Annotated[float, Field(gt=0, allow_inf_nan=False)]]
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    collective: str
+    ranks: int
+    sizes: list[_Size] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class MpiObjective:
+    """Runs our program with the variables of a configuration, which `variables` says.
+
+    `program` is its path, `sizes` its messages' with commas between them; a run measures for `seconds`. More ranks than
+    `cores` share them.
+    """
+
+    program: str
+    sizes: str
+    seconds: float
+    cores: int
+    variables: Callable[[Configuration], Mapping[str, str]]
+    metrics: tuple[Metric, ...] = (LATENCY, ELAPSED)
+
+    def job(self, configuration: Configuration, context: Context) -> Job:
+        """Return the run of a configuration."""
+        collective, ranks = str(configuration[COLLECTIVE]), int(configuration[RANKS])
+        bind_to = configuration.get(BIND_TO)
+        return Job(
+            argv=(self.program, collective, f"{self.seconds:g}", "0" if collective == "barrier" else self.sizes),
+            folder=context.folder,
+            environment=dict(self.variables(configuration)),
+            mpi=MpiStart(ranks, bind_to=None if bind_to is None else str(bind_to)),
+            resources=Resources(cores=min(ranks, self.cores), cpus=context.cpus),
+            time_limit_s=context.time_limit_s,
+        )
+
+    def progress_reader(self) -> ProgressReader:
+        """Return a reader of sizes."""
+
+        def read(line: str) -> Progress | None:
+            found = json_object(line)
+            step, latency_s = found.get("step"), found.get("latency_s")
+            return Progress(step, {LATENCY.name: latency_s}) if type(step) is int and type(latency_s) is float else None
+
+        return read
+
+    def measure(self, output: Output) -> Measurement:
+        """Check that the results of the collective were right, and that the run ended well; read its figures.
+
+        Raises:
+            RunFailure: they were not, or it did not, in the words of MPI or of our program.
+        """
+        check_ending(output)
+        lines = [json_object(line) for line in output.stdout.splitlines()]
+        wrong = next((found["wrong"] for found in lines if "wrong" in found), None)
+        if wrong is not None:
+            raise InvalidResult(f"the collective gave a wrong result: {wrong}"[:_WORDS], code="mpi.wrong-answer")
+        if output.status.exit_code != 0:
+            msg = f"ended with exit code {output.status.exit_code}: {_said(output) or 'no output'}"
+            raise ApplicationError(msg, code="mpi.exit-code")
+        try:
+            return self._read(output, [found["result"] for found in lines if "result" in found])
+        except InvalidResult:
+            check_disk(output)
+            raise
+
+    def _read(self, output: Output, results: list[object]) -> Measurement:
+        if not results:
+            msg = f"the run printed no result: {_said(output) or 'nothing at all'}"
+            raise InvalidResult(msg, code="mpi.no-result")
+        try:
+            result = _Result.model_validate(results[-1])
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            msg = f"the result cannot be read: {first['msg']} at {'.'.join(map(str, first['loc'])) or 'its start'}"
+            raise InvalidResult(msg, code="mpi.bad-result") from None
+        job = output.job
+        if job is not None and job.mpi is not None and job.mpi.ranks != result.ranks:
+            msg = (
+                f"{job.mpi.ranks} ranks were started, and each found {result.ranks}: the start command is not of "
+                "the MPI library that the benchmark was built with; load one MPI library only"
+            )
+            raise InvalidResult(msg, code="mpi.two-libraries")
+        mean = math.exp(math.fsum(math.log(latency_s) for _, latency_s in result.sizes) / len(result.sizes))
+        return Measurement(
+            metrics={LATENCY.name: mean, ELAPSED.name: output.status.usage.elapsed_s},
+            # The program has compared every number of every result with the right one.
+            answer=Answer("wrong numbers", 0.0, 0.5),
+            details={
+                POINTS: [list(size) for size in result.sizes],
+                COLLECTIVE: result.collective,
+                RANKS: result.ranks,
+                "oversubscribed": result.ranks > self.cores,
+            },
+        )
+
+
+def _said(output: Output) -> str:
+    """Return what MPI said of an error; the frame of dashes around it says nothing."""
+    text = f"{output.stdout}\n{output.stderr}".strip()[-10 * _WORDS :]
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -*") and not line.startswith("{")]
+    errors = [line for line in lines if "error" in line.lower() or "MPI_ERR" in line]
+    return " ".join((errors or lines)[:2])[:_WORDS]

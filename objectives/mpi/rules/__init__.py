@@ -1,0 +1,1 @@
+"""Files by which an MPI library follows a table of decisions about its collective operations."""

@@ -1,0 +1,28 @@
+"""A table of decisions as the file that the study's MPI library reads."""
+
+from collections.abc import Mapping, Sequence
+
+from objectives.base import PlanError
+from objectives.decisions.decision import Decision
+from objectives.mpi.rules import openmpi, variables
+from objectives.mpi.rules.spans import table
+from spaces import Value
+
+
+def rules(decisions: Sequence[Decision], facts: Mapping[str, Value]) -> dict[str, str]:
+    """Return the file for the library of `facts` (`mpi_library`, `mpi_version`), by its name.
+
+    Raises:
+        PlanError: the library has no form for these decisions.
+    """
+    spans = table(decisions)
+    match facts.get("mpi_library"):
+        case "Open MPI":
+            return openmpi.write(spans, str(facts.get("mpi_version", "")))
+        case "MPICH":
+            return variables.write_mpich(decisions)
+        case "Intel MPI":
+            return variables.write_intel(spans)
+        case other:
+            msg = f"no form of rules is known for the MPI library {other!r}; known: Open MPI, MPICH, Intel MPI"
+            raise PlanError(msg)

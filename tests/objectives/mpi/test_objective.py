@@ -1,0 +1,56 @@
+"""What a run of the benchmark says, as a measurement or a failure."""
+
+from pathlib import Path
+
+import pytest
+
+from launchers import EndReason, Job, JobState, JobStatus, MpiStart, Usage
+from objectives.base import POINTS, ApplicationError, Context, InvalidResult, Output
+from objectives.mpi import openmpi
+from objectives.mpi.objective import MpiObjective
+
+OBJECTIVE = MpiObjective("/made/collectives", "8,1024", 2.0, 2, openmpi.environment)
+RESULT = '{"result": {"collective": "bcast", "ranks": %d, "sizes": [[8, 1e-06], [1024, 4e-06]]}}\n'
+
+
+def output(stdout, stderr="", code=0, ranks=2):
+    status = JobStatus(JobState.ENDED, EndReason.EXITED, code, Usage(2.5, 2.0, 3))
+    job = Job(("collectives",), Path("/nowhere"), mpi=MpiStart(ranks))
+    return Output(stdout, stderr, status, Path("/nowhere"), job)
+
+
+def test_a_run_measures_every_size_and_their_geometric_mean():
+    measured = OBJECTIVE.measure(output(RESULT % 2))
+    assert measured.metrics == {"latency_s": pytest.approx(2e-6), "elapsed_s": 2.5}
+    assert measured.details[POINTS] == [[8, 1e-6], [1024, 4e-6]]
+    assert measured.details["oversubscribed"] is False
+
+
+def test_ranks_that_share_cores_are_marked(tmp_path):
+    job = OBJECTIVE.job({"collective": "bcast", "ranks": 4}, Context(tmp_path))
+    assert (job.mpi.ranks, job.resources.cores) == (4, 2)
+    assert OBJECTIVE.measure(output(RESULT % 4, ranks=4)).details["oversubscribed"] is True
+
+
+def test_a_barrier_has_no_sizes(tmp_path):
+    assert OBJECTIVE.job({"collective": "barrier", "ranks": 2}, Context(tmp_path)).argv[-1] == "0"
+    assert OBJECTIVE.job({"collective": "bcast", "ranks": 2}, Context(tmp_path)).argv[-1] == "8,1024"
+
+
+def test_a_fast_wrong_answer_is_no_measurement():
+    wrong = '{"wrong": {"collective": "bcast", "ranks": 2, "bytes": 8, "numbers": 1}}\n'
+    with pytest.raises(InvalidResult, match=r"wrong result.*bcast") as caught:
+        OBJECTIVE.measure(output(RESULT % 2 + wrong, code=3))
+    assert caught.value.code == "mpi.wrong-answer"
+
+
+def test_ranks_that_do_not_find_each_other_are_no_measurement():
+    with pytest.raises(InvalidResult, match="2 ranks were started, and each found 1"):
+        OBJECTIVE.measure(output(RESULT % 1))
+
+
+def test_the_failure_is_told_in_the_words_of_mpi():
+    frame = "-" * 60
+    stderr = f"{frame}\nSome hint.\n{frame}\n[node:1] *** An error occurred in MPI_Bcast\n"
+    with pytest.raises(ApplicationError, match="An error occurred in MPI_Bcast"):
+        OBJECTIVE.measure(output("", stderr, code=16))

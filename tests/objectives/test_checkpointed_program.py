@@ -1,0 +1,94 @@
+"""The program of the study `checkpoint`: whatever is killed, and wherever checkpoints are, its answer stays."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path("studies/inputs/checkpointed.py").absolute()
+SMALL = ("--mb", "1", "--steps", "40", "--restart", "0.01", "--rate", "200")
+UNDISTURBED = ("--scheme", "none", "--failures", "0")
+
+
+def finished(folder, *options, seed=0):
+    folder.mkdir(exist_ok=True)
+    return subprocess.run(
+        [sys.executable, str(PROGRAM), *SMALL, *options],
+        cwd=folder,
+        env={**os.environ, "AUTOTUNE_SEED": str(seed)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+
+
+def checksum(said):
+    return re.search(r"^checksum (\d+)$", said, re.MULTILINE)[1]
+
+
+def again(said):
+    return int(re.search(r"(\d+) steps again", said)[1])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return checksum(finished(tmp_path_factory.mktemp("undisturbed"), *UNDISTURBED))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--scheme", "none"),
+        ("--scheme", "naive", "--interval", "0.02"),
+        ("--scheme", "naive", "--rule", "young", "--compress", "1"),
+        ("--scheme", "levels", "--level", "memory", "--interval", "0.01", "--flush-every", "2"),
+        ("--scheme", "levels", "--level", "local", "--rule", "daly", "--background", "1", "--compress", "1"),
+        ("--scheme", "levels", "--level", "partner", "--interval", "0.01", "--flush-every", "1", "--background", "1"),
+    ],
+    ids=lambda options: "-".join(word for word in options if not word.startswith("--")),
+)
+def test_no_failure_changes_the_answer(tmp_path, undisturbed, options):
+    said = finished(tmp_path / "here", "--between", "0.08", "--failures", "6", "--node-share", "0.5", *options, seed=3)
+    assert "failure at" in said
+    assert checksum(said) == undisturbed
+
+
+def failures(said):
+    return re.findall(r"failure at (.*)", said)
+
+
+def test_the_same_seed_gives_the_same_failures_whatever_is_done_about_them(tmp_path):
+    often = ("--between", "0.05", "--failures", "3", "--steps", "200")
+    naive = failures(finished(tmp_path / "naive", *often, "--interval", "0.02", seed=7))
+    levels = failures(finished(tmp_path / "levels", *often, "--scheme", "levels", "--interval", "0.02", seed=7))
+    shorter = min(len(naive), len(levels))
+    assert shorter > 0
+    assert naive[:shorter] == levels[:shorter]
+    assert failures(finished(tmp_path / "other", *often, "--interval", "0.02", seed=8)) != naive
+
+
+# One failure after 0.47 s, in a program that computes for a second or more: long after it has started.
+ONCE = ("--between", "0.3", "--failures", "1", "--steps", "800")
+
+
+@pytest.mark.slow
+def test_without_checkpoints_everything_is_made_again_and_with_them_little(tmp_path):
+    alone = (*ONCE, "--node-share", "0")
+    none = finished(tmp_path / "none", *alone, "--scheme", "none", seed=6)
+    levels = finished(tmp_path / "levels", *alone, "--scheme", "levels", "--interval", "0.005", seed=6)
+    assert failures(none) == failures(levels) == ["0.47 s: rank 0"]
+    assert again(levels) < again(none)
+
+
+@pytest.mark.slow
+def test_a_lost_node_costs_what_only_it_had_and_a_partner_saves_it(tmp_path):
+    rarely = (*ONCE, "--node-share", "1", "--scheme", "levels", "--interval", "0.005", "--flush-every", "1000")
+    memory = finished(tmp_path / "memory", *rarely, "--level", "memory", seed=6)
+    partner = finished(tmp_path / "partner", *rarely, "--level", "partner", seed=6)
+    assert "and its node" in memory
+    assert again(partner) < again(memory)
